@@ -14,11 +14,7 @@ def distribution_of(name: str) -> Any:
     """The distribution of a name: SciPy's, or one that this process knows."""
     import scipy.stats
 
-    if " at " not in name:
-        return getattr(scipy.stats, name)
-    from func.backends.support.distributions import CUSTOM
-
-    return CUSTOM[name]
+    return CUSTOM[name] if " at " in name else getattr(scipy.stats, name)
 
 
 def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> Any:

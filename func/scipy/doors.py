@@ -151,6 +151,25 @@ TABLE: dict[str, str] = {
         _distn_infrastructure.rv_generic.entropy _distn_infrastructure.rv_generic.interval
         _distn_infrastructure.rv_generic.moment _distn_infrastructure.rv_generic.stats
         _distn_infrastructure.rv_generic.support ~_distn_infrastructure.rv_frozen.__init__
+        _multivariate.dirichlet_gen.__call__ _multivariate.dirichlet_gen.cov _multivariate.dirichlet_gen.entropy
+        _multivariate.dirichlet_gen.logpdf _multivariate.dirichlet_gen.mean _multivariate.dirichlet_gen.pdf
+        _multivariate.dirichlet_gen.var _multivariate.dirichlet_multinomial_gen.__call__
+        _multivariate.dirichlet_multinomial_gen.cov _multivariate.dirichlet_multinomial_gen.logpmf
+        _multivariate.dirichlet_multinomial_gen.mean _multivariate.dirichlet_multinomial_gen.pmf
+        _multivariate.dirichlet_multinomial_gen.var _multivariate.invwishart_gen.__call__
+        _multivariate.invwishart_gen.entropy _multivariate.invwishart_gen.logpdf _multivariate.invwishart_gen.mode
+        _multivariate.invwishart_gen.pdf _multivariate.matrix_normal_gen.__call__
+        _multivariate.matrix_normal_gen.entropy _multivariate.matrix_normal_gen.logpdf
+        _multivariate.matrix_normal_gen.pdf _multivariate.multinomial_gen.__call__ _multivariate.multinomial_gen.cov
+        _multivariate.multinomial_gen.logpmf _multivariate.multinomial_gen.mean _multivariate.multinomial_gen.pmf
+        _multivariate.multivariate_normal_gen.__call__ _multivariate.multivariate_normal_gen.entropy
+        _multivariate.multivariate_normal_gen.logpdf _multivariate.multivariate_normal_gen.pdf
+        _multivariate.multivariate_t_gen.__call__ _multivariate.multivariate_t_gen.entropy
+        _multivariate.multivariate_t_gen.logpdf _multivariate.multivariate_t_gen.pdf
+        _multivariate.vonmises_fisher_gen.__call__ _multivariate.vonmises_fisher_gen.entropy
+        _multivariate.vonmises_fisher_gen.logpdf _multivariate.vonmises_fisher_gen.pdf
+        _multivariate.wishart_gen.__call__ _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf
+        _multivariate.wishart_gen.mean _multivariate.wishart_gen.pdf _multivariate.wishart_gen.var
     """,
 }
 """What each module of SciPy has doors for."""

@@ -190,8 +190,76 @@ def _distribution_rows() -> dict[str, Row]:
     return rows
 
 
+RNG = np.random.default_rng(17)
+V = RNG.normal(size=3)
+Y = RNG.normal(size=(4, 3))
+SIMPLEX = np.array([0.2, 0.3, 0.5])
+
+
+def _matrix(v: Any) -> Any:
+    """A positive definite matrix of a vector."""
+    return np.eye(3) * 2.0 + v[:, None] * v
+
+
+def _unit(v: Any) -> Any:
+    return v / np.sqrt(np.sum(v * v))
+
+
+MULTIVARIATE: dict[str, Row] = {
+    "multivariate_normal": Row(lambda m, v: m.multivariate_normal.logpdf(Y, v, _matrix(v)), V),
+    "multivariate_normal frozen": Row(
+        lambda m, v: np.stack([(d := m.multivariate_normal(v, _matrix(v))).logpdf(Y[0]), d.pdf(v), d.entropy()]), V
+    ),
+    "multivariate_t": Row(
+        lambda m, v: np.stack(
+            [(d := m.multivariate_t(v, _matrix(v), df=3.0 + v[0])).logpdf(Y[0]), d.pdf(v), d.entropy()]
+        ),
+        V,
+    ),
+    "dirichlet": Row(lambda m, a: m.dirichlet.logpdf(SIMPLEX, a), np.abs(V) + 0.5),
+    "dirichlet moments": Row(
+        lambda m, a: np.concatenate(
+            [m.dirichlet.mean(a), m.dirichlet.var(a), m.dirichlet.cov(a)[0], np.reshape(m.dirichlet.entropy(a), (1,))]
+        ),
+        np.abs(V) + 0.5,
+    ),
+    "wishart": Row(
+        lambda m, v: np.stack(
+            [m.wishart.logpdf(_matrix(2 * v), 5.0 + v[0], _matrix(v)), m.wishart.entropy(4, _matrix(v))]
+        ),
+        V,
+    ),
+    "invwishart": Row(
+        lambda m, v: np.stack(
+            [m.invwishart.logpdf(_matrix(2 * v), 5.0 + v[0], _matrix(v)), m.invwishart.entropy(4, _matrix(v))]
+        ),
+        V,
+    ),
+    "matrix_normal": Row(
+        lambda m, v: np.stack(
+            [
+                m.matrix_normal.logpdf(np.outer(v, v[:2]), rowcov=_matrix(v), colcov=_matrix(2 * v)[:2, :2]),
+                m.matrix_normal(rowcov=_matrix(v), colcov=2.0).entropy(),
+            ]
+        ),
+        V,
+    ),
+    "multinomial": Row(lambda m, p: m.multinomial.logpmf([[2, 1, 0], [1, 1, 1]], 3, p / np.sum(p)), np.abs(V) + 0.1),
+    "dirichlet_multinomial": Row(lambda m, a: m.dirichlet_multinomial.logpmf([2, 1, 0], a, 3), np.abs(V) + 0.5),
+    "vonmises_fisher": Row(
+        lambda m, v: np.stack(
+            [
+                m.vonmises_fisher.logpdf(_unit(v), _unit(Y[0]), 2.0 + v[0]),
+                m.vonmises_fisher(_unit(v), 3.0 + v[1]).entropy(),
+            ]
+        ),
+        V,
+    ),
+}
+
 ROWS: dict[str, Row] = {
     **_distribution_rows(),
+    **MULTIVARIATE,
 }
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+import scipy.stats
 
 import func
 from func.interpreters.core import Array
 from func.interpreters.primitives.special.logistic import log1prel
 from func.scipy.stats import counting, double_exponential
+from func.scipy.stats.host_values import along, from_host
 
 HOST: dict[str, str] = {
     "beta": "cdf sf ppf isf entropy",
@@ -187,8 +189,6 @@ def _beta(x: Array, a: Array, b: Array) -> Array:
 
 def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂I_x(a, b) along tangents of a and b: an integral with the distances to both ends exact."""
-    from func.scipy.stats.host_values import along
-
     a, b = np.broadcast_arrays(*shapes)
     lower = func.stop_gradient(x) < func.stop_gradient(a / (a + b))
     near = np.where(lower, x, 1 - x)[..., None]
@@ -369,21 +369,12 @@ def _landau(x: Array) -> Array:
 
 def _tukeylambda(x: Array, lam: Array) -> Array:
     """1 / Q'(F) with F the distribution function, which has the quantiles Q(q) = (q^λ - (1 - q)^λ) / λ."""
-    import scipy.stats
-
-    from func.scipy.stats.standard import from_host
-
     p = from_host(scipy.stats.tukeylambda, "cdf")(x, lam)
     return 1 / (p ** (lam - 1) + (1 - p) ** (lam - 1))
 
 
 def _tukeylambda_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂F/∂λ = -f ∂Q/∂λ."""
-    import scipy.stats
-
-    from func.scipy.stats.host_values import along
-    from func.scipy.stats.standard import from_host
-
     (lam,) = shapes
     p = from_host(scipy.stats.tukeylambda, "cdf")(x, lam)
     quantile = along(lambda lam: sc.boxcox(p, lam) - sc.boxcox1p(-p, lam), [lam], dots)
@@ -392,8 +383,6 @@ def _tukeylambda_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -
 
 def _vonmises_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂F/∂κ by the trapezoidal rule's relative of Gauss: the angle is taken to (-π, π)."""
-    from func.scipy.stats.host_values import along
-
     (kappa,) = shapes
     x = x - 2 * np.pi * np.round(func.stop_gradient(x) / (2 * np.pi))
     node, weight = double_exponential.legendre(96)

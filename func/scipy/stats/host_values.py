@@ -83,6 +83,17 @@ value: Primitive = general(
 """A method of a distribution at (x, *shapes), or at (*shapes) for entropies and moments."""
 
 
+def from_host(dist: Any, name: str) -> Function:
+    """SciPy's value of a method, with the derivative by its rule."""
+    distribution = name_of(dist)
+
+    def call(*args: Array) -> Array:
+        args = tuple([np.asarray(x, float) for x in args])
+        return value(*args, distribution=distribution, method=name)
+
+    return call
+
+
 def along(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The derivative of a function of several arguments along those tangents that are not None."""
     interpreter = Jvp("scipy.stats")

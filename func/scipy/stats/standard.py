@@ -18,8 +18,8 @@ from func.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
-from func.scipy.stats import counting, densities, double_exponential, host_values, masking
-from func.scipy.stats.host_values import RULES, Function, along
+from func.scipy.stats import counting, densities, double_exponential, masking
+from func.scipy.stats.host_values import RULES, Function, along, from_host
 
 _GENERIC = (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastructure.rv_discrete)
 
@@ -84,17 +84,6 @@ def scipys(dist: Any, name: str) -> Function:
         flat = [np.reshape(np.broadcast_to(x, shape), (-1,)) for x in args]
         with np.errstate(all="ignore"):
             return np.reshape(np.broadcast_to(run(*flat), flat[0].shape), shape)
-
-    return call
-
-
-def from_host(dist: Any, name: str) -> Function:
-    """SciPy's value with the derivative by the rule of the method."""
-    distribution = host_values.name_of(dist)
-
-    def call(*args: Array) -> Array:
-        args = tuple([np.asarray(x, float) for x in args])
-        return host_values.value(*args, distribution=distribution, method=name)
 
     return call
 
