@@ -59,7 +59,7 @@ TABLE: dict[str, str] = {
         solve_ivp() solve_bvp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
     """,
     "scipy.interpolate": """
-        AAA.__call__ AAA.__init__ Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis
+        AAA AAA.__call__ Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis
         BPoly.integrate BSpline BSpline.__call__ BSpline.basis_element BSpline.construct_fast
         BSpline.design_matrix BSpline.from_power_basis BSpline.insert_knot BSpline.integrate
         BarycentricInterpolator BarycentricInterpolator.__call__ BarycentricInterpolator.add_xi

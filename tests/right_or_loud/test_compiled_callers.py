@@ -38,6 +38,19 @@ MODES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _slope(f: Callable[[Any], Any]) -> Any:
+    return (np.asarray(f(2.2 + 1e-5)) - np.asarray(f(2.2 - 1e-5))) / 2e-5
+
+
+RIGHT: dict[str, Callable[[Any], Any]] = {
+    "grad": _slope,
+    "jvp": _slope,
+    "jit": lambda f: f(2.2),
+    "vmap": lambda f: [f(2.2), f(2.3)],
+}
+"""What a function that func has a version of returns."""
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CALLS)
 def test_compiled_code_gets_numbers_or_its_error_is_worded(name: str, mode: str) -> None:
@@ -48,8 +61,7 @@ def test_compiled_code_gets_numbers_or_its_error_is_worded(name: str, mode: str)
         assert "takes plain arrays only" in str(error) or "Write" in str(error) or "write" in str(error)
         assert __file__ in str(error)
     else:
-        assert mode == "vmap"
-        np.testing.assert_allclose(result, [function(2.2), function(2.3)])
+        np.testing.assert_allclose(result, RIGHT[mode](function), rtol=1e-6)
 
 
 def test_a_batch_is_split_where_compiled_code_hides_the_signal() -> None:

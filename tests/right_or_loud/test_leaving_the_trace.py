@@ -214,10 +214,10 @@ WORDS: dict[str, Line] = {
         func.errors.FuncError,
         r"scipy\.optimize\.least_squares",
     ),
-    "CubicSpline": (
-        lambda x: scipy.interpolate.CubicSpline([0.0, 1.0], x)(0.5),
+    "CloughTocher2DInterpolator": (
+        lambda x: scipy.interpolate.CloughTocher2DInterpolator(np.eye(3, 2), [x[0], x[1], 1.0])(0.5, 0.1),
         func.errors.FuncError,
-        r"scipy\.interpolate\.CubicSpline|takes plain arrays only",
+        r"scipy\.interpolate\.CloughTocher2DInterpolator",
     ),
     "logpdf": (lambda x: np.sum(scipy.stats.norm.logpdf(x)), func.errors.FuncError, r"scipy\.stats"),
     "np.matrix": (lambda x: np.sum(np.matrix(x)), func.errors.FuncError, "matrix"),

@@ -480,17 +480,19 @@ def AAA___call__(self: Any, z: Any) -> Array:
     return fnp.moveaxis(out, 0, self._axis) if shape else out
 
 
-def AAA(x: Any, y: Any, **options: Any) -> Any:
+class AAA(_scipy.AAA):  # type: ignore[misc]
     """Greedy rational approximation of plain data, as scipy.interpolate.AAA; it is evaluated at traced points too."""
-    if is_traced(x, y, options):
-        raise refuse(
-            "scipy.interpolate.AAA",
-            "Its support points and weights are chosen to a tolerance: use plain data, or "
-            "FloaterHormannInterpolator, which differentiates in its data.",
-        )
-    return _scipy.AAA(x, y, **options)
 
+    def __init__(self, x: Any, y: Any, **options: Any) -> None:
+        if is_traced(x, y, options):
+            raise refuse(
+                "scipy.interpolate.AAA",
+                "Its support points and weights are chosen to a tolerance: use plain data, or "
+                "FloaterHormannInterpolator, which differentiates in its data.",
+            )
+        doors.original(_scipy.AAA.__init__)(self, x, y, **options)
 
-def AAA___init__(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Refuses traced data."""
-    AAA(*args, **kwargs)
+    @traced_version(_scipy.AAA.__call__)
+    def __call__(self, z: Any) -> Any:
+        """Evaluate the rational function."""
+        return AAA___call__(self, z)
