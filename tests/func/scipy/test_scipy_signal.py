@@ -12,6 +12,7 @@ import scipy.signal
 import func
 from func.errors import UnsupportedFunctionError
 from func.scipy import signal
+from tests.support.numpy_properties import extrapolated
 from tests.support.scipy_rows import check, parameters
 from tests.support.scipy_signal import ROWS, WITHOUT
 
@@ -208,3 +209,36 @@ def test_second_derivatives_at_the_knots_of_splines():
         h = 1e-4
         ahead, here, behind = [evaluate(c, np.array([x + d]))[0] for d in (h, 0, -h)]
         np.testing.assert_allclose(second, (ahead - 2 * here + behind) / h**2, rtol=1e-3, atol=1e-4)
+
+
+SPECTRA = {
+    "even borders": lambda x: scipy.signal.stft(x, nperseg=8, noverlap=6, boundary="even", detrend="linear")[2],
+    "there and back": lambda x: scipy.signal.istft(scipy.signal.stft(x, nperseg=8)[2] * 1.1, nperseg=8)[1],
+    "median": lambda x: scipy.signal.welch(x, nperseg=8, average="median")[1],
+    "own trend": lambda x: scipy.signal.welch(x, nperseg=8, detrend=lambda d: d - d[..., :1])[1],
+    "own window": lambda x: scipy.signal.welch(V, nperseg=8, window=x[:8] + 3)[1],
+    "other lengths": lambda x: scipy.signal.csd(x, x[:20] ** 2, nperseg=8)[1],
+    "magnitudes": lambda x: scipy.signal.spectrogram(x, nperseg=8, mode="magnitude")[2],
+    "scaled window": lambda x: scipy.signal.ShortTimeFFT(x[:8] + 3, 4, 1.0, scale_to="psd").stft(V),
+    "dual window": lambda x: scipy.signal.ShortTimeFFT(x[:8] + 3, 4, 1.0).dual_win,
+    "envelope": lambda x: scipy.signal.envelope(x, (2, 9), residual="all", n_out=20),
+    "frequencies": lambda x: scipy.signal.resample(np.fft.fft(x), 20, domain="freq"),
+    "several weights": lambda x: scipy.signal.lombscargle(np.arange(30.0), x, [0.3, 1.1], normalize="amplitude"),
+    "Gustafsson": lambda x: scipy.signal.filtfilt([0.2, 0.3], [1.0, -0.4], x, method="gust", irlen=6),
+    "state spread": lambda x: scipy.signal.lfilter(B, A, np.stack([x, x**2]), zi=np.ones((1, 3)) * x[0])[1],
+    "short signal": lambda x: scipy.signal.lfilter(np.ones(6), [1, 0.2], x[:3], zi=x[:5])[1],
+    "decimated": lambda x: scipy.signal.decimate(x, 2, ftype=scipy.signal.dlti(B, A)),
+}
+V = RNG.normal(size=30)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SPECTRA)
+def test_options_differentiate(name):
+    def loss(x):
+        return np.sum(np.abs(SPECTRA[name](x)) ** 2)
+
+    tangent = RNG.normal(size=30)
+    gradient = func.grad(loss)(V)
+    np.testing.assert_allclose(gradient @ tangent, extrapolated(loss, V, tangent), rtol=1e-6)
+    np.testing.assert_allclose(func.vmap(func.grad(loss))(V[None])[0], gradient, rtol=1e-8, atol=1e-10)
