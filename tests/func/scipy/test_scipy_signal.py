@@ -242,3 +242,12 @@ def test_options_differentiate(name):
     gradient = func.grad(loss)(V)
     np.testing.assert_allclose(gradient @ tangent, extrapolated(loss, V, tangent), rtol=1e-6)
     np.testing.assert_allclose(func.vmap(func.grad(loss))(V[None])[0], gradient, rtol=1e-8, atol=1e-10)
+
+
+def test_scipys_code_takes_tensors_where_no_transform_runs():
+    x = func.tensor(V, requires_grad=True)
+    np.sum(scipy.signal.welch(x, nperseg=8)[1]).backward()
+    np.testing.assert_allclose(x.grad, func.grad(lambda x: np.sum(scipy.signal.welch(x, nperseg=8)[1]))(V))
+    with pytest.raises(ValueError, match="N must be positive"):
+        scipy.signal.hilbert(x, N=0)
+    assert type(np).__name__ == "module"
