@@ -16,6 +16,7 @@ from func.interpreters import grad
 from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, known_value, unboxed
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.modes import holding
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -109,11 +110,8 @@ def explain(func: Callable[..., Any]) -> Callable[..., Report]:
         leaves, spec = tree.flatten((args, kwargs))
         lifted = [Tracer(watch, leaf, None) if _is_floating(leaf) else leaf for leaf in leaves]
         traced_args, keywords = tree.unflatten(spec, lifted)
-        token = grad.PULLING.set(notes.pulling)
-        try:
+        with holding(grad.PULLING, notes.pulling):
             out = func(*traced_args, **keywords)
-        finally:
-            grad.PULLING.reset(token)
         value = tree.map(_plain, out)
         watch.close()
         report = notes.report

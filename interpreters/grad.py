@@ -31,7 +31,7 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.modes import MODE, Setting, is_suspended, value_in_force
 from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.live import Live, is_live, without_mask
 
@@ -157,8 +157,8 @@ class Pulling:
     serial: int | None = None
 
 
-PULLING: ContextVar[Pulling | None] = ContextVar("func_pulling", default=None)
-"""What the backward passes of this thread or task report to, if something watches them."""
+PULLING: ContextVar[Setting | None] = ContextVar("func_pulling", default=None)
+"""The Pulling that the backward passes of this thread or task report to, if something watches them."""
 
 
 def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values: Sequence[Array] = ()) -> list[Any]:
@@ -188,7 +188,7 @@ def walk(
     for node, seed in seeds:
         contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
     results: dict[int, Any] = {leaf[SERIAL]: ZERO for leaf in leaves}
-    watch = PULLING.get()
+    watch = None if PULLING.get() is None else value_in_force(PULLING)
     is_plain = watch is None and opened is None and live is None
     before = copy_context()
     try:

@@ -16,6 +16,7 @@ from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError, SharedMemoryError
+from func.interpreters.core.modes import Setting, holding, value_in_force
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
@@ -195,14 +196,14 @@ class custom_jvp(CustomRule):
         outs = custom_rules.custom_jvp_call(
             *leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat, shared_places(leaves))
         )
-        by_rule = _BY_RULE.get()
+        by_rule = value_in_force(_BY_RULE)
         if by_rule is not None and by_rule[0] is self.rule:
             by_rule[1].extend(outs)
         return tree.unflatten(flat.out_spec, outs)
 
 
-_BY_RULE: ContextVar[tuple[Any, list[Any]] | None] = ContextVar("func_outputs_by_rule", default=None)
-"""The jvp rule that is running, and the outputs of its function that it has asked for."""
+_BY_RULE: ContextVar[Setting | None] = ContextVar("func_outputs_by_rule", default=None)
+"""A pair: the jvp rule that is running, and the outputs of its function that it has asked for."""
 
 
 class _JvpRule(Record):
@@ -223,9 +224,9 @@ class _JvpRule(Record):
         primal_trees = tree.unflatten(self.spec, copies)
         tangent_trees = tree.unflatten(self.spec, defensive_copies(filled))
         by_rule: list[Any] = []
-        token = _BY_RULE.set((self.rule, by_rule))
         try:
-            result = self.rule(*self.nondiff, primal_trees, tangent_trees)
+            with holding(_BY_RULE, (self.rule, by_rule)):
+                result = self.rule(*self.nondiff, primal_trees, tangent_trees)
         except ValueError as error:
             if not is_refused_write(error, copies):
                 raise
@@ -234,8 +235,6 @@ class _JvpRule(Record):
                 "NumPy that would have the new numbers; here each argument is an array by itself"
                 f"{at_line()}\n{COPY_HINT}"
             ) from error
-        finally:
-            _BY_RULE.reset(token)
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the jvp rule {name} must return a pair (out, tangent_out)")

@@ -473,6 +473,7 @@ REFUSED_AS_NUMPY: dict[str, Callable[[Any], Any]] = {
     "initial that is NaN": lambda xp: xp.max(I8, initial=np.nan),
     "nonzero of a truth value": lambda xp: xp.nonzero(False),
     "nan_to_num of a scalar in place": lambda xp: xp.nan_to_num(np.int16(1), copy=False),
+    "two limits of a pseudo-inverse": lambda xp: xp.linalg.pinv(np.zeros((0, 2)), 0.001, rtol=None),
     "number out of range": lambda xp: xp.gcd(np.zeros(0, np.int8), -3, dtype=np.uint8),
 }
 

@@ -98,6 +98,16 @@ def _clipped(x: Any) -> Any:
 _clipped.defvjp(lambda x: (np.clip(x, -1.0, 1.0), x), lambda x, ct: (ct * (np.abs(x) <= 2),))
 
 
+@func.custom_jvp
+def _softened(x: Any) -> Any:
+    return np.log1p(np.exp(x))
+
+
+@_softened.defjvp
+def _softened_jvp(primals: Any, tangents: Any) -> Any:
+    return _softened(*primals), tangents[0] * (1 - 1 / (1 + np.exp(primals[0])))
+
+
 def _loops() -> Any:
     carry, outs = func.scan(lambda c, x: (c * x, c + x), np.array(1.0), X)
     return carry, outs, func.grad(lambda c: func.scan(lambda c, x: (c * np.sin(x), c), c, X)[0])(2.0)
@@ -221,6 +231,8 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "at a singular point": lambda: func.grad(lambda x: np.sum(np.where(x > 1, np.sqrt(x - 1), 0.0)))(np.ones(3)),
     "no jit": lambda: _without_jit(),
     "anomalies": lambda: _with_anomalies(),
+    "jvp rule": lambda: func.jvp(_softened, (X,), (X,)),
+    "explanation": lambda: func.debug.explain(func.grad(_loss))(X).value,
     "export": lambda: len(func.to_source(_loss)(X)),
 }
 

@@ -66,6 +66,8 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO
 
     The derivative is the one at constant rank.
     """
+    if rcond is not None and rtol is not NO_VALUE:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
     a = operand(a)
     if rank_of(a) > 1 and 0 in shape_of(a)[-2:]:
         return mT(a)  # of no elements, in any dtype
@@ -79,8 +81,6 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO
 def _rank_limit(a: Array, rcond: Any, rtol: Any) -> tuple[Array, bool]:
     """The limit, and whether it may drop singular values that are larger than rounding errors."""
     if rcond is not None:
-        if rtol is not NO_VALUE:
-            raise ValueError("`rtol` and `rcond` can't be both set.")
         tolerance = rcond
     elif rtol is NO_VALUE:
         tolerance = 1e-15
