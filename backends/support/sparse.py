@@ -5,25 +5,18 @@ A matrix is its entries, with their rows and columns; entries at the same place 
 
 from __future__ import annotations
 
-import hashlib
-import threading
-import weakref
-from collections import OrderedDict
 from typing import Any
 
 import numpy
 
 from func.backends.support.linalg import float_dtype
 
-_KERNELS = "fdFD"
-"""The dtypes of floating point that SciPy's kernels know."""
-
 
 def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: int) -> Any:
     """A x for entries `data` of A at (rows, cols), which has this many rows; x is (n, k)."""
     dtype = numpy.result_type(data.dtype, x.dtype)
     out = xp.zeros((length, x.shape[1]), dtype)
-    if xp is not numpy or dtype.char not in _KERNELS or rows.dtype != cols.dtype or rows.dtype.char not in "ilq":
+    if xp is not numpy or dtype.char not in "fdFD" or rows.dtype != cols.dtype or rows.dtype.char not in "ilq":
         xp.add.at(out, (rows,), data[:, None] * x[cols])
         return out
     from scipy.sparse import _sparsetools
@@ -42,44 +35,44 @@ def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: 
     return out
 
 
-class _Factorizations(threading.local):
-    """The factorizations that were made last, each for as long as the array of its matrix lives.
+def is_factoring() -> bool:
+    """Whether SciPy's `splu` is called from `factorization`, in this thread."""
+    state = vars(factorization).get("state")
+    return state is not None and getattr(state, "running", False)
 
-    A solve and its derivatives have the same matrix; what they share is found by the numbers in it.
+
+def factorization(data: Any, rows: Any, cols: Any, n: int, options: tuple[tuple[str, Any], ...]) -> Any:
+    """SciPy's LU factorization; it raises RuntimeError for a singular matrix.
+
+    A solve and its derivatives have the same matrix. So each thread keeps the last ones, for as long as the arrays of
+    their matrices live, and finds them by the numbers in these.
     """
+    import hashlib
+    import threading
+    import weakref
 
-    most = 4
+    from scipy.sparse import coo_array
+    from scipy.sparse.linalg import splu
 
-    def __init__(self) -> None:
-        self.known: OrderedDict[bytes, Any] = OrderedDict()
-        self.running = False
-        """Whether SciPy's `splu` is called from here."""
-
-    def of(self, data: Any, rows: Any, cols: Any, n: int, options: tuple[tuple[str, Any], ...]) -> Any:
-        """SciPy's LU factorization; it raises RuntimeError for a singular matrix."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.linalg import splu
-
-        digest = hashlib.blake2b(repr((n, data.dtype.char, options)).encode())
-        for array in (data, rows, cols):
-            digest.update(numpy.ascontiguousarray(array).tobytes())
-        key = digest.digest()
-        if key in self.known:
-            self.known.move_to_end(key)
-            return self.known[key]
-        self.running = True
-        try:
-            factor = splu(coo_array((data, (rows, cols)), shape=(n, n)).tocsc(), **_as_arguments(options))
-        finally:
-            self.running = False
-        self.known[key] = factor
-        weakref.finalize(data if data.base is None else data.base, self.known.pop, key, None).atexit = False
-        while len(self.known) > self.most:
-            self.known.popitem(last=False)
-        return factor
-
-
-FACTORIZATIONS = _Factorizations()
+    state = vars(factorization).setdefault("state", threading.local())
+    known = vars(state).setdefault("known", {})
+    digest = hashlib.blake2b(repr((n, data.dtype.char, options)).encode())
+    for array in (data, rows, cols):
+        digest.update(numpy.ascontiguousarray(array).tobytes())
+    key = digest.digest()
+    if key in known:
+        known[key] = known.pop(key)
+        return known[key]
+    state.running = True
+    try:
+        factor = splu(coo_array((data, (rows, cols)), shape=(n, n)).tocsc(), **_as_arguments(options))
+    finally:
+        state.running = False
+    known[key] = factor
+    weakref.finalize(data if data.base is None else data.base, known.pop, key, None).atexit = False
+    while len(known) > 4:
+        known.pop(next(iter(known)), None)
+    return factor
 
 
 def _as_arguments(options: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
@@ -113,7 +106,7 @@ def _solve_one(
     kind = numpy.result_type(float_dtype(data.dtype), dtype if data.dtype.kind == "c" else _real(dtype))
     own = data if data.dtype == kind else data.astype(kind)
     try:
-        factor = FACTORIZATIONS.of(own, rows, cols, n, options)
+        factor = factorization(own, rows, cols, n, options)
     except RuntimeError as error:
         if "singular" not in str(error):
             raise

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import is_device_array, namespace_of
 from func.backends.records import ValueRecord
 from func.interpreters.calls.call_primitives import AVALS
 from func.interpreters.core import (
@@ -63,13 +64,13 @@ def fitted(result: Any, aval: Aval, name: str) -> Array:
     Raises:
         CustomRuleError: The shape is another one, or the dtype holds what the promised one does not.
     """
-    array = np.asarray(result)
+    array = result if is_device_array(result) else np.asarray(result)
     if array.shape != aval.shape or not np.can_cast(array.dtype, aval.dtype, "same_kind"):
         raise CustomRuleError(
             f"the outside function {name} returned an array of shape {array.shape} and dtype {array.dtype} where "
             f"{aval} was promised{at_line()}"
         )
-    return np.array(array, aval.dtype, order="C")[()]
+    return namespace_of((array,)).array(array, aval.dtype, order="C")[()]
 
 
 def _pure_callback_impl(
@@ -98,13 +99,15 @@ class ElementByElement(ValueRecord):
         return name_of_function(self.function)
 
     def __call__(self, *args: Array) -> list[Array]:
-        stacks = [np.empty((self.size, *aval.shape), aval.dtype) for aval in self.outs]
+        if not self.size:
+            return [np.empty((0, *aval.shape), aval.dtype) for aval in self.outs]
+        columns: list[list[Array]] = [[] for _ in self.outs]
         for i in range(self.size):
             row = [arg[i] if mapped else arg for arg, mapped in zip(args, self.which, strict=True)]
             results = self.function(*row)
-            for stack, result, aval in zip(stacks, results, self.outs, strict=True):
-                stack[i] = fitted(result, aval, self.name)
-        return stacks
+            for column, result, aval in zip(columns, results, self.outs, strict=True):
+                column.append(fitted(result, aval, self.name))
+        return [namespace_of(tuple(column)).stack(column) for column in columns]
 
 
 def _pure_callback_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:

@@ -24,6 +24,7 @@ NOT_NATIVE = {
         solveh_banded sqrtm sylvester
     """,
     "SuperLU is called through SciPy": "sparse_solve",
+    "SciPy's compiled filters are called": "correlate_windows recurrence spline_coefficients window_products",
     "the order of eigenvalues, which only `eig` needs": "match_values",
     "NumPy's sorting networks and FFT are as fast": "argpartition argsort fft irfft lexsort partition_order rfft",
     "a special function of several outputs, or with a parameter": """

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as _scipy
 import scipy.sparse.linalg as _linalg
 
-from func.backends.support.sparse import FACTORIZATIONS
+from func.backends.support.sparse import factorization, is_factoring
 from func.interpreters.core import TRACED, Array, concrete, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import FuncError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
@@ -127,7 +127,7 @@ class TracedLU:
             return  # known when the compiled code runs
         if numbers.ndim == 1:
             rows, cols = entries(matrix)[0]
-            FACTORIZATIONS.of(numbers, rows, cols, matrix.shape[0], options)
+            factorization(numbers, rows, cols, matrix.shape[0], options)
 
     def __func_holds_traced__(self) -> bool:
         return holds_traced(self._matrix)
@@ -156,7 +156,7 @@ class TracedLU:
             )
         numbers = np.asarray(concrete(matrix.data))
         rows, cols = entries(matrix)[0]
-        return getattr(FACTORIZATIONS.of(numbers, rows, cols, matrix.shape[0], self._options), name)
+        return getattr(factorization(numbers, rows, cols, matrix.shape[0], self._options), name)
 
 
 def splu(
@@ -172,7 +172,7 @@ def splu(
     Raises:
         RuntimeError: The matrix is singular.
     """
-    if FACTORIZATIONS.running or not (TRACED.run or TRACED.stay or holds_traced(A)):
+    if is_factoring() or not (TRACED.run or TRACED.stay or holds_traced(A)):
         return original(_linalg.splu)(A, permc_spec, diag_pivot_thresh, relax, panel_size, options)
     given = {
         "permc_spec": permc_spec,
