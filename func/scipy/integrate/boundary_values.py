@@ -16,12 +16,13 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.numpy import take
 from func.scipy.doors import holds_traced, original
-from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain
+from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain, with_converters
 from func.scipy.integrate.sampled import numbers_of
 from func.transforms.closures import is_traced
 from func.transforms.custom import stop_gradient
 
 
+@with_converters
 def solve_bvp(
     fun: Callable[..., Any],
     bc: Callable[..., Any],

@@ -19,12 +19,13 @@ from scipy.integrate._ivp.ivp import METHODS, OdeResult
 from scipy.integrate._ivp.rk import RungeKutta
 
 import func as _func
+from func.interception import intercepted_call
 from func.interpreters.core import Array, Tracer, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow, by_adjoint
-from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain
+from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain, with_converters
 from func.scipy.integrate.runge_kutta import Lengths, Method, Path, chosen_lengths, held, taken
 from func.scipy.integrate.sampled import numbers_of
 from func.transforms.closures import is_traced
@@ -33,6 +34,7 @@ ADJOINTS = ("discrete", "forward", "continuous")
 IMPLICIT = ("Radau", "BDF", "LSODA")
 
 
+@with_converters
 def solve_ivp(
     fun: Callable[..., Any],
     t_span: Any,
@@ -187,6 +189,7 @@ class _Problem:
 
     def __init__(self, fun: Any, t_span: Any, y0: Any, vectorized: bool, args: Any) -> None:
         self.given = fun
+        self._run = intercepted_call(fun)
         self.args = () if args is None else tuple(args)
         self.vectorized = vectorized
         self.t0, self.bound = t_span
@@ -199,7 +202,7 @@ class _Problem:
 
     def fun(self, t: Any, y: Array) -> Array:
         """The derivative of the state, in its dtype."""
-        out = self.given(t, y[:, None], *self.args) if self.vectorized else self.given(t, y, *self.args)
+        out = self._run(t, y[:, None] if self.vectorized else y, *self.args)
         out = np.ravel(np.asarray(out)) if self.vectorized else np.asarray(out)
         return out if out.dtype == self.y0.dtype else out.astype(self.y0.dtype)
 

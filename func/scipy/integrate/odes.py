@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 import scipy.integrate as _scipy
 
+from func.interception import intercepted_call
 from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow
-from func.scipy.integrate.numbers import Parameters, check_plain
+from func.scipy.integrate.numbers import Parameters, check_plain, with_converters
 from func.scipy.integrate.sampled import numbers_of
 
 
+@with_converters
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -78,6 +80,7 @@ def odeint(
 
     def right_side(t: Any, y: Array, p: Array, *rest: Array) -> Array:
         f, args = parameters.rebuilt(p, rest)
+        f = intercepted_call(f)
         return np.ravel(np.asarray(f(t, y, *args) if tfirst else f(y, t, *args))).astype(float)
 
     def plain(y: Any, t: Any, p: Any, rest: Any) -> Any:
@@ -113,11 +116,13 @@ def odeint(
     return out, info
 
 
+@with_converters
 def ode_set_initial_value(self: Any, y: Any, t: Any = 0.0) -> Any:
     """`set_initial_value` of `ode` for a state or time that is traced."""
     return _started(self, np.atleast_1d(np.asarray(y)), t)
 
 
+@with_converters
 def complex_ode_set_initial_value(self: Any, y: Any, t: Any = 0.0) -> Any:
     """`set_initial_value` of `complex_ode` for a state or time that is traced."""
     y = np.ravel(np.asarray(y))
@@ -135,6 +140,7 @@ def _started(self: Any, y: Array, t: Any) -> Any:
     return self
 
 
+@with_converters
 def ode_integrate(self: Any, t: Any, step: bool = False, relax: bool = False) -> Array:
     """`integrate` of `ode` and `complex_ode`, with derivatives in state, times and all that the function reaches.
 
@@ -156,6 +162,7 @@ def ode_integrate(self: Any, t: Any, step: bool = False, relax: bool = False) ->
 
     def right_side(t: Any, z: Array, p: Array, *rest: Array) -> Array:
         f, args = parameters.rebuilt(p, rest)
+        f = intercepted_call(f)
         if is_complex_ode:
             out = np.asarray(f(t, z[::2] + 1j * z[1::2], *args))
             return np.ravel(np.stack([np.real(out), np.imag(out)], axis=1))

@@ -21,12 +21,13 @@ from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFun
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_parts
-from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain
+from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain, with_converters
 from func.scipy.integrate.sampled import known, numbers_of
 
 COMPLEX = np.dtype(complex)
 
 
+@with_converters
 def quad(
     func: Any,
     a: Any,
@@ -164,6 +165,7 @@ def _weight(weight: Any, wvar: Any) -> Callable[[Any], Any] | None:
     return None
 
 
+@with_converters
 def dblquad(
     func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: Any = 1.49e-8, epsrel: Any = 1.49e-8
 ) -> Any:
@@ -175,6 +177,7 @@ def dblquad(
     return nquad(func, [inner, [a, b]], args=args, opts={"epsabs": epsabs, "epsrel": epsrel})
 
 
+@with_converters
 def tplquad(
     func: Any,
     a: Any,
@@ -202,6 +205,7 @@ def _bound(limit: Any, x: tuple[Any, ...]) -> Any:
     return limit(*x) if callable(limit) else limit
 
 
+@with_converters
 def nquad(func: Any, ranges: Any, args: Any = None, opts: Any = None, full_output: bool = False) -> Any:
     """Integral over several variables by nested quad, with derivatives in parameters of integrand and limits.
 
@@ -325,6 +329,7 @@ def _whole(func: Any, ranges: Any, args: tuple[Any, ...], opts: Any, parameters:
     return value[0], error
 
 
+@with_converters
 def quad_vec(
     f: Any,
     a: Any,

@@ -13,12 +13,14 @@ from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
+from func.scipy.integrate.numbers import with_converters
 from func.scipy.integrate.sampled import known, numbers_of
 from func.special import logsumexp
 from func.transforms.closures import Closure
 from func.transforms.custom import stop_gradient
 
 
+@with_converters
 def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Any = (), n: int = 5) -> tuple[Array, None]:
     """Integral of a function of arrays by Gauss-Legendre nodes, with derivatives in limits, `args` and closures."""
     if not holds_traced((a, b, args)) and not Closure(func).values:
@@ -30,6 +32,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Any = (), n: int 
     return (b - a) / 2.0 * np.sum(weights * func(x, *args), axis=-1), None
 
 
+@with_converters
 def qmc_quad(
     func: Callable[..., Any],
     a: Any,

@@ -14,10 +14,14 @@ import numpy as np
 import scipy.integrate as _scipy
 
 from func.interpreters.control.compiled_bodies import is_abstract
-from func.interpreters.core import Array, concrete, dtype_of, is_readable, shape_of
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, shape_of
+from func.interpreters.stage import Stage
+from func.interpreters.vmap import Vmap
 from func.scipy.doors import holds_traced, original
+from func.scipy.integrate.numbers import with_converters
 
 
+@with_converters
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Array:
     """Integral along an axis by the composite Simpson's rule, with derivatives in the samples, `x` and `dx`.
 
@@ -68,6 +72,7 @@ def _quotient(x: Any, y: Any) -> Array:
     return np.where(is_zero, 0.0, x / np.where(is_zero, 1.0, y))
 
 
+@with_converters
 def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Array:
     """Running integral along an axis by Simpson's rule, with derivatives in samples, `x`, `dx` and `initial`.
 
@@ -79,7 +84,8 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     y = np.asarray(y)
     given = {"x": x, "dx": dx, "initial": initial}
     x, dx, initial = [None if value is None else np.asarray(value) for value in given.values()]
-    if x is not None and is_readable(x) and np.any(np.diff(x, axis=axis if x.ndim > 1 else 0) <= 0) and y.ndim:
+    nodes = None if x is None else known(x)
+    if nodes is not None and np.any(np.diff(nodes, axis=axis if nodes.ndim > 1 else 0) <= 0):
         raise ValueError("Input x must be strictly increasing.")
     like = original(_scipy.cumulative_simpson)(
         _ones(y),
@@ -121,7 +127,12 @@ def _first_of_two(h1: Array, h2: Array, y1: Array, y2: Array, y3: Array) -> Arra
 
 def known(value: Any) -> Any:
     """The plain array behind a value; None for a batch and in compiled code."""
-    return concrete(value) if is_readable(value) else None
+    inner = value
+    while type(inner) is Tracer:
+        if isinstance(inner._interpreter, (Stage, Vmap)):
+            return None
+        inner = inner._value
+    return inner
 
 
 def numbers_of(value: Any) -> Any:

@@ -14,7 +14,7 @@ from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFun
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_columns, real_parts
-from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain
+from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain, with_converters
 from func.scipy.integrate.sampled import known
 from func.transforms.closures import is_traced
 from func.transforms.custom import stop_gradient
@@ -22,6 +22,7 @@ from func.transforms.custom import stop_gradient
 INT = np.dtype(int)
 
 
+@with_converters
 def tanhsinh(
     f: Callable[..., Any],
     a: Any,
@@ -138,6 +139,7 @@ def _elementwise(one: Callable[..., Any], ends: Sequence[Any], args: tuple[Any, 
     return [np.reshape(np.stack(column), shape)[()] for column in columns]
 
 
+@with_converters
 def nsum(
     f: Callable[..., Any],
     a: Any,
@@ -204,6 +206,7 @@ def nsum(
     return _scipy._tanhsinh._RichResult(sum=total, error=error, status=status, success=status == 0, nfev=nfev)
 
 
+@with_converters
 def cubature(
     f: Callable[..., Any],
     a: Any,
