@@ -57,6 +57,7 @@ TABLE: dict[str, str] = {
         ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
         dblquad() tplquad() nquad() tanhsinh() nsum() cubature()
         solve_ivp() solve_bvp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
+        ~OdeSolution.__call__
     """,
     "scipy.interpolate": """
         AAA AAA.__call__ Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis

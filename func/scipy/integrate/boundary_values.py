@@ -14,7 +14,7 @@ import func as _func
 from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.numpy import take
+from func.numpy import asarray, take
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain, with_converters
 from func.scipy.integrate.sampled import numbers_of
@@ -49,7 +49,7 @@ def solve_bvp(
     parameters = Parameters((fun, bc, S))
     if not parameters.is_traced and not holds_traced((x, y, p)):
         return original(_scipy.solve_bvp)(fun, bc, x, y, p, S, fun_jac, bc_jac, tol, max_nodes, verbose, bc_tol)
-    guesses = [None if guess is None else np.asarray(guess) for guess in (y, p)]
+    guesses = [None if guess is None else asarray(guess) for guess in (y, p)]
     traced = [*guesses, parameters.vector(), *parameters.rest()]
     numbers = [None if value is None else numbers_of(value) for value in traced]
     if holds_traced(x) or any([n is None and value is not None for n, value in zip(numbers, traced, strict=True)]):
@@ -85,7 +85,7 @@ def _differentiated(fun: Any, bc: Any, singular: Any, result: Any) -> Any:
     correction = None if singular is None else np.linalg.pinv(np.eye(size) - singular)
 
     def slope(x: Any, y: Array, p: Array) -> Array:
-        out = np.asarray(fun(x, y, p) if has_p else fun(x, y))
+        out = asarray(fun(x, y, p) if has_p else fun(x, y))
         if singular is None:
             return out
         # The term S y / (x - a), and its limit at the end a.
@@ -99,7 +99,7 @@ def _differentiated(fun: Any, bc: Any, singular: Any, result: Any) -> Any:
         middle = 0.5 * (y[:, 1:] + y[:, :-1]) - 0.125 * h * (f[:, 1:] - f[:, :-1])
         f_middle = slope(x[:-1] + 0.5 * h, middle, p)
         collocation = y[:, 1:] - y[:, :-1] - h / 6 * (f[:, :-1] + f[:, 1:] + 4 * f_middle)
-        ends = np.asarray(bc(y[:, 0], y[:, -1], p) if has_p else bc(y[:, 0], y[:, -1]))
+        ends = asarray(bc(y[:, 0], y[:, -1], p) if has_p else bc(y[:, 0], y[:, -1]))
         return _real(np.concatenate([np.ravel(collocation), np.ravel(ends)]), is_complex)
 
     start = _real(np.concatenate([result.y.ravel(), result.p if has_p else np.zeros(0)]), is_complex)
@@ -139,7 +139,7 @@ class BoundarySpline:
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Array:
         """The solution at x, or its derivative of order nu: of shape (n, *x.shape)."""
-        x = np.asarray(x)
+        x = asarray(x)
         x = x if x.dtype == FLOAT else x.astype(float)
         held = stop_gradient(x) if is_traced(x) else x
         places = np.clip(np.searchsorted(self.x, held, side="right") - 1, 0, len(self.x) - 2)

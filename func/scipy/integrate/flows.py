@@ -18,6 +18,7 @@ import numpy as np
 import func as _func
 from func.backends.records import Record
 from func.interpreters.core import Array, Aval, shape_of
+from func.numpy import asarray
 from func.scipy.integrate.numbers import Numbers, Quickened
 from func.transforms.custom import custom_jvp, custom_vjp
 
@@ -107,10 +108,10 @@ class Flow(Record):
         run, jacobian = self.quick
 
         def fun(t: Any, y: Any) -> Any:
-            return np.asarray((run if self.order else self.fun)(t, y, p, *rest))
+            return asarray((run if self.order else self.fun)(t, y, p, *rest))
 
         def jac(t: Any, y: Any) -> Any:
-            return np.asarray(jacobian(t, y, p, *rest))
+            return asarray(jacobian(t, y, p, *rest))
 
         states, others = self.solver(fun, jac, times, float(t0), self._initial(y0, p), self.order)
         return np.ravel(states), others

@@ -23,6 +23,7 @@ from func.interception import intercepted_call
 from func.interpreters.core import Array, Tracer, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow, by_adjoint
 from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain, with_converters
@@ -166,12 +167,12 @@ def _with_jacobian(
     name = method if isinstance(method, str) else getattr(method, "__name__", "")
     if name not in IMPLICIT or options.get("jac") is not None or options.get("jac_sparsity") is not None:
         return plain
-    start = np.asarray(y0)
+    start = asarray(y0)
     if start.ndim != 1 or start.size == 0 or vectorized or {"lband", "uband"} & set(options):
         return plain
 
     def right_side(t: Any, y: Any, *args: Any) -> Any:
-        return np.asarray(fun(t, y, *args))
+        return asarray(fun(t, y, *args))
 
     is_complex = start.dtype.kind == "c"
     jacobian = Quickened(_func.jacfwd(right_side, argnums=1, holomorphic=is_complex))
@@ -181,7 +182,7 @@ def _with_jacobian(
         return plain
     if np.shape(found) != (start.size, start.size):
         return plain
-    return functools.partial(plain, jac=lambda t, y, *args: np.asarray(jacobian(t, y, *args)))
+    return functools.partial(plain, jac=lambda t, y, *args: asarray(jacobian(t, y, *args)))
 
 
 class _Problem:
@@ -193,7 +194,7 @@ class _Problem:
         self.args = () if args is None else tuple(args)
         self.vectorized = vectorized
         self.t0, self.bound = t_span
-        y0 = np.asarray(y0)
+        y0 = asarray(y0)
         if not is_inexact(y0.dtype) or y0.dtype not in (np.float64, np.complex128):
             y0 = y0.astype(complex if y0.dtype.kind == "c" else float)
         if y0.ndim != 1:
@@ -203,13 +204,13 @@ class _Problem:
     def fun(self, t: Any, y: Array) -> Array:
         """The derivative of the state, in its dtype."""
         out = self._run(t, y[:, None] if self.vectorized else y, *self.args)
-        out = np.ravel(np.asarray(out)) if self.vectorized else np.asarray(out)
+        out = np.ravel(asarray(out)) if self.vectorized else asarray(out)
         return out if out.dtype == self.y0.dtype else out.astype(self.y0.dtype)
 
 
 def _tolerances(options: dict[str, Any], size: int) -> tuple[Any, Any]:
     """rtol and atol as SciPy takes them."""
-    rtol, atol = options.get("rtol", 1e-3), np.asarray(options.get("atol", 1e-6))
+    rtol, atol = options.get("rtol", 1e-3), asarray(options.get("atol", 1e-6))
     rtol = np.maximum(rtol, 100 * np.finfo(float).eps)
     if atol.ndim > 0 and atol.shape != (size,):
         raise ValueError("`atol` has wrong shape.")
@@ -247,7 +248,7 @@ def _compiled(
     still = Parameters((problem.given, problem.args))
     given, args = still.rebuilt(held(still.vector()), still.rest())
     numbers = _Problem(given, (problem.t0, problem.bound), problem.y0, problem.vectorized, args)
-    t0, bound = [np.asarray(t, float) if not is_traced(t) else t.astype(float) for t in (problem.t0, problem.bound)]
+    t0, bound = [asarray(t, float) if not is_traced(t) else t.astype(float) for t in (problem.t0, problem.bound)]
     lengths = chosen_lengths(
         method,
         numbers.fun,
@@ -277,7 +278,7 @@ def _compiled(
         solution = _CompiledSolution(path, ts, direction, lengths)
         y = solution(t_eval) if t_eval is not None else y
         sol = solution if dense_output else None
-    t = np.asarray(t_eval) if t_eval is not None else np.reshape(bound, (1,))
+    t = asarray(t_eval) if t_eval is not None else np.reshape(bound, (1,))
     return OdeResult(
         t=t, y=y, sol=sol, t_events=None, y_events=None, nfev=2 + lengths.attempts * method.stages, njev=0, nlu=0,
         status=np.where(lengths.failed, -1, 0), message="The numbers of compiled code are in `status`.",
@@ -290,7 +291,7 @@ def _are_ends(t_eval: Any, bound: Any) -> bool:
     if is_traced(bound) or holds_traced(t_eval):
         only = t_eval[0] if isinstance(t_eval, (list, tuple)) and len(t_eval) == 1 else None
         return only is bound and only is not None
-    times = np.asarray(t_eval)
+    times = asarray(t_eval)
     return times.shape == (1,) and bool(times[0] == float(bound))
 
 
@@ -301,7 +302,7 @@ class _CompiledSolution:
         self.path, self.ts, self.direction, self.lengths = path, ts, direction, lengths
 
     def __call__(self, t: Any) -> Array:
-        t = np.asarray(t).astype(float)
+        t = asarray(t).astype(float)
         sign, ts = held(self.direction), held(self.ts)
         segments = np.searchsorted(ts * sign, held(t) * sign, side="left") - 1
         segments = np.clip(segments, 0, np.maximum(self.lengths.count - 1, 0))
@@ -356,7 +357,7 @@ def _replayed(
         y = np.transpose(y)[:, -len(numbers.t) :]
     else:
         kept = len(numbers.t)
-        t = np.asarray(t_eval)[:kept].astype(float) if holds_traced(t_eval) else numbers.t
+        t = asarray(t_eval)[:kept].astype(float) if holds_traced(t_eval) else numbers.t
         y = np.moveaxis(at(t), -1, 0) if kept else numbers.y
     sol = None
     if dense_output:
@@ -426,7 +427,7 @@ class Solution(OdeSolution):  # type: ignore[misc]
 
     def __call__(self, t: Any) -> Array:
         """The states at times, of shape (n,) for a number and (n, times) for an array."""
-        t = np.asarray(t)
+        t = asarray(t)
         if t.ndim > 1:
             raise ValueError("`t` must be a float or a 1-D array.")
         t = t if t.dtype == FLOAT else t.astype(float)
@@ -479,7 +480,7 @@ def _by_flow(
         return np.reshape(y, (*shape_of(t), shape_of(y0)[0]))
 
     if numbers is None:
-        times = np.asarray(t_eval).astype(float)
+        times = asarray(t_eval).astype(float)
         y = np.transpose(at(times))
         return OdeResult(
             t=times, y=y, sol=None, t_events=None, y_events=None, nfev=0, njev=0, nlu=0, status=0,
@@ -497,7 +498,7 @@ def _by_flow(
         t_events, y_events, last = _event_values(events, numbers, at, slope, ts, problem.args)
     t: Any = numbers.t
     if holds_traced(t_eval):
-        t = np.asarray(t_eval)[: len(numbers.t)].astype(float)
+        t = asarray(t_eval)[: len(numbers.t)].astype(float)
     elif t_eval is None and len(numbers.t):
         first = np.reshape(t0, (1,)) if is_traced(problem.t0) else t[:1]
         end = t[-1:]

@@ -12,6 +12,7 @@ import numpy as np
 
 from func.backends.records import Record
 from func.interpreters.core import Array, is_inexact, shape_of
+from func.numpy import asarray
 from func.scipy.integrate.numbers import ArrayIntegrand, Integrand, Numbers
 from func.transforms.closures import is_traced
 from func.transforms.custom import custom_jvp
@@ -89,14 +90,14 @@ class Integral(Record):
 
 def real_columns(out: Any, is_complex: bool) -> Array:
     """An integrand's values at many points, the last axis, as real columns."""
-    out = np.asarray(out)
+    out = asarray(out)
     out = np.reshape(out, (-1, shape_of(out)[-1]))
     return np.concatenate([np.real(out), np.imag(out)]) if is_complex else out.astype(float)
 
 
 def real_parts(out: Any, is_complex: bool) -> Array:
     """An integrand's value as a real vector."""
-    out = np.ravel(np.asarray(out))
+    out = np.ravel(asarray(out))
     if is_complex:
         return np.concatenate([np.real(out), np.imag(out)])
     return out.astype(float) if not is_inexact(out.dtype) or out.dtype != float else out

@@ -15,6 +15,7 @@ from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow
 from func.scipy.integrate.numbers import Parameters, check_plain, with_converters
@@ -67,7 +68,7 @@ def odeint(
             func, y0, t, args, Dfun, col_deriv, full_output, ml, mu, rtol, atol, ixpr=ixpr, mxstep=mxstep,
             printmessg=printmessg, tfirst=tfirst, **steps,
         )  # fmt: skip
-    y0, times = np.atleast_1d(np.asarray(y0)).astype(float), np.asarray(t).astype(float)
+    y0, times = np.atleast_1d(asarray(y0)).astype(float), asarray(t).astype(float)
     if y0.ndim != 1:
         raise ValueError("Initial condition y0 must be one-dimensional.")
     size = shape_of(y0)[0]
@@ -81,7 +82,7 @@ def odeint(
     def right_side(t: Any, y: Array, p: Array, *rest: Array) -> Array:
         f, args = parameters.rebuilt(p, rest)
         f = intercepted_call(f)
-        return np.ravel(np.asarray(f(t, y, *args) if tfirst else f(y, t, *args))).astype(float)
+        return np.ravel(asarray(f(t, y, *args) if tfirst else f(y, t, *args))).astype(float)
 
     def plain(y: Any, t: Any, p: Any, rest: Any) -> Any:
         f, args = parameters.rebuilt(p, rest)
@@ -119,13 +120,13 @@ def odeint(
 @with_converters
 def ode_set_initial_value(self: Any, y: Any, t: Any = 0.0) -> Any:
     """`set_initial_value` of `ode` for a state or time that is traced."""
-    return _started(self, np.atleast_1d(np.asarray(y)), t)
+    return _started(self, np.atleast_1d(asarray(y)), t)
 
 
 @with_converters
 def complex_ode_set_initial_value(self: Any, y: Any, t: Any = 0.0) -> Any:
     """`set_initial_value` of `complex_ode` for a state or time that is traced."""
-    y = np.ravel(np.asarray(y))
+    y = np.ravel(asarray(y))
     parts = np.ravel(np.stack([np.real(y), np.imag(y)], axis=1))
     self.tmp = np.zeros(shape_of(parts))
     self.tmp_derivative = np.zeros(shape_of(parts))
@@ -156,7 +157,7 @@ def ode_integrate(self: Any, t: Any, step: bool = False, relax: bool = False) ->
             f"ode.integrate with step, relax or solout on traced values{at_line()}\n"
             "solve_ivp differentiates its steps and events."
         )
-    y = np.asarray(self._y)
+    y = asarray(self._y)
     is_complex = y.dtype.kind == "c"
     size = shape_of(y)[0] * (2 if is_complex else 1)
 
@@ -164,12 +165,12 @@ def ode_integrate(self: Any, t: Any, step: bool = False, relax: bool = False) ->
         f, args = parameters.rebuilt(p, rest)
         f = intercepted_call(f)
         if is_complex_ode:
-            out = np.asarray(f(t, z[::2] + 1j * z[1::2], *args))
+            out = asarray(f(t, z[::2] + 1j * z[1::2], *args))
             return np.ravel(np.stack([np.real(out), np.imag(out)], axis=1))
         if is_complex:
-            out = np.asarray(f(t, z[: size // 2] + 1j * z[size // 2 :], *args))
+            out = asarray(f(t, z[: size // 2] + 1j * z[size // 2 :], *args))
             return np.concatenate([np.real(out), np.imag(out)])
-        return np.ravel(np.asarray(f(t, z, *args))).astype(float)
+        return np.ravel(asarray(f(t, z, *args))).astype(float)
 
     known_integrator = self._integrator
 

@@ -19,6 +19,7 @@ from func.backends.records import Record
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_parts
 from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain, with_converters
@@ -97,7 +98,7 @@ def quad(
 
         def component(x: float, i: int) -> Any:
             if x not in seen:
-                seen[x] = np.asarray(integrand(x))
+                seen[x] = asarray(integrand(x))
             return seen[x][i]
 
         return np.array([original(_scipy.quad)(component, float(a), float(b), (i,), **options)[0] for i in range(size)])
@@ -316,7 +317,7 @@ def _whole(func: Any, ranges: Any, args: tuple[Any, ...], opts: Any, parameters:
             def at(*x: Any) -> Any:
                 x = x[: len(ranges)]
                 if x not in seen:
-                    seen[x] = np.asarray(integrand(np.array(x)))
+                    seen[x] = asarray(integrand(np.array(x)))
                 return seen[x][i]
 
             return at
@@ -379,8 +380,8 @@ def quad_vec(
         return real_parts(value, is_complex), [error]
 
     def by_vector(integrand: Callable[[Any], Array], size: int, a: Any, b: Any) -> Array:
-        value, _ = original(_scipy.quad_vec)(lambda x: np.asarray(integrand(x)), float(a), float(b), **options)
-        return np.asarray(value)
+        value, _ = original(_scipy.quad_vec)(lambda x: asarray(integrand(x)), float(a), float(b), **options)
+        return asarray(value)
 
     integral = Integral(Integrand(call, size), by_vector, (a, b), numbers=Numbers(compute, size, [Aval((), FLOAT)]))
     value, error = integral.value(p, rest)

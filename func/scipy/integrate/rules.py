@@ -12,6 +12,7 @@ import scipy.integrate as _scipy
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.numbers import with_converters
 from func.scipy.integrate.sampled import known, numbers_of
@@ -55,7 +56,7 @@ def qmc_quad(
         points.append(x)
         return np.ones(np.shape(x)[1:])
 
-    a, b = [np.atleast_1d(np.asarray(limit, float)) for limit in (a, b)]
+    a, b = [np.atleast_1d(asarray(limit, float)) for limit in (a, b)]
     a, b = np.broadcast_arrays(a, b)
     dimension = a.shape[0]
     original(_scipy.qmc_quad)(

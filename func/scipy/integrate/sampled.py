@@ -17,6 +17,7 @@ from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
+from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.numbers import with_converters
 
@@ -29,7 +30,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Array:
     """
     if not holds_traced((y, x, dx)):
         return original(_scipy.simpson)(y, x, dx=dx, axis=axis)
-    y, x = np.asarray(y), None if x is None else np.asarray(x)
+    y, x = asarray(y), None if x is None else asarray(x)
     like = original(_scipy.simpson)(_ones(y), None if x is None else _nodes(x), dx=_one(dx), axis=axis)
     y = np.moveaxis(y, axis, -1)
     if x is None:
@@ -43,7 +44,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Array:
         total = 0.5 * h[..., 0] * (y[..., 0] + y[..., 1])
     else:
         total = _pairs(y[..., :-1], h[..., :-1]) + _last(y[..., -3:], h[..., -2], h[..., -1])
-    return np.asarray(total).astype(np.asarray(like).dtype)[()]
+    return asarray(total).astype(asarray(like).dtype)[()]
 
 
 def _pairs(y: Array, h: Array) -> Array:
@@ -81,16 +82,16 @@ def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, 
     """
     if not holds_traced((y, x, dx, initial)):
         return original(_scipy.cumulative_simpson)(y, x=x, dx=dx, axis=axis, initial=initial)
-    y = np.asarray(y)
-    given = {"x": x, "dx": dx, "initial": initial}
-    x, dx, initial = [None if value is None else np.asarray(value) for value in given.values()]
+    y = asarray(y)
+    given_dx = _ones(asarray(dx)) if holds_traced(dx) else dx
+    x, dx, initial = [None if value is None else asarray(value) for value in (x, dx, initial)]
     nodes = None if x is None else known(x)
     if nodes is not None and np.any(np.diff(nodes, axis=axis if nodes.ndim > 1 else 0) <= 0):
         raise ValueError("Input x must be strictly increasing.")
     like = original(_scipy.cumulative_simpson)(
         _ones(y),
         x=None if x is None else _nodes(x, axis if x.ndim > 1 else 0),
-        dx=_ones(dx) if dx is not None else 1.0,
+        dx=given_dx,
         axis=axis,
         initial=None if initial is None else _ones(initial),
     )

@@ -12,6 +12,7 @@ from scipy.integrate._cubature import CubatureResult
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_columns, real_parts
 from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain, with_converters
@@ -107,10 +108,10 @@ def _by_tanhsinh(options: dict[str, Any]) -> Any:
 
     def rule(integrand: Callable[[Any], Array], size: int, a: Any, b: Any) -> Array:
         def rows(x: Any) -> Any:
-            return np.reshape(np.asarray(integrand(np.reshape(x, (size, -1))[0])), np.shape(x))
+            return np.reshape(asarray(integrand(np.reshape(x, (size, -1))[0])), np.shape(x))
 
         ends = [np.full(size, float(end)) for end in (a, b)]
-        return np.asarray(original(_scipy.tanhsinh)(rows, *ends, preserve_shape=True, **options).integral)
+        return asarray(original(_scipy.tanhsinh)(rows, *ends, preserve_shape=True, **options).integral)
 
     return rule
 
@@ -127,7 +128,7 @@ def _between(a: Any, b: Any) -> Any:
 
 def _elementwise(one: Callable[..., Any], ends: Sequence[Any], args: tuple[Any, ...]) -> list[Any]:
     """Results of `one` for each element of broadcast arrays, stacked in their shape."""
-    arrays = [np.asarray(x) for x in (*ends, *args)]
+    arrays = [asarray(x) for x in (*ends, *args)]
     arrays = [x if x.dtype.kind in "fc" else x.astype(float) for x in arrays]
     shape = np.broadcast_shapes(*[x.shape for x in arrays])
     flat = [np.ravel(np.broadcast_to(x, shape)) for x in arrays]
@@ -188,7 +189,7 @@ def nsum(
 
         def by_nsum(term: Callable[[Any], Array], size: int, low: Any, high: Any) -> Array:
             def component(i: int) -> Callable[[Any], Any]:
-                return lambda x: np.reshape(np.asarray(term(np.ravel(x)))[i], np.shape(x))
+                return lambda x: np.reshape(asarray(term(np.ravel(x)))[i], np.shape(x))
 
             spacing = 1.0 if moves else float(step)
             return np.array(
@@ -234,7 +235,7 @@ def cubature(
             "Split the integral at such a point, with the point as a limit."
         )
     moves = holds_traced((a, b))
-    low, high = np.broadcast_arrays(np.asarray(a).astype(float), np.asarray(b).astype(float))
+    low, high = np.broadcast_arrays(asarray(a).astype(float), asarray(b).astype(float))
     parameters = Parameters((f, args, low, high))
     infinite = [known(end) if is_traced(end) else end for end in (low, high)]
     is_infinite = [np.zeros(low.shape, bool) if end is None else np.isinf(end) for end in infinite]
@@ -267,7 +268,7 @@ def cubature(
     def by_cubature(integrand: Callable[[Any], Array], size: int, _a: Any, _b: Any) -> Array:
         ends = [np.where(is_infinite[0], -np.inf, 0.0), np.where(is_infinite[1], np.inf, 1.0)] if moves else [low, high]
         chosen = {**options, "points": None} if moves else options
-        return np.asarray(original(_scipy.cubature)(lambda x: np.asarray(integrand(x)).T, *ends, **chosen).estimate)
+        return asarray(original(_scipy.cubature)(lambda x: asarray(integrand(x)).T, *ends, **chosen).estimate)
 
     if moves and points is not None:
         raise UnsupportedFunctionError(
