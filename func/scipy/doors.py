@@ -47,11 +47,14 @@ TABLE: dict[str, str] = {
         solve_triangular solveh_banded sqrtm subspace_angles svd svdvals tanhm tanm toeplitz
     """,
     "scipy.special": """
-        bernoulli comb factorial lambertw log_softmax logsumexp multigammaln perm polygamma softmax softplus
+        bernoulli comb diric factorial lambertw log_softmax logsumexp multigammaln perm polygamma softmax softplus
         spherical_in spherical_jn spherical_kn spherical_yn zeta
     """,
     "scipy.fft": """
         fhtoffset
+    """,
+    "scipy.special._multiufuncs": """
+        MultiUFunc.__call__
     """,
     "scipy.integrate": """
         ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()

@@ -24,7 +24,7 @@ MODULES = frozenset(
         for name in (
             "_lib._util", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
             "signal.windows", "sparse", "sparse.linalg", "spatial", "spatial.distance", "spatial.transform", "special",
-            "stats",
+            "special._multiufuncs", "stats",
         )
     ]
 )  # fmt: skip

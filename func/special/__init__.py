@@ -7,22 +7,26 @@ needed.
 
 from __future__ import annotations
 
-from func.special import bessel, error_functions, gammas, incomplete, integrals, logistic, sums
+from func.special import bessel, by_equations, error_functions, gammas, incomplete, integrals, legendre, logistic, sums
 from func.special.bessel import *
+from func.special.by_equations import *
 from func.special.error_functions import *
 from func.special.gammas import *
 from func.special.incomplete import *
 from func.special.integrals import *
+from func.special.legendre import *
 from func.special.logistic import *
 from func.special.protocol import register_primitives as _register_primitives
 from func.special.sums import *
 
 __all__: list[str] = []
 __all__ += bessel.__all__
+__all__ += by_equations.__all__
 __all__ += error_functions.__all__
 __all__ += gammas.__all__
 __all__ += incomplete.__all__
 __all__ += integrals.__all__
+__all__ += legendre.__all__
 __all__ += logistic.__all__
 __all__ += sums.__all__
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.arrays import scipy_of
-from func.interpreters.core import Array, Tracer, operand
+from func.interpreters.core import Array, Tracer, known_value, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
@@ -112,7 +112,8 @@ def multigammaln(a: Array, d: int) -> Array:
     size = operator.index(d)
     if size < 1:
         raise ValueError("d should be a positive integer (dimension)")
-    if bool(any(less_equal(a, 0.5 * (size - 1)))):
+    is_outside = known_value(any(less_equal(a, 0.5 * (size - 1))))
+    if is_outside is not None and np.any(is_outside):
         raise ValueError(f"condition a > 0.5 * (d-1) ({0.5 * (size - 1)}) not met")
     terms = [ops.loggamma(subtract(a, (j - 1.0) / 2)) for j in range(1, size + 1)]
     return add(sum(stack(terms), axis=0), size * (size - 1) * 0.25 * math.log(math.pi))

@@ -13,7 +13,7 @@ from func.special.protocol import implements_scipy, in_first_loop
 __all__ = [
     "agm", "cbrt", "cosdg", "cosm1", "cotdg", "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "exp1", "exp2",
     "exp10", "expi", "expm1", "expn", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "lambertw", "log1p", "shichi", "sici",
-    "sinc", "sindg", "spence", "sph_harm_y", "tandg", "wrightomega",
+    "sinc", "sindg", "spence", "tandg", "wrightomega",
 ]
 # fmt: on
 
@@ -139,11 +139,6 @@ def hyperu(a: Array, b: Array, x: Array) -> Array:
 def hyp2f1(a: Array, b: Array, c: Array, z: Array) -> Array:
     """Gauss' function F(a, b; c; z); no derivative by a, b and c. DLMF 15.2.1."""
     return ops.hyp2f1(operand(a), operand(b), operand(c), operand(z))
-
-
-def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array) -> Array:
-    """The spherical harmonic of degree n and order m at polar angle θ and azimuth φ. DLMF 14.30.1."""
-    return ops.sph_harm_y(operand(n), operand(m), operand(theta), operand(phi))
 
 
 @implements_scipy("ellipk")

@@ -8,6 +8,7 @@ import numpy as np
 
 import func.special  # noqa: F401  (its import registers its primitives)
 from tests.support.sampling import Sample, complex_, integers, real, restart
+from tests.support.special_arguments import ARGUMENTS, FIRST_ORDER, INACCURATE, WITHOUT_DERIVATIVE
 
 restart(3)
 
@@ -111,3 +112,26 @@ SAMPLES |= {
         _weighted(complex_(3), complex_(3), (0,), False),
     ],
 }
+
+
+def _pair(value: Any) -> Any:
+    return np.array(value) if isinstance(value, int) else np.array([value, 1.04 * value])
+
+
+for name, (arguments, places) in ARGUMENTS.items():
+    if name not in ("radian", "voigt_profile"):
+        SAMPLES[name] = [Sample(tuple([_pair(value) for value in arguments]), differentiable=places)]
+for name, values in WITHOUT_DERIVATIVE.items() | INACCURATE.items():
+    SAMPLES[name] = [Sample(tuple([_pair(value) for value in values]), differentiable=())]
+for name, (values, _) in FIRST_ORDER.items():
+    SAMPLES.setdefault(name, [Sample(tuple([_pair(value) for value in values]), differentiable=())])
+SAMPLES["kolmogorov_slope"] = [Sample((real(3) + 0.3,), differentiable=())]
+SAMPLES["kolmogorov_bend"] = [Sample((real(3) + 0.3,), differentiable=())]
+for name in ("legendre_p", "assoc_legendre_p", "assoc_legendre_p_normalized", "sph_legendre_p"):
+    degrees = (np.array([2, 3]), np.array([1, -2]))[: 1 + (name != "legendre_p")]
+    cut = (2,) if name.startswith("assoc") else ()
+    for order in (0, 1, 2):
+        places = (len(degrees),) if order < 2 else ()
+        SAMPLES[f"{name}_{order}"] = [Sample((*degrees, real(2), *cut), differentiable=places)]
+SAMPLES["smirnov_slope"] = [Sample((np.array(5), real(3)), differentiable=())]
+SAMPLES["smirnov_bend"] = [Sample((np.array(5), real(3)), differentiable=())]

@@ -9,7 +9,7 @@ import numpy as np
 
 from func.backends.quiet import quietly
 from func.backends.support.special import of_order, result_of
-from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import ORDER
 from func.interpreters.core.source import at_line
@@ -175,6 +175,66 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
 
     primitive = general(
         name, impl, aval=aval, batch=batch, jvp=jvp, cost=costs.SPECIAL, scipy=scipy, layout=iterated_order
+    )
+    return primitive
+
+
+def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **partials: Any) -> Primitive:
+    """A primitive of named arguments, which broadcast, with one or several outputs, by the rules of its partials.
+
+    A partial is a function of all arguments and all outputs, and gives the slope of the output, or of each output. An
+    argument without one has no derivative, and raises where it is needed.
+    """
+    names = arguments.split()
+    computed = impl or _ufunc_impl(name)
+    scipy: Any = None if impl else name
+    dtypes: dict[Any, list[np.dtype[Any]]] = {}
+
+    def typed_impl(xp: Any, *args: Array) -> Any:
+        out = computed(xp, *args)
+        return out if outs == 1 else tuple(out)
+
+    def aval(*avals: Aval) -> Any:
+        key = tuple([(a.dtype, a.weak) for a in avals])
+        if key not in dtypes:
+            probes = [dtype.type(1).item() if weak else dtype.type(1) for dtype, weak in key]
+            results = quietly(typed_impl, np, *probes)
+            dtypes[key] = [np.asarray(out).dtype for out in (results if outs > 1 else [results])]
+        shape = np.broadcast_shapes(*[a.shape for a in avals])
+        found = [Aval(shape, dtype) for dtype in dtypes[key]]
+        return tuple(found) if outs > 1 else found[0]
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        results = primitive(*primals)
+        values = list(results) if outs > 1 else [results]
+        dots: list[Any] = [ZERO] * outs
+        for argument, tangent in zip(names, tangents, strict=True):
+            if tangent is ZERO:
+                continue
+            if argument not in partials:
+                missing(name, argument)()
+            slopes = partials[argument](*primals, *values)
+            for i, slope in enumerate(slopes if outs > 1 else [slopes]):
+                dots[i] = add_tangents(dots[i], multiply(slope, tangent))
+        dots = [
+            dot if dot is ZERO else broadcast(convert(dot, dtype=dtype_of(out)), shape=shape_of(out))
+            for dot, out in zip(dots, values, strict=True)
+        ]
+        return results, (tuple(dots) if outs > 1 else dots[0])
+
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+        return primitive(*align_ranks(size, batched, args))
+
+    primitive = general(
+        name,
+        typed_impl,
+        aval=aval,
+        batch=batch,
+        jvp=jvp,
+        multiple=outs > 1,
+        cost=costs.SPECIAL,
+        scipy=scipy,
+        layout=iterated_order,
     )
     return primitive
 

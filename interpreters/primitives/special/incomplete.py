@@ -15,6 +15,7 @@ from func.interpreters.primitives.elementwise.table import (
     less,
     log,
     logical_and,
+    sign,
     square,
     subtract,
     trunc,
@@ -48,19 +49,19 @@ gammaincc: Elementwise = special_primitive(
 )
 
 
-def _gamma_quantile_da(a: Array, x: Array) -> Array:
+def gamma_quantile_da(a: Array, x: Array) -> Array:
     """∂x/∂a at fixed P(a, x): x times the slope of log x."""
     return unless_zero(x, full_like(x, 0, ()), lambda x: multiply(x, gamma_slope(a, log(x), order=0)))
 
 
 gammaincinv: Elementwise = special_primitive(
     "gammaincinv",
-    lambda x, out: _gamma_quantile_da(x, out),
+    lambda x, out: gamma_quantile_da(x, out),
     lambda x, out: divide(1, gamma_density(x, out)),
 )
 gammainccinv: Elementwise = special_primitive(
     "gammainccinv",
-    lambda x, out: _gamma_quantile_da(x, out),
+    lambda x, out: gamma_quantile_da(x, out),
     lambda x, out: divide(-1, gamma_density(x, out)),
 )
 
@@ -123,18 +124,46 @@ betainccinv: Elementwise = special_primitive(
 )
 
 
-def _student_density(df: Array, t: Array) -> Array:
+def student_density(df: Array, t: Array) -> Array:
     """The density of Student's distribution, (1 + t²/ν)^(-(ν + 1)/2) / (√ν B(1/2, ν/2))."""
     half = multiply(df, 0.5)
     power = multiply(xlog1py(add(df, 1), divide(square(t), df)), -0.5)
     return exp(subtract(subtract(power, betaln(half, 0.5)), multiply(log(df), 0.5)))
 
 
-def _f_density(m: Array, n: Array, x: Array) -> Array:
+def f_density(m: Array, n: Array, x: Array) -> Array:
     """The derivative by x of I_w(m/2, n/2) with w = m x / (n + m x)."""
     denominator = add(n, multiply(m, x))
     w = divide(multiply(m, x), denominator)
     return multiply(beta_density(multiply(m, 0.5), multiply(n, 0.5), w), divide(multiply(m, n), square(denominator)))
+
+
+def student_slope(df: Array, t: Array) -> Array:
+    """The derivative by ν of 1 - I_w(ν/2, 1/2) / 2 with w = ν / (ν + t²), for t < 0 of its reflection."""
+    half, whole = multiply(df, 0.5), add(df, square(t))
+    w = divide(df, whole)
+    by_a = multiply(betainc_da(half, full_like(df, 0.5, ()), w), 0.5)
+    by_w = multiply(beta_density(half, full_like(df, 0.5, ()), w), divide(square(t), square(whole)))
+    return multiply(multiply(add(by_a, by_w), -0.5), sign(t))
+
+
+def _f_parts(m: Array, n: Array, x: Array) -> tuple[Array, Array, Array, Array]:
+    denominator = add(n, multiply(m, x))
+    w = divide(multiply(m, x), denominator)
+    a, b = multiply(m, 0.5), multiply(n, 0.5)
+    return a, b, w, divide(multiply(beta_density(a, b, w), x), square(denominator))
+
+
+def f_slope_dfn(m: Array, n: Array, x: Array) -> Array:
+    """The derivative by m of I_w(m/2, n/2) with w = m x / (n + m x)."""
+    a, b, w, density = _f_parts(m, n, x)
+    return add(multiply(betainc_da(a, b, w), 0.5), multiply(density, n))
+
+
+def f_slope_dfd(m: Array, n: Array, x: Array) -> Array:
+    """The derivative by n of I_w(m/2, n/2) with w = m x / (n + m x)."""
+    a, b, w, density = _f_parts(m, n, x)
+    return subtract(multiply(betainc_db(a, b, w), 0.5), multiply(density, m))
 
 
 def _binomial_density(k: Array, n: Array, p: Array, out: Array) -> Array:
@@ -149,7 +178,9 @@ def _binomial_density(k: Array, n: Array, p: Array, out: Array) -> Array:
     return where(isnan(out), full_like(p, float("nan"), ()), slope)
 
 
-stdtr: Elementwise = special_primitive("stdtr", missing("stdtr", "df"), lambda x, y: _student_density(x, y))
+stdtr: Elementwise = special_primitive(
+    "stdtr", lambda x, y: student_slope(x, y), lambda x, y: student_density(x, y)
+)
 chdtr: Elementwise = special_primitive(
     "chdtr",
     lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), 0.5),
@@ -173,10 +204,16 @@ gdtrc: Elementwise = special_primitive(
     lambda x, y, z: negative(multiply(x, gamma_density(y, multiply(x, z)))),
 )
 fdtr: Elementwise = special_primitive(
-    "fdtr", missing("fdtr", "dfn"), missing("fdtr", "dfd"), lambda x, y, z: _f_density(x, y, z)
+    "fdtr",
+    lambda x, y, z: f_slope_dfn(x, y, z),
+    lambda x, y, z: f_slope_dfd(x, y, z),
+    lambda x, y, z: f_density(x, y, z),
 )
 fdtrc: Elementwise = special_primitive(
-    "fdtrc", missing("fdtrc", "dfn"), missing("fdtrc", "dfd"), lambda x, y, z: negative(_f_density(x, y, z))
+    "fdtrc",
+    lambda x, y, z: negative(f_slope_dfn(x, y, z)),
+    lambda x, y, z: negative(f_slope_dfd(x, y, z)),
+    lambda x, y, z: negative(f_density(x, y, z)),
 )
 bdtr: Elementwise = special_primitive(
     "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z, out: negative(_binomial_density(x, y, z, out))

@@ -1,0 +1,19 @@
+"""SciPy's functions of several ufuncs (Legendre functions and spherical harmonics), called with traced values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.special as _scipy
+
+from func import special as _own
+from func.scipy import doors
+from func.scipy.doors import holds_traced
+
+
+def MultiUFunc___call__(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The call of one of them: func's version of its name, which looks at traced arguments alone."""
+    if not holds_traced(args) and not holds_traced(kwargs):
+        return doors.original(type(function).__call__)(function, *args, **kwargs)
+    name = next(name for name in _own.legendre.__all__ if getattr(_scipy, name, None) is function)
+    return getattr(_own, name)(*args, **kwargs)

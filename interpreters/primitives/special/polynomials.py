@@ -1,0 +1,86 @@
+"""Orthogonal polynomials and associated Legendre functions, with derivatives by the argument. DLMF 18.9 and 14.10.
+
+The degree may be real where SciPy's is. No derivative by the degree or a parameter is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from func.interpreters.core import Array, Primitive
+from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.primitives.special.builders import by_name
+from func.interpreters.primitives.structural.shapes import full_like, where
+
+
+def _from_below(n: Array, slope: Callable[[Array], Array]) -> Array:
+    """A slope given by the degree below, and zero for degree zero, which has none."""
+    constant = equal(n, 0)
+    value = slope(where(constant, full_like(n, 1, ()), n) - 1)
+    return where(constant, value * 0.0, value)
+
+
+eval_jacobi: Primitive = by_name(
+    "eval_jacobi",
+    "n alpha beta x",
+    x=lambda n, a, b, x, out: _from_below(n, lambda k: 0.5 * (n + a + b + 1) * eval_jacobi(k, a + 1, b + 1, x)),
+)
+"""DLMF 18.9.15."""
+eval_sh_jacobi: Primitive = by_name(
+    "eval_sh_jacobi",
+    "n p q x",
+    x=lambda n, p, q, x, out: _from_below(n, lambda k: n * eval_sh_jacobi(k, p + 2, q + 1, x)),
+)
+eval_gegenbauer: Primitive = by_name(
+    "eval_gegenbauer",
+    "n alpha x",
+    x=lambda n, a, x, out: _from_below(n, lambda k: 2 * a * eval_gegenbauer(k, a + 1, x)),
+)
+"""DLMF 18.9.19."""
+eval_genlaguerre: Primitive = by_name(
+    "eval_genlaguerre",
+    "n alpha x",
+    x=lambda n, a, x, out: _from_below(n, lambda k: -eval_genlaguerre(k, a + 1, x)),
+)
+"""DLMF 18.9.23."""
+eval_laguerre: Primitive = by_name(
+    "eval_laguerre", "n x", x=lambda n, x, out: _from_below(n, lambda k: -eval_genlaguerre(k, 1.0, x))
+)
+eval_legendre: Primitive = by_name(
+    "eval_legendre", "n x", x=lambda n, x, out: _from_below(n, lambda k: eval_gegenbauer(k, 1.5, x))
+)
+eval_sh_legendre: Primitive = by_name(
+    "eval_sh_legendre", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * eval_gegenbauer(k, 1.5, 2 * x - 1))
+)
+eval_chebyt: Primitive = by_name(
+    "eval_chebyt", "n x", x=lambda n, x, out: _from_below(n, lambda k: n * eval_chebyu(k, x))
+)
+"""DLMF 18.9.21."""
+eval_chebyu: Primitive = by_name(
+    "eval_chebyu", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * eval_gegenbauer(k, 2.0, x))
+)
+eval_chebyc: Primitive = by_name(
+    "eval_chebyc", "n x", x=lambda n, x, out: _from_below(n, lambda k: n * eval_chebyu(k, x / 2))
+)
+eval_chebys: Primitive = by_name(
+    "eval_chebys", "n x", x=lambda n, x, out: _from_below(n, lambda k: eval_gegenbauer(k, 2.0, x / 2))
+)
+eval_sh_chebyt: Primitive = by_name(
+    "eval_sh_chebyt", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * n * eval_chebyu(k, 2 * x - 1))
+)
+eval_sh_chebyu: Primitive = by_name(
+    "eval_sh_chebyu", "n x", x=lambda n, x, out: _from_below(n, lambda k: 4 * eval_gegenbauer(k, 2.0, 2 * x - 1))
+)
+eval_hermite: Primitive = by_name(
+    "eval_hermite", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * n * eval_hermite(k, x))
+)
+"""DLMF 18.9.25."""
+eval_hermitenorm: Primitive = by_name(
+    "eval_hermitenorm", "n x", x=lambda n, x, out: _from_below(n, lambda k: n * eval_hermitenorm(k, x))
+)
+lpmv: Primitive = by_name(
+    "lpmv",
+    "m v x",
+    x=lambda m, v, x, out: ((m - v - 1) * lpmv(m, v + 1, x) + (v + 1) * x * out) / (1 - x * x),
+)
+"""DLMF 14.10.5."""

@@ -1,0 +1,172 @@
+"""Functions defined by linear differential equations of second order: Kelvin, Mathieu, spheroidal, parabolic cylinder.
+
+SciPy gives most of them with their first derivatives, and the equation gives the second. Next to them are integrals of
+Airy, Bessel and Struve functions. No derivative by an order or a parameter is defined.
+"""
+
+from __future__ import annotations
+
+import math
+
+from func.interpreters.core import Array, Primitive
+from func.interpreters.primitives.elementwise.table import cos, cosh, equal, exp, greater, sqrt
+from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
+from func.interpreters.primitives.special.builders import by_name, refuse_complex
+from func.interpreters.primitives.structural.shapes import full_like, where
+
+
+def _airye_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tuple[Array, ...]:
+    """The scales are e^ζ and e^(-|Re ζ|) with ζ = 2/3 z^(3/2), whose slope is √z; the second is not holomorphic."""
+    refuse_complex("airye", z)
+    root = sqrt(where(greater(z, 0), z, full_like(z, 0, ())))
+    return aip + root * ai, z * ai + root * aip, bip - root * bi, z * bi - root * bip
+
+
+airye: Primitive = by_name("airye", "z", outs=4, z=_airye_slopes)
+"""DLMF 9.2.1."""
+
+
+def _over(value: Array, x: Array, limit: complex) -> Array:
+    """value / x, and its limit where x is zero."""
+    nothing = equal(x, 0)
+    return where(nothing, full_like(value, limit, ()), value / where(nothing, full_like(x, 1, ()), x))
+
+
+# ber + i bei and ker + i kei solve w'' = i w - w'/x. DLMF 10.61.
+ber: Primitive = by_name("ber", "x", x=lambda x, out: berp(x))
+bei: Primitive = by_name("bei", "x", x=lambda x, out: beip(x))
+ker: Primitive = by_name("ker", "x", x=lambda x, out: kerp(x))
+kei: Primitive = by_name("kei", "x", x=lambda x, out: keip(x))
+berp: Primitive = by_name("berp", "x", x=lambda x, out: -bei(x) - _over(out, x, 0.0))
+beip: Primitive = by_name("beip", "x", x=lambda x, out: ber(x) - _over(out, x, 0.5))
+kerp: Primitive = by_name("kerp", "x", x=lambda x, out: -kei(x) - out / x)
+keip: Primitive = by_name("keip", "x", x=lambda x, out: ker(x) - out / x)
+
+
+def _kelvin_slopes(x: Array, be: Array, ke: Array, bep: Array, kep: Array) -> tuple[Array, ...]:
+    return bep, kep, 1j * be - _over(bep, x, 0.5j), 1j * ke - kep / x
+
+
+kelvin: Primitive = by_name("kelvin", "x", outs=4, x=_kelvin_slopes)
+
+itairy: Primitive = by_name(
+    "itairy", "x", outs=4, x=lambda x, *outs: (airy(x)[0], airy(x)[2], airy(-x)[0], airy(-x)[2])
+)
+iti0k0: Primitive = by_name("iti0k0", "x", outs=2, x=lambda x, *outs: (i0(x), k0(x)))
+it2i0k0: Primitive = by_name("it2i0k0", "x", outs=2, x=lambda x, *outs: (_over(i0(x) - 1, x, 0.0), -k0(x) / x))
+itj0y0: Primitive = by_name("itj0y0", "x", outs=2, x=lambda x, *outs: (j0(x), y0(x)))
+it2j0y0: Primitive = by_name("it2j0y0", "x", outs=2, x=lambda x, *outs: (_over(1 - j0(x), x, 0.0), -y0(x) / x))
+itstruve0: Primitive = by_name("itstruve0", "x", x=lambda x, out: struve(0.0, x))
+it2struve0: Primitive = by_name("it2struve0", "x", x=lambda x, out: -struve(0.0, x) / x)
+itmodstruve0: Primitive = by_name("itmodstruve0", "x", x=lambda x, out: modstruve(0.0, x))
+
+
+def _fresnel(name: str, sign: int) -> Primitive:
+    """F = ∫ₓ^∞ e^(± i t²) dt and K = e^(∓ i (x² + π/4)) F / √π."""
+    turn = complex(math.cos(math.pi / 4), -sign * math.sin(math.pi / 4)) / math.sqrt(math.pi)
+    return by_name(name, "x", outs=2, x=lambda x, f, k: (-exp(sign * 1j * x * x), -2j * sign * x * k - turn))
+
+
+modfresnelp: Primitive = _fresnel("modfresnelp", 1)
+modfresnelm: Primitive = _fresnel("modfresnelm", -1)
+
+# Parabolic cylinder functions. DLMF 12.2.2 and 12.14.1.
+pbdv: Primitive = by_name("pbdv", "v x", outs=2, x=lambda v, x, d, dp: (dp, (x * x / 4 - v - 0.5) * d))
+pbvv: Primitive = by_name("pbvv", "v x", outs=2, x=lambda v, x, d, dp: (dp, (x * x / 4 - v - 0.5) * d))
+pbwa: Primitive = by_name("pbwa", "a x", outs=2, x=lambda a, x, w, wp: (wp, (a - x * x / 4) * w))
+
+mathieu_a: Primitive = by_name("mathieu_a", "m q")
+mathieu_b: Primitive = by_name("mathieu_b", "m q")
+_DEGREE = math.pi / 180
+
+
+def _mathieu(name: str, value: Primitive) -> Primitive:
+    """w'' = -(a - 2 q cos 2x) w, of x in degrees. DLMF 28.2.1."""
+    return by_name(
+        name,
+        "m q x",
+        outs=2,
+        x=lambda m, q, x, w, wp: (
+            _DEGREE * wp,
+            -_DEGREE * (value(m, q) - 2 * q * cos(2 * _DEGREE * x)) * w,
+        ),
+    )
+
+
+def _modified_mathieu(name: str, value: Primitive) -> Primitive:
+    """w'' = (a - 2 q cosh 2x) w. DLMF 28.20.1."""
+    return by_name(
+        name, "m q x", outs=2, x=lambda m, q, x, w, wp: (wp, (value(m, q) - 2 * q * cosh(2 * x)) * w)
+    )
+
+
+mathieu_cem: Primitive = _mathieu("mathieu_cem", mathieu_a)
+mathieu_sem: Primitive = _mathieu("mathieu_sem", mathieu_b)
+mathieu_modcem1: Primitive = _modified_mathieu("mathieu_modcem1", mathieu_a)
+mathieu_modcem2: Primitive = _modified_mathieu("mathieu_modcem2", mathieu_a)
+mathieu_modsem1: Primitive = _modified_mathieu("mathieu_modsem1", mathieu_b)
+mathieu_modsem2: Primitive = _modified_mathieu("mathieu_modsem2", mathieu_b)
+
+pro_cv: Primitive = by_name("pro_cv", "m n c")
+obl_cv: Primitive = by_name("obl_cv", "m n c")
+
+
+def _spheroidal(x: Array, w: Array, wp: Array, m: Array, c2: Array, cv: Array) -> tuple[Array, Array]:
+    """(1 - x²) w'' = 2x w' - (λ - c² x² - m²/(1 - x²)) w. DLMF 30.2.1."""
+    rest = 1 - x * x
+    return wp, (2 * x * wp - (cv - c2 * x * x - m * m / rest) * w) / rest
+
+
+def _oblate_radial(x: Array, w: Array, wp: Array, m: Array, c: Array, cv: Array) -> tuple[Array, Array]:
+    """(1 + x²) w'' = -2x w' + (λ - c² x² - m²/(1 + x²)) w."""
+    rest = 1 + x * x
+    return wp, ((cv - c * c * x * x - m * m / rest) * w - 2 * x * wp) / rest
+
+
+def _prolate(name: str) -> Primitive:
+    if name.endswith("_cv"):
+        return by_name(
+            name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, c * c, cv)
+        )
+    return by_name(
+        name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, c * c, pro_cv(m, n, c))
+    )
+
+
+def _oblate_angular(name: str) -> Primitive:
+    if name.endswith("_cv"):
+        return by_name(
+            name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, -c * c, cv)
+        )
+    return by_name(
+        name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, -c * c, obl_cv(m, n, c))
+    )
+
+
+def _oblate(name: str) -> Primitive:
+    if name.endswith("_cv"):
+        return by_name(
+            name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _oblate_radial(x, w, wp, m, c, cv)
+        )
+    return by_name(
+        name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _oblate_radial(x, w, wp, m, c, obl_cv(m, n, c))
+    )
+
+
+pro_ang1, pro_rad1, pro_rad2 = [_prolate(name) for name in ("pro_ang1", "pro_rad1", "pro_rad2")]
+pro_ang1_cv, pro_rad1_cv, pro_rad2_cv = [_prolate(name) for name in ("pro_ang1_cv", "pro_rad1_cv", "pro_rad2_cv")]
+obl_ang1, obl_ang1_cv = [_oblate_angular(name) for name in ("obl_ang1", "obl_ang1_cv")]
+obl_rad1, obl_rad2 = [_oblate(name) for name in ("obl_rad1", "obl_rad2")]
+obl_rad1_cv, obl_rad2_cv = [_oblate(name) for name in ("obl_rad1_cv", "obl_rad2_cv")]
+
+wright_bessel: Primitive = by_name("wright_bessel", "a b x", x=lambda a, b, x, out: wright_bessel(a, a + b, x))
+"""Σ x^k / (k! Γ(a k + b)). DLMF 10.46.1."""
+log_wright_bessel: Primitive = by_name(
+    "log_wright_bessel", "a b x", x=lambda a, b, x, out: exp(log_wright_bessel(a, a + b, x) - out)
+)
+besselpoly: Primitive = by_name(
+    "besselpoly",
+    "a lmb nu",
+    a=lambda a, lmb, nu, out: besselpoly(a, lmb + 1, nu - 1) - besselpoly(a, lmb + 1, nu + 1),
+)
+"""∫₀¹ x^λ J_ν(2 a x) dx, of which 2 J'_ν = J_(ν-1) - J_(ν+1)."""
