@@ -83,9 +83,7 @@ def _carlson_j_x(x: Array, y: Array, z: Array, p: Array, out: Array) -> Array:
 
 def _carlson_j_p(x: Array, y: Array, z: Array, p: Array, out: Array) -> Array:
     """R_J is homogeneous of degree -3/2."""
-    others = (
-        x * _carlson_j_x(x, y, z, p, out) + y * _carlson_j_x(y, z, x, p, out) + z * _carlson_j_x(z, x, y, p, out)
-    )
+    others = x * _carlson_j_x(x, y, z, p, out) + y * _carlson_j_x(y, z, x, p, out) + z * _carlson_j_x(z, x, y, p, out)
     return (-1.5 * out - others) / p
 
 

@@ -178,9 +178,7 @@ def _binomial_density(k: Array, n: Array, p: Array, out: Array) -> Array:
     return where(isnan(out), full_like(p, float("nan"), ()), slope)
 
 
-stdtr: Elementwise = special_primitive(
-    "stdtr", lambda x, y: student_slope(x, y), lambda x, y: student_density(x, y)
-)
+stdtr: Elementwise = special_primitive("stdtr", lambda x, y: student_slope(x, y), lambda x, y: student_density(x, y))
 chdtr: Elementwise = special_primitive(
     "chdtr",
     lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), 0.5),

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Primitive
-from func.interpreters.primitives.elementwise.table import equal, exp, floor, greater, log, logical_and, sign, sqrt
+from func.interpreters.primitives.elementwise.table import equal, exp, floor, greater, log, logical_and, sqrt
 from func.interpreters.primitives.special.builders import by_name
+from func.interpreters.primitives.special.error_functions import ndtri
 from func.interpreters.primitives.special.gamma import betaln, gammaln
 from func.interpreters.primitives.special.incomplete import (
     beta_density,
@@ -31,7 +32,6 @@ from func.interpreters.primitives.special.incomplete import (
     student_slope,
 )
 from func.interpreters.primitives.special.integrals import hyp0f1, hyp1f1
-from func.interpreters.primitives.special.error_functions import ndtri
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 Slope = Callable[..., Array]
@@ -285,8 +285,8 @@ def _smirnov(n: float, d: float, order: int) -> float:
         ]  # fmt: skip
         return math.fsum(terms)
 
-    total = [math.comb(n, j) * (d * product(j, order) + order * product(j, order - 1)) for j in range(int(n * (1 - d)) + 1)]
-    return math.fsum(total)
+    terms = [d * product(j, order) + order * product(j, order - 1) for j in range(int(n * (1 - d)) + 1)]
+    return math.fsum([math.comb(n, j) * term for j, term in enumerate(terms)])
 
 
 def _smirnov_impl(order: int) -> Any:

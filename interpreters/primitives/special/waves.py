@@ -95,9 +95,7 @@ def _mathieu(name: str, value: Primitive) -> Primitive:
 
 def _modified_mathieu(name: str, value: Primitive) -> Primitive:
     """w'' = (a - 2 q cosh 2x) w. DLMF 28.20.1."""
-    return by_name(
-        name, "m q x", outs=2, x=lambda m, q, x, w, wp: (wp, (value(m, q) - 2 * q * cosh(2 * x)) * w)
-    )
+    return by_name(name, "m q x", outs=2, x=lambda m, q, x, w, wp: (wp, (value(m, q) - 2 * q * cosh(2 * x)) * w))
 
 
 mathieu_cem: Primitive = _mathieu("mathieu_cem", mathieu_a)
@@ -125,9 +123,7 @@ def _oblate_radial(x: Array, w: Array, wp: Array, m: Array, c: Array, cv: Array)
 
 def _prolate(name: str) -> Primitive:
     if name.endswith("_cv"):
-        return by_name(
-            name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, c * c, cv)
-        )
+        return by_name(name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, c * c, cv))
     return by_name(
         name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, c * c, pro_cv(m, n, c))
     )
@@ -135,9 +131,7 @@ def _prolate(name: str) -> Primitive:
 
 def _oblate_angular(name: str) -> Primitive:
     if name.endswith("_cv"):
-        return by_name(
-            name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, -c * c, cv)
-        )
+        return by_name(name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, -c * c, cv))
     return by_name(
         name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, -c * c, obl_cv(m, n, c))
     )
@@ -145,12 +139,8 @@ def _oblate_angular(name: str) -> Primitive:
 
 def _oblate(name: str) -> Primitive:
     if name.endswith("_cv"):
-        return by_name(
-            name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _oblate_radial(x, w, wp, m, c, cv)
-        )
-    return by_name(
-        name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _oblate_radial(x, w, wp, m, c, obl_cv(m, n, c))
-    )
+        return by_name(name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _oblate_radial(x, w, wp, m, c, cv))
+    return by_name(name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _oblate_radial(x, w, wp, m, c, obl_cv(m, n, c)))
 
 
 pro_ang1, pro_rad1, pro_rad2 = [_prolate(name) for name in ("pro_ang1", "pro_rad1", "pro_rad2")]
