@@ -7,14 +7,14 @@ needed.
 
 from __future__ import annotations
 
-from func.special import bessel, by_equations, error_functions, gammas, incomplete, integrals, legendre, logistic, sums
+from func.special import bessel, by_equations, error_functions, gammas, incomplete, integrals, logistic, spherical, sums
 from func.special.bessel import *
 from func.special.by_equations import *
 from func.special.error_functions import *
 from func.special.gammas import *
 from func.special.incomplete import *
 from func.special.integrals import *
-from func.special.legendre import *
+from func.special.spherical import *
 from func.special.logistic import *
 from func.special.protocol import register_primitives as _register_primitives
 from func.special.sums import *
@@ -26,7 +26,7 @@ __all__ += error_functions.__all__
 __all__ += gammas.__all__
 __all__ += incomplete.__all__
 __all__ += integrals.__all__
-__all__ += legendre.__all__
+__all__ += spherical.__all__
 __all__ += logistic.__all__
 __all__ += sums.__all__
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Primitive, dtype_of, operand
 from func.interpreters.primitives.elementwise.table import absolute, cos, less, real, rint, sin
-from func.interpreters.primitives.special import elliptic, polynomials, quantiles, waves
+from func.interpreters.primitives.special import elliptic, inverse_distributions, orthogonal, waves
 from func.interpreters.primitives.special.error_functions import wofz
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.special.protocol import implements_scipy
@@ -41,7 +41,7 @@ __all__ = [
 
 def _public(name: str) -> Callable[..., Any]:
     """The function of a primitive, registered for SciPy's ufunc of the same name."""
-    modules: tuple[Any, ...] = (elliptic, polynomials, quantiles, waves)
+    modules: tuple[Any, ...] = (elliptic, orthogonal, inverse_distributions, waves)
     primitive: Primitive = next(getattr(module, name) for module in modules if hasattr(module, name))
 
     def function(*args: Array) -> Any:

@@ -15,5 +15,5 @@ def MultiUFunc___call__(function: Any, *args: Any, **kwargs: Any) -> Any:
     """The call of one of them: func's version of its name, which looks at traced arguments alone."""
     if not holds_traced(args) and not holds_traced(kwargs):
         return doors.original(type(function).__call__)(function, *args, **kwargs)
-    name = next(name for name in _own.legendre.__all__ if getattr(_scipy, name, None) is function)
+    name = next(name for name in _own.spherical.__all__ if getattr(_scipy, name, None) is function)
     return getattr(_own, name)(*args, **kwargs)
