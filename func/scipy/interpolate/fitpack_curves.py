@@ -7,6 +7,7 @@ of the former two.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -424,8 +425,11 @@ class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
     @traced_version(_scipy.UnivariateSpline.set_smoothing_factor)
     def set_smoothing_factor(self, s: Any) -> None:
         """Fit again with another smoothing condition; s > 0 is refused."""
-        x, y, w, *ends, k, _ = self._data[:7]
-        self._fit(x, y, w, ends, k, self.ext, s=s)
+        if isinstance(self, _scipy.LSQUnivariateSpline):
+            warnings.warn("smoothing factor unchanged for LSQ spline with fixed knots", stacklevel=2)
+            return
+        data: Any = self._data
+        self._fit(data[0], data[1], data[2], (data[3], data[4]), data[5], self.ext, s=s)
 
     @traced_version(_scipy.UnivariateSpline.__call__)
     def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:

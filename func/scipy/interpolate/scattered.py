@@ -247,7 +247,7 @@ class Rbf(_scipy.Rbf):  # type: ignore[misc]
             flat = edges == 0
             count = fnp.sum(fnp.where(flat, 0.0, 1.0))
             self.epsilon = (fnp.prod(fnp.where(flat, 1.0, edges)) / self.N) ** (1.0 / count)
-        self.smooth = kwargs.pop("smooth", 0.0)
+        self.smooth: Any = kwargs.pop("smooth", 0.0)
         self.function = kwargs.pop("function", "multiquadric")
         for item, value in kwargs.items():
             setattr(self, item, value)
@@ -266,7 +266,7 @@ class Rbf(_scipy.Rbf):  # type: ignore[misc]
 
 def _rbf_kernel(self: Any, x: Array, y: Array) -> Array:
     if callable(self.norm):
-        r = self.norm(fnp.transpose(x), fnp.transpose(y))
+        r: Any = self.norm(fnp.transpose(x), fnp.transpose(y))
         q = r * r
     elif self.norm == "euclidean":
         q = squared_distances(x, y)

@@ -241,6 +241,10 @@ OPTIONS = {
     "UnivariateSpline roots": Row(
         lambda m, y: m.InterpolatedUnivariateSpline(NODES, y).roots(), np.array([1.0, -1.0, 2.0, 1.0, -2.0, 1.0, 2.0])
     ),
+    "UnivariateSpline set_smoothing_factor": Row(
+        lambda m, y: _with(m.UnivariateSpline(NODES, y, s=1e3), "set_smoothing_factor", 0)(AT), Y
+    ),
+    "UnivariateSpline large s": Row(lambda m, x: m.UnivariateSpline(x, Y, s=1e3)(AT), NODES),
     "UnivariateSpline const": Row(lambda m, y: m.UnivariateSpline(NODES, y, s=0, ext="const", k=1)(AT), Y),
     "UnivariateSpline residual": Row(lambda m, y: m.LSQUnivariateSpline(NODES, y, [1.3]).get_residual() + 0 * y[0], Y),
     **{
