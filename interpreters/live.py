@@ -135,13 +135,13 @@ class Live(Interpreter):
         if primitive is nan_safe_multiply and masks[1] is UNTRACED:
             return self._cleaned(out, _both(mask, not_equal(values[1], 0), shape))
         if not isinstance(primitive, Elementwise):
-            return Tracer(self, out, mask if mask is None else logical_or(mask, not_equal(out, 0)))
+            return Tracer(self, out, mask if mask is None else logical_or(mask, nonzero(out)))
         linear, affine = _linearity(primitive, tuple([m is not UNTRACED for m in masks]))
         if not linear:
-            return Tracer(self, out, mask if mask is None else logical_or(mask, not_equal(out, 0)))
+            return Tracer(self, out, mask if mask is None else logical_or(mask, nonzero(out)))
         if mask is not None:
             for place in affine:
-                mask = _spread(logical_or(mask, not_equal(values[place], 0)), shape)
+                mask = _spread(logical_or(mask, nonzero(values[place])), shape)
         return self._cleaned(out, mask)
 
     def _where(self, primitive: Primitive, values: Sequence[Array], masks: Sequence[Any]) -> Array:
@@ -231,7 +231,7 @@ def replaced_by(ct: Any, value: Array) -> Array:
     """What a hook puts in the place of a cotangent; elements that were dead and are still zero stay dead."""
     if not is_live(ct) or is_live(value) or ct._attached is None:
         return value
-    return ct._interpreter.lift(value, logical_or(ct._attached, not_equal(value, 0)))
+    return ct._interpreter.lift(value, logical_or(ct._attached, nonzero(value)))
 
 
 def with_mask_of(like: Any, value: Any) -> Any:
@@ -265,6 +265,16 @@ def is_differentiated(value: Any) -> bool:
     return False
 
 
+def nonzero(value: Array) -> Array:
+    """The elements that are not zero; all of an unknown of a linear program, in which nothing may depend on numbers."""
+    inner = value
+    while type(inner) is Tracer:
+        if inner._interpreter.is_linear:
+            return np.ones(shape_of(value), bool)
+        inner = inner._value
+    return not_equal(value, 0)
+
+
 def is_recorded(value: Any) -> bool:
     """Whether a level of reverse mode, or a linear program that is being staged, records a value that is known.
 
@@ -283,7 +293,7 @@ def linear_mask(value: Array, mask: Any) -> Any:
     """The mask of an operand of a linear primitive; one that is not traced is a zero that the engine put there."""
     if mask is not UNTRACED:
         return mask
-    return value != 0 if type(value) in PYTHON_SCALARS else not_equal(value, 0)
+    return value != 0 if type(value) in PYTHON_SCALARS else nonzero(value)
 
 
 def is_linear_in(primitive: Primitive, place: int) -> bool:

@@ -31,9 +31,13 @@ from func.interpreters.stage import LinearStage
 def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of the inputs of a linear program. Cotangents may be ZERO, before and after."""
     linear: set[Var] = set(program.inputs)
+    decisions: set[Var] = set()  # what has been decided by the numbers of the inputs
     for equation in program.equations:
-        if any([x in linear for x in equation.inputs if type(x) is Var]):
+        unknown = [x for x in equation.inputs if type(x) is Var and x in linear]
+        if unknown:
             linear.update(equation.outputs)
+            if not equation.primitive.differentiable or all([x in decisions for x in unknown]):
+                decisions.update(equation.outputs)
     values: dict[Any, Any] = dict(program.constants)
     for equation in program.equations:
         if equation.outputs[0] not in linear:
@@ -56,7 +60,7 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
                 continue
             primitive = equation.primitive
             parents = [x if type(x) is Var and x in linear else None for x in equation.inputs]
-            if not primitive.differentiable:
+            if not primitive.differentiable or any([x in decisions for x in equation.inputs if type(x) is Var]):
                 raise NotDifferentiableError(f"{primitive.name} is not linear and cannot be transposed")
             known: list[Any] = [
                 values[x] if type(x) is Var and x not in linear else None if type(x) is Var else x

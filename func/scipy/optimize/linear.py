@@ -191,13 +191,17 @@ def _box(bounds: Any, size: int) -> tuple[Array, Array]:
         bounds = (0, None)
     if type(bounds) is not Tracer and not isinstance(bounds, np.ndarray):
         bounds = list(bounds)
-        if len(bounds) == 2 and not any([hasattr(b, "__len__") and np.ndim(b) > 0 for b in bounds]):
+        if len(bounds) == 2 and not any([_is_pair(bound) for bound in bounds]):
             bounds = [tuple(bounds)] * size
         elif len(bounds) == 1:
             bounds = list(bounds) * size
     elif shape_of(bounds) == (2,):
         bounds = np.broadcast_to(as_array(bounds), (size, 2))
     return limits(bounds, size)
+
+
+def _is_pair(bound: Any) -> bool:
+    return isinstance(bound, (list, tuple)) or (bound is not None and len(shape_of(as_array(bound))) > 0)
 
 
 def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:

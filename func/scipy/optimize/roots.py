@@ -244,7 +244,7 @@ def newton(
     def solve(x0: Any, x1: Any, func: Any, args: Any, slopes: Any) -> Any:
         plain = [on_numbers(function, "newton") for function in (func, *slopes)]
         found = original("newton")(plain[0], x0, plain[1], args, fprime2=plain[2], x1=x1, full_output=True, **rest)
-        run.note(found)
+        run.note(found[1])
         if is_scalar:
             return dtype.type(found[0]), _info_of_root(found[1])
         flags = np.array([np.all(found[1]), 0, 0, 0], np.int64)
