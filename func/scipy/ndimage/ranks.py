@@ -491,10 +491,18 @@ def generic_gradient_magnitude(
     *,
     axes: Any = None,
 ) -> Array:
-    """The length of the gradient by a function of the caller, as scipy.ndimage.generic_gradient_magnitude."""
+    """The length of the gradient by a function of the caller, as scipy.ndimage.generic_gradient_magnitude.
+
+    Where the gradient is zero, the derivative of its length is taken as zero.
+    """
     x = fnp.asarray(input)
     terms = _by_axis(x, derivative, output, mode, cval, extra_arguments, extra_keywords, axes)
-    return delivered(fnp.sqrt(sum([t * t for t in terms[1:]], terms[0] * terms[0])) if terms else x, output, x)
+    if not terms:
+        return delivered(x, output, x)
+    square: Any = sum([t * t for t in terms[1:]], terms[0] * terms[0])
+    is_zero = square == 0
+    length = fnp.where(is_zero, 0.0, fnp.sqrt(fnp.where(is_zero, 1.0, square)))
+    return delivered(fnp.astype(length, square.dtype), output, x)
 
 
 def _by_axis(

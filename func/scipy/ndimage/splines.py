@@ -235,12 +235,12 @@ def _prepared(
     padding, wide = 0, x
     if not prefilter or order < 2:
         return in_double(x), padding
-    rank = x.ndim if rank is None else rank
+    count = int(x.ndim if rank is None else rank)
     if mode in ("nearest", "grid-constant"):
         padding = _PADDING
-        widths = [(padding, padding) if axis < rank else (0, 0) for axis in range(x.ndim)]
+        widths = [(padding, padding) if axis < count else (0, 0) for axis in range(x.ndim)]
         wide = extended_axes(wide, widths, [mode] * x.ndim, cval)
-    for axis in range(rank):
+    for axis in range(count):
         wide = spline_coefficients(operand(in_double(wide)), order=order, axis=axis, boundary=_BOUNDARIES[mode])
     return in_double(wide), padding
 
@@ -318,10 +318,12 @@ def geometric_transform(
         )
     _check(mode, order)
     x = _input(input)
-    shape = x.shape if output_shape is None else tuple(output_shape)
+    shape: Any = x.shape if output_shape is None else tuple(output_shape)
     if len(shape) < 1:
         raise RuntimeError("input and output rank must be > 0")
-    points = [tuple(mapping(index, *extra_arguments, **(extra_keywords or {}))) for index in np.ndindex(*shape)]
+    points: list[Any] = [
+        tuple(mapping(index, *extra_arguments, **(extra_keywords or {}))) for index in np.ndindex(*shape)
+    ]
     coordinates = [
         fnp.reshape(fnp.stack([fnp.asarray(p[axis], dtype=float) for p in points]), shape)
         if points
@@ -371,7 +373,7 @@ def affine_transform(
     x = _input(input)
     if output_shape is None:
         is_array = output is not None and not isinstance(output, (type, np.dtype, str))
-        output_shape = np.shape(output) if is_array else x.shape
+        output_shape = fnp.asarray(output).shape if is_array else x.shape
     shape = tuple(output_shape)
     if len(shape) < 1:
         raise RuntimeError("input and output rank must be > 0")

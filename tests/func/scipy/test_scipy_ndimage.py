@@ -197,3 +197,13 @@ def test_measurements_of_single_regions():
                 lambda x, name=name, arguments=arguments: np.asarray(getattr(scipy.ndimage, name)(x, *arguments)), x
             )[0]
             np.testing.assert_allclose(got, expected)
+
+
+def test_the_length_of_a_gradient_of_zero_has_derivative_zero():
+    flat = np.ones((4, 5))
+    np.testing.assert_array_equal(
+        func.grad(lambda x: np.sum(scipy.ndimage.gaussian_gradient_magnitude(x, 1.0)))(flat), 0
+    )
+    x = func.tensor(ARRAYS["image"], requires_grad=True)
+    np.sum(scipy.ndimage.sum_labels(x**2)).backward()
+    np.testing.assert_allclose(x.grad, 2 * ARRAYS["image"])
