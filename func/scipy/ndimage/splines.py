@@ -321,9 +321,8 @@ def geometric_transform(
     shape: Any = x.shape if output_shape is None else tuple(output_shape)
     if len(shape) < 1:
         raise RuntimeError("input and output rank must be > 0")
-    points: list[Any] = [
-        tuple(mapping(index, *extra_arguments, **(extra_keywords or {}))) for index in np.ndindex(*shape)
-    ]
+    call: Any = mapping
+    points = [tuple(call(index, *extra_arguments, **(extra_keywords or {}))) for index in np.ndindex(*shape)]
     coordinates = [
         fnp.reshape(fnp.stack([fnp.asarray(p[axis], dtype=float) for p in points]), shape)
         if points
