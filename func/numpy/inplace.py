@@ -126,7 +126,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     top, root = boxes[shared], boxes[-1]
     update = _Update(root, top)
     owner = root._interpreter
-    partners = before_write(root) if owner.called is not None else None
+    partners = before_write(root) if owner.called is not None or owner.inner_calls else None
     try:
         if chain:
             value = change(fresh(box))

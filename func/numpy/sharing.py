@@ -85,8 +85,10 @@ class TracedArguments(SharedArguments):
         for i, ref in enumerate(self._boxes):
             if ref() is box:
                 self._written.setdefault(i, len(self._stage.equations))
-                if writer.called is not None:
-                    arrays = [array for _, array in _arrays_in_scope(writer.called[0]) if type(array) is np.ndarray]
+                functions = [] if writer.called is None else [writer.called[0]]
+                functions += [function for ref, function, _ in writer.inner_calls if ref() is not None]
+                for function in functions:
+                    arrays = [array for _, array in _arrays_in_scope(function) if type(array) is np.ndarray]
                     self.in_scope |= {(i, id(array)): (i, array) for array in arrays}
 
     @property
@@ -147,6 +149,24 @@ def note_arguments(
     A box that is no traced value is an argument that is not traced.
     """
     interpreter.called = function, [*map(id, boxes)], given
+    _note_shared(interpreter, boxes, given)
+
+
+def note_inner_arguments(
+    interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
+) -> None:
+    """The same for a function that runs under the interpreter of another one, whose arguments stay noted."""
+    place_like_arguments(boxes, given)
+    calls = [
+        (weakref.ref(box), function, weakref.ref(leaf))
+        for box, leaf in zip(boxes, given, strict=True)
+        if type(box) is Tracer and type(leaf) is Tracer
+    ]
+    interpreter.inner_calls = [*[call for call in interpreter.inner_calls if call[0]() is not None], *calls]
+    _note_shared(interpreter, boxes, given)
+
+
+def _note_shared(interpreter: Interpreter, boxes: Sequence[Array], given: Sequence[Array]) -> None:
     if Tracer in map(type, given):
         for box, leaf in zip(boxes, given, strict=True):
             if type(leaf) is Tracer:
@@ -226,11 +246,10 @@ def before_write(root: Tracer) -> list[SharedArgument]:
     Plain arrays that do so cannot follow: arguments that are not traced, and what the function reads from its scope.
     """
     interpreter = root._interpreter
-    assert interpreter.called is not None
-    function, boxes, given = interpreter.called
-    if id(root) not in boxes:
+    call = _call_of(root)
+    if call is None:
         return []
-    leaf = given[boxes.index(id(root))]
+    function, leaf = call
     partners: list[SharedArgument] = [] if interpreter.shared is None else interpreter.shared.partners(root)
     other = "another argument, which is not traced" if any([argument.box is None for argument in partners]) else None
     if other is not None or (other := _shared_in_scope(function, leaf)):
@@ -288,8 +307,20 @@ def _arguments_made_of(root: Tracer) -> list[Tracer]:
 
 
 def _given_for(box: Tracer) -> Array:
-    call = box._interpreter.called
-    return call[2][call[1].index(id(box))] if call is not None and id(box) in call[1] else None
+    call = _call_of(box)
+    return None if call is None else call[1]
+
+
+def _call_of(box: Tracer) -> tuple[Callable[..., Any], Array] | None:
+    """Of which function a box is an argument, and what was given for it."""
+    interpreter = box._interpreter
+    for ref, function, given in interpreter.inner_calls:
+        if ref() is box:
+            return None if (leaf := given()) is None else (function, leaf)
+    if interpreter.called is None:
+        return None
+    function, boxes, leaves = interpreter.called
+    return (function, leaves[boxes.index(id(box))]) if id(box) in boxes else None
 
 
 def _retire(box: Tracer, stale: StaleArgument) -> None:

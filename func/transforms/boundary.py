@@ -31,7 +31,7 @@ from func.interpreters.core.errors import ArgumentError, ScalarOutputError, Unsu
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.strides import copy_lying
 from func.interpreters.imperative.interpreter import copy_of
-from func.numpy.sharing import box_arguments, read_only, shared_groups
+from func.numpy.sharing import note_inner_arguments, read_only, shared_groups
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -275,7 +275,7 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
     copies = defensive_copies(leaves)
     traced = next((copy for copy in copies if type(copy) is Tracer and copy._interpreter is not EVALUATE), None)
     if traced is not None:
-        box_arguments(traced._interpreter, function, copies, leaves)
+        note_inner_arguments(traced._interpreter, function, copies, leaves)
         return copies
     for group in shared_groups(leaves):
         if len({id(leaves[i]) for i in group}) == 1:

@@ -111,6 +111,7 @@ class ForwardRun(Interpreter):
 
     def close(self) -> None:
         self.called = self.shared = None
+        self.inner_calls = ()
         self.__class__ = FinishedRun if self.args is None else FinishedCheckpoint  # pyright: ignore[reportAttributeAccessIssue]
 
     def replay(self, origins: Sequence[Origin], places: Sequence[int]) -> tuple[Any, list[int], list[Array]]:

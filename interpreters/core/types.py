@@ -7,6 +7,7 @@ an array; its `Interpreter` says what applying a primitive means. `operand` turn
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -244,6 +245,8 @@ class Interpreter:
     """Which arguments of its call share memory, where some do."""
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
     """The function that runs under it, the ids of its traced arguments, and what the caller gave for them."""
+    inner_calls: Sequence[tuple[weakref.ref[Tracer], Callable[..., Any], weakref.ref[Any]]] = ()
+    """The same for arguments of functions with rules that run inside: their boxes, each with what was given for it."""
 
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)
@@ -279,6 +282,7 @@ class Interpreter:
         """End the transform: its tracers raise LeakedTracerError from here on."""
         self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
         self.called = self.shared = None
+        self.inner_calls = ()
         if self.ambient is not None:
             self.ambient.close()
 

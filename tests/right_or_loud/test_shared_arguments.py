@@ -426,3 +426,57 @@ def test_associative_scan_may_return_its_elements() -> None:
     keep_last = func.associative_scan(lambda left, right: right, np.arange(1.0, 5.0))
     keep_last[0] = 7.0
     assert keep_last.tolist() == [7.0, 2.0, 3.0, 4.0]
+
+
+@func.custom_vmap
+def sine_by_vmap(x: Any) -> Any:
+    return np.sin(x)
+
+
+@sine_by_vmap.def_vmap
+def sine_vmap(size: int, batched: Any, x: Any) -> Any:
+    return np.sin(x), True
+
+
+@func.custom_vjp
+def sine_by_vjp(x: Any) -> Any:
+    return np.sin(x)
+
+
+sine_by_vjp.defvjp(lambda x: (np.sin(x), np.cos(x)), lambda cosine, ct: (ct * cosine,))
+
+
+@pytest.mark.parametrize("inner", [sine_by_vmap, sine_by_vjp, func.checkpoint(np.sin), func.jit(np.sin)])
+@pytest.mark.parametrize("mode", ["grad", "vjp", "jvp", "vmap", "jit"])
+def test_functions_with_rules_inside_leave_the_arguments_noted(inner: Any, mode: str) -> None:
+    def f(a: Any, b: Any) -> Any:
+        total = np.sum(inner(a))
+        a[0] = 5.0
+        return total + np.sum(a * b)
+
+    modes: dict[str, Callable[[Any, Any], Any]] = {
+        "grad": lambda a, b: func.grad(f, argnums=(0, 1))(a, b),
+        "vjp": lambda a, b: func.vjp(f, a, b),
+        "jvp": lambda a, b: func.jvp(f, (a, b), (a, b)),
+        "vmap": lambda a, b: func.vmap(f)(a[None], b[None]),
+        "jit": func.jit(f),
+    }
+    a = np.arange(1.0, 4.0)
+    modes[mode](a.copy(), a.copy())
+    with pytest.raises(SharedMemoryError):
+        modes[mode](a, a)
+
+
+@pytest.mark.parametrize("rule", [func.checkpoint, lambda f: func.checkpoint(func.checkpoint(f))])
+@pytest.mark.parametrize("transform", [lambda f: f, func.grad, func.value_and_grad])
+def test_writes_inside_checkpoints_are_known_to_compiled_code(rule: Any, transform: Any) -> None:
+    def f(a: Any, b: Any) -> Any:
+        a[0] = 5.0
+        return np.sum(a * b)
+
+    compiled = func.jit(transform(rule(f)))
+    a = np.arange(1.0, 4.0)
+    compiled(a.copy(), a.copy())
+    with pytest.raises(SharedMemoryError):
+        compiled(a, a)
+    compiled(a.copy(), a)
