@@ -27,7 +27,7 @@ __all__ = [
     "eval_genlaguerre", "eval_hermite", "eval_hermitenorm", "eval_jacobi", "eval_laguerre", "eval_legendre",
     "eval_sh_chebyt", "eval_sh_chebyu", "eval_sh_jacobi", "eval_sh_legendre", "fdtri", "fdtridfd", "gdtria",
     "gdtrib", "gdtrix", "it2i0k0", "it2j0y0", "it2struve0", "itairy", "iti0k0", "itj0y0", "itmodstruve0",
-    "itstruve0", "kei", "keip", "kelvin", "ker", "kerp", "kolmogi", "kolmogorov", "log_wright_bessel", "lpmv",
+    "kei", "keip", "kelvin", "ker", "kerp", "kolmogi", "kolmogorov", "log_wright_bessel", "lpmv",
     "mathieu_a", "mathieu_b", "mathieu_cem", "mathieu_modcem1", "mathieu_modcem2", "mathieu_modsem1",
     "mathieu_modsem2", "mathieu_sem", "modfresnelm", "modfresnelp", "nbdtr", "nbdtrc", "nbdtri", "nbdtrik",
     "nbdtrin", "ncfdtr", "ncfdtri", "ncfdtridfd", "ncfdtridfn", "ncfdtrinc", "nctdtr", "nctdtridf", "nctdtrinc",
@@ -104,7 +104,6 @@ itairy = _public("itairy")
 iti0k0 = _public("iti0k0")
 itj0y0 = _public("itj0y0")
 itmodstruve0 = _public("itmodstruve0")
-itstruve0 = _public("itstruve0")
 kei = _public("kei")
 keip = _public("keip")
 kelvin = _public("kelvin")

@@ -133,5 +133,3 @@ for name in ("legendre_p", "assoc_legendre_p", "assoc_legendre_p_normalized", "s
     for order in (0, 1, 2):
         places = (len(degrees),) if order < 2 else ()
         SAMPLES[f"{name}_{order}"] = [Sample((*degrees, real(2), *cut), differentiable=places)]
-SAMPLES["smirnov_slope"] = [Sample((np.array(5), real(3)), differentiable=())]
-SAMPLES["smirnov_bend"] = [Sample((np.array(5), real(3)), differentiable=())]

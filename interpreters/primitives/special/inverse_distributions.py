@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from func.backends.support import special as support
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.table import equal, exp, floor, greater, log, logical_and, sqrt
 from func.interpreters.primitives.special.builders import by_name
@@ -244,62 +243,16 @@ nctdtridf: Primitive = inverse("nctdtridf", "p nc t", "df", "p", STUDENT_OFF_CEN
 nctdtrinc: Primitive = inverse("nctdtrinc", "df p t", "nc", "p", STUDENT_OFF_CENTRE)
 
 
-def _kolmogorov(y: float, order: int) -> float:
-    """The derivatives of 2 Σ (-1)^(k - 1) e^(-2 k² y²), by Hermite polynomials; zero to rounding below 0.1."""
-    if y < 0.1:
-        return 0.0
-    k = 2.0 * np.arange(1, 51)
-    hermite = np.polynomial.hermite_e.hermeval(k * y, [0.0] * order + [1.0])
-    signs = np.where(np.arange(50) % 2 == 0, 2.0, -2.0)
-    return float(np.sum(signs * (-k) ** order * hermite * np.exp((k * y) ** 2 / -2)))
-
-
-def _kolmogorov_impl(order: int) -> Any:
-    each = np.vectorize(lambda y: _kolmogorov(y, order), otypes=[np.float64])
-    return lambda xp, y: each(y)
-
-
-kolmogorov_bend: Primitive = by_name("kolmogorov_bend", "y", impl=_kolmogorov_impl(2))
+kolmogorov_bend: Primitive = by_name("kolmogorov_bend", "y", impl=lambda xp, y: support.kolmogorov_slope(xp, y, 2))
 kolmogorov_slope: Primitive = by_name(
-    "kolmogorov_slope", "y", impl=_kolmogorov_impl(1), y=lambda y, out: kolmogorov_bend(y)
+    "kolmogorov_slope", "y", impl=lambda xp, y: support.kolmogorov_slope(xp, y, 1), y=lambda y, out: kolmogorov_bend(y)
 )
 kolmogorov: Primitive = by_name("kolmogorov", "y", y=lambda y, out: kolmogorov_slope(y))
 kolmogi: Primitive = by_name("kolmogi", "p", p=lambda p, out: 1 / kolmogorov_slope(out))
 
 
-def _smirnov(n: float, d: float, order: int) -> float:
-    """The derivative of d Σ C(n, j) (d + j/n)^(j - 1) (1 - d - j/n)^(n - j) over j ≤ n (1 - d)."""
-    if not 0 < d < 1 or n < 1:
-        return 0.0 if 0 <= d <= 1 else math.nan
-    n = int(n)
-
-    def falling(power: int, times: int) -> float:
-        return float(math.prod([power - i for i in range(times)]))
-
-    def product(j: int, times: int) -> float:
-        first, second = d + j / n, 1 - d - j / n
-        terms = [
-            math.comb(times, i) * falling(j - 1, times - i) * first ** (j - 1 - times + i)
-            * falling(n - j, i) * (-1) ** i * (second ** (n - j - i) if n - j >= i else 0.0)
-            for i in range(times + 1)
-        ]  # fmt: skip
-        return math.fsum(terms)
-
-    terms = [d * product(j, order) + order * product(j, order - 1) for j in range(int(n * (1 - d)) + 1)]
-    return math.fsum([math.comb(n, j) * term for j, term in enumerate(terms)])
-
-
-def _smirnov_impl(order: int) -> Any:
-    each = np.vectorize(lambda n, d: _smirnov(n, d, order), otypes=[np.float64])
-    return lambda xp, n, d: each(n, d)
-
-
-smirnov_bend: Primitive = by_name("smirnov_bend", "n d", impl=_smirnov_impl(2))
-smirnov_slope: Primitive = by_name(
-    "smirnov_slope", "n d", impl=_smirnov_impl(1), d=lambda n, d, out: smirnov_bend(n, d)
-)
-smirnov: Primitive = by_name("smirnov", "n d", d=lambda n, d, out: smirnov_slope(n, d))
-smirnovi: Primitive = by_name("smirnovi", "n p", p=lambda n, p, out: 1 / smirnov_slope(n, out))
+smirnov: Primitive = by_name("smirnov", "n d")
+smirnovi: Primitive = by_name("smirnovi", "n p")
 
 
 def _tukey_density(lam: Array, p: Array) -> Array:

@@ -56,7 +56,6 @@ iti0k0: Primitive = by_name("iti0k0", "x", outs=2, x=lambda x, *outs: (i0(x), k0
 it2i0k0: Primitive = by_name("it2i0k0", "x", outs=2, x=lambda x, *outs: (_over(i0(x) - 1, x, 0.0), -k0(x) / x))
 itj0y0: Primitive = by_name("itj0y0", "x", outs=2, x=lambda x, *outs: (j0(x), y0(x)))
 it2j0y0: Primitive = by_name("it2j0y0", "x", outs=2, x=lambda x, *outs: (_over(1 - j0(x), x, 0.0), -y0(x) / x))
-itstruve0: Primitive = by_name("itstruve0", "x", x=lambda x, out: struve(0.0, x))
 it2struve0: Primitive = by_name("it2struve0", "x", x=lambda x, out: -struve(0.0, x) / x)
 itmodstruve0: Primitive = by_name("itmodstruve0", "x", x=lambda x, out: modstruve(0.0, x))
 
