@@ -235,7 +235,7 @@ def _successive(
     """One integral in the other, by a function quad: the first variable is the innermost."""
     ranges = list(ranges)
     is_one = opts is None or isinstance(opts, dict)
-    options = [opts or {}] * len(ranges) if is_one else list(opts)
+    options = [opts or {}] * len(ranges) if is_one else list(opts or ())
     notes = _Notes()
 
     def integrand(outer: tuple[Any, ...]) -> Any:
@@ -274,8 +274,10 @@ def _over_variable(
     """The integral over one variable, as a function of those outside of it."""
 
     def integral(outer: tuple[Any, ...]) -> Any:
-        low, high = given(*outer, *args) if callable(given) else given
-        chosen = dict(option(*outer, *args) if callable(option) else option)
+        limits: Any = given(*outer, *args) if callable(given) else given
+        low, high = limits
+        own: Any = option(*outer, *args) if callable(option) else option
+        chosen: dict[str, Any] = dict(own)
         if "points" in chosen:
             chosen["points"] = [x for x in chosen["points"] if low <= x <= high]
         result = quad(lambda x: inner((x, *outer)), low, high, full_output=full_output, **chosen)
