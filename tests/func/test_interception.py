@@ -134,7 +134,8 @@ def test_raw_memory_is_loud() -> None:
     def f(x: Any) -> Any:
         a = np.zeros(3)
         a[0] = x
-        assert np.isnan(np.frombuffer(memoryview(a))).all()
+        with pytest.raises(func.errors.UnsupportedFunctionError, match="frombuffer"):
+            np.frombuffer(memoryview(a))
         with pytest.raises(func.errors.UnsupportedFunctionError, match="int64"):
             np.sum(a.view(np.int64) + x)
         return a[0]
@@ -193,6 +194,6 @@ def test_newton_differentiates_unmodified(start: Any) -> None:
 
     a = 2.0 * np.ones(np.shape(start)) if np.shape(start) else 2.0
     for f in (root, secant):
-        with func.intercept(), pytest.warns(func.errors.SolverWarning, match="newton is differentiated step by step"):
+        with func.intercept():
             np.testing.assert_allclose(func.grad(f)(a), np.asarray(a) ** (-2 / 3) / 3, rtol=1e-6)
             np.testing.assert_allclose(func.jvp(f, (a,), (a,))[1], np.sum(a ** (1 / 3) / 3), rtol=1e-6)
