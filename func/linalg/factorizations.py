@@ -70,7 +70,8 @@ def lu(
         return (factorizations.rows_in_order(lower, places) if k else lower), upper
     if p_indices:
         return places.astype(np.int64 if shape_of(a)[-2:] == (1, 1) else np.int32), lower, upper
-    return _permutation(places, real_dtype(dtype_of(packed))), lower, upper
+    dtype = dtype_of(packed)
+    return _permutation(places, dtype if shape_of(a)[-2:] == (1, 1) else real_dtype(dtype)), lower, upper
 
 
 def _permutation(places: Array, dtype: np.dtype[Any]) -> Array:

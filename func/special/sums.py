@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise.table import logaddexp
 from func.interpreters.primitives.special import logsumexp as ops
 from func.interpreters.primitives.structural.reductions import keep_axes
@@ -60,9 +60,9 @@ def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False,
     >>> func.grad(lambda x: func.special.logsumexp(x))(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
     """
-    a = floating(a)
     if b is not None:
-        b = floating(b)
+        a, b = _like_other(a, b), floating(_like_other(b, a))
+    a = floating(a)
     shape = np.broadcast_shapes(shape_of(a), () if b is None else shape_of(b))
     full = shape or (1,)
     axes = normalize_axes(axis, len(full))
@@ -75,6 +75,13 @@ def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False,
     if keepdims:
         outs = tuple([keep_axes(out, full, axes) for out in outs])
     return tuple(outs) if return_sign else outs[0]
+
+
+def _like_other(x: Array, other: Array) -> Array:
+    """A number of Python beside an array: of the dtype that the two have together."""
+    if type(x) not in PYTHON_SCALARS or type(other) in PYTHON_SCALARS:
+        return x
+    return np.asarray(x, np.result_type(x, dtype_of(operand(other))))[()]
 
 
 def softplus(x: Array) -> Array:

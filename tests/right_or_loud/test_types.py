@@ -559,3 +559,15 @@ def test_numbers_of_python_are_cast_to_the_loops_dtype(number: float) -> None:
 
     x = np.array([1, 2], np.uint8)
     assert np.array_equal(func.vmap(f)(x), f(x))
+
+
+def test_numbers_of_python_are_weak_in_logsumexp() -> None:
+    for a, b in ((0.5, np.float16(2.0)), (1, np.ones(2, np.float32)), (np.float32(0.5), 2.0), (np.float32(0.5), 2)):
+        value = func.special.logsumexp(a, b=b)
+        assert value.dtype == np.result_type(a, b)
+        np.testing.assert_allclose(value, np.log(np.sum(b * np.exp(a))), rtol=1e-3)
+
+
+def test_the_permutation_of_one_element_has_the_dtype_of_the_matrix() -> None:
+    assert [x.dtype for x in func.linalg.lu(np.ones((1, 1), np.complex64))] == [np.complex64] * 3
+    assert func.linalg.lu(np.eye(2, dtype=np.complex64))[0].dtype == np.float32

@@ -653,8 +653,8 @@ class SpaceTester(Tester):
         return is_not_finite and any([np.isnan(x).any() for x in results])
 
 
-ACCIDENTS = ("not inexact", "not enough values to unpack", "can only convert an array of size 1")
-"""What NumPy and SciPy say of integers, of arrays without axes, and of matrices of one element."""
+ACCIDENTS = ("not inexact", "not enough values to unpack", "can only convert an array of size 1", "remapped shapes")
+"""What NumPy and SciPy say of integers, arrays without axes, matrices of one element, and `out` for several axes."""
 OTHER_FAULTS = ("is unsupported in linalg", "infs or NaNs", "did not converge", "Invalid norm value")
 """Where two things are wrong, either may be said; infinities and NaNs may be refused."""
 
