@@ -19,11 +19,13 @@ def distribution_of(name: str) -> Any:
 
 def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> Any:
     """SciPy's value of a method at arrays that broadcast, computed on the host; private methods take one axis."""
+    if xp is not numpy:
+        raise TypeError(f"scipy.stats.{distribution} computes on the host; bring the arrays there with .get()")
     dist = distribution_of(distribution)
     shape = numpy.broadcast_shapes(*[numpy.shape(x) for x in args])
-    flat = [numpy.broadcast_to(x.get() if hasattr(x, "get") else x, shape).ravel().astype(float) for x in args]
+    flat = [numpy.broadcast_to(x, shape).ravel().astype(float) for x in args]
     if not flat or not flat[0].size:
-        return xp.zeros(shape)
+        return numpy.zeros(shape)
     with numpy.errstate(all="ignore"):
         if method in ("pdf", "cdf", "sf", "ppf", "isf"):
             out = getattr(dist, method)(*flat)
@@ -34,4 +36,4 @@ def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> A
         else:
             wanted = {"moments": "mvsk"} if dist._stats_has_moments else {}
             out = dist._stats(*flat, **wanted)[int(method[5:])]
-    return xp.asarray(numpy.broadcast_to(numpy.asarray(out, float), flat[0].shape).reshape(shape))[()]
+    return numpy.array(numpy.broadcast_to(numpy.asarray(out, float), flat[0].shape)).reshape(shape)[()]

@@ -149,6 +149,9 @@ TABLE: dict[str, str] = {
     "scipy.spatial.transform": """
     """,
     "scipy.stats": """
+        bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
+        linregress pearsonr pmean pointbiserialr power_divergence yeojohnson yeojohnson_llf
+        _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf
         rv_continuous.cdf rv_continuous.isf rv_continuous.logcdf rv_continuous.logpdf rv_continuous.logsf
         rv_continuous.pdf rv_continuous.ppf rv_continuous.sf rv_discrete.cdf rv_discrete.isf rv_discrete.logcdf
         rv_discrete.logpmf rv_discrete.logsf rv_discrete.pmf rv_discrete.ppf rv_discrete.sf

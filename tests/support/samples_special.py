@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -133,3 +134,13 @@ for name in ("legendre_p", "assoc_legendre_p", "assoc_legendre_p_normalized", "s
     for order in (0, 1, 2):
         places = (len(degrees),) if order < 2 else ()
         SAMPLES[f"{name}_{order}"] = [Sample((*degrees, real(2), *cut), differentiable=places)]
+importlib.import_module("func.scipy.stats")  # which registers its primitive
+_SHAPES = (real(3, 1) + 1, real(2) + 1)
+SAMPLES["scipy_distribution"] = [
+    Sample((real(3, 2), *_SHAPES), {"distribution": "beta", "method": "cdf"}, (0, 1, 2)),
+    Sample((real(3, 2), *_SHAPES), {"distribution": "beta", "method": "ppf"}, (0, 1, 2)),
+    Sample((real(2) + 2,), {"distribution": "t", "method": "entropy"}),
+    Sample((np.array([2.0, 3.0]), real(2)), {"distribution": "logser", "method": "cdf"}, (1,)),
+]
+ON_THE_HOST = {"scipy_distribution"}
+"""What SciPy's own classes compute; arrays of a device are refused."""

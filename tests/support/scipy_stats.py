@@ -257,9 +257,73 @@ MULTIVARIATE: dict[str, Row] = {
     ),
 }
 
+X = RNG.normal(size=(7, 2)) * 1.3 + 0.4
+POSITIVE = np.abs(X) + 0.3
+LONG = RNG.normal(size=22)
+
+SAMPLES: dict[str, Row] = {
+    "bartlett": Row(lambda m, x: m.bartlett(x[:, 0], x[:, 1]), X),
+    "boxcox": Row(lambda m, x: m.boxcox(x[:, 0], 0.4), POSITIVE),
+    "boxcox_llf": Row(lambda m, x: m.boxcox_llf(x[0, 0], x), POSITIVE),
+    "chisquare": Row(lambda m, x: np.stack(m.chisquare(x, ddof=1, axis=0)), POSITIVE),
+    "circmean": Row(lambda m, x: m.circmean(x, axis=0), X),
+    "circstd": Row(lambda m, x: m.circstd(x, axis=0), X),
+    "circvar": Row(lambda m, x: m.circvar(x, high=3.0), X),
+    "combine_pvalues": Row(lambda m, p: m.combine_pvalues(p).pvalue, np.array([0.1, 0.3, 0.4])),
+    "describe": Row(lambda m, x: m.describe(x).variance, X),
+    "differential_entropy": Row(lambda m, x: m.differential_entropy(x), X),
+    "energy_distance": Row(lambda m, x: m.energy_distance(x[:, 0], x[:, 1]), X),
+    "entropy": Row(lambda m, x: np.stack([m.entropy(x[:, 0]), m.entropy(x[:, 0], x[:, 1])]), POSITIVE),
+    "f_oneway": Row(lambda m, x: np.stack(m.f_oneway(x[:, 0], x[:, 1])), X),
+    "gaussian_kde": Row(lambda m, x: m.gaussian_kde(x[:, 0])(x[:3, 1]), X),
+    "gaussian_kde weights": Row(lambda m, x: m.gaussian_kde(X.T, "silverman", x[:, 1]).logpdf(x[:3].T), POSITIVE),
+    "gmean": Row(lambda m, x: m.gmean(x), POSITIVE),
+    "gstd": Row(lambda m, x: m.gstd(x), POSITIVE),
+    "gzscore": Row(lambda m, x: m.gzscore(x), POSITIVE),
+    "hmean": Row(lambda m, x: m.hmean(x, weights=np.arange(1.0, 8.0)[:, None]), POSITIVE),
+    "iqr": Row(lambda m, x: m.iqr(x, axis=0, rng=(20, 70)), X),
+    "jarque_bera": Row(lambda m, x: np.stack(m.jarque_bera(x[:, 0])), X),
+    "kstat": Row(lambda m, x: m.kstat(x[:, 0], 3), X),
+    "kstatvar": Row(lambda m, x: m.kstatvar(x[:, 0], 2), X),
+    "kurtosis": Row(lambda m, x: m.kurtosis(x, axis=0, bias=False), X),
+    "kurtosistest": Row(lambda m, x: np.stack(m.kurtosistest(x)), LONG),
+    "levene": Row(lambda m, x: np.stack(m.levene(x[:, 0], x[:, 1])), X),
+    "linregress": Row(lambda m, x: np.stack(m.linregress(x[:, 0], x[:, 1])), X),
+    "lmoment": Row(lambda m, x: m.lmoment(x), X),
+    "median_abs_deviation": Row(lambda m, x: m.median_abs_deviation(x), X),
+    "moment": Row(lambda m, x: m.moment(x, 3), X),
+    "normaltest": Row(lambda m, x: np.stack(m.normaltest(x)), LONG),
+    "pearsonr": Row(lambda m, x: np.stack([(r := m.pearsonr(x[:, 0], x[:, 1])).statistic, r.pvalue]), X),
+    "pmean": Row(lambda m, x: m.pmean(x, 1.7), POSITIVE),
+    "pointbiserialr": Row(lambda m, x: m.pointbiserialr(np.array([0, 1, 0, 1, 1, 0, 1]), x[:, 1]).statistic, X),
+    "power_divergence": Row(lambda m, x: m.power_divergence(x, axis=None, lambda_="cressie-read").statistic, POSITIVE),
+    "sem": Row(lambda m, x: m.sem(x), X),
+    "skew": Row(lambda m, x: m.skew(x, axis=0), X),
+    "skewtest": Row(lambda m, x: np.stack(m.skewtest(x)), LONG),
+    "tmax": Row(lambda m, x: m.tmax(x), X),
+    "tmean": Row(lambda m, x: m.tmean(x, (-5, 5)), X),
+    "tmin": Row(lambda m, x: m.tmin(x), X),
+    "trim_mean": Row(lambda m, x: m.trim_mean(x, 0.2), X),
+    "tsem": Row(lambda m, x: m.tsem(x, (-5, 5)), X),
+    "tstd": Row(lambda m, x: m.tstd(x, (-5, 5)), X),
+    "ttest_1samp": Row(lambda m, x: m.ttest_1samp(x, 0.1).pvalue, X),
+    "ttest_ind": Row(lambda m, x: m.ttest_ind(x[:, 0], x[:, 1]).pvalue, X),
+    "ttest_ind Welch": Row(lambda m, x: m.ttest_ind(x[:, 0], x[:, 1], equal_var=False).pvalue, X),
+    "ttest_ind_from_stats": Row(lambda m, x: m.ttest_ind_from_stats(x[0], 1.2, 9, x[1], 1.3, 8).pvalue, X[0]),
+    "ttest_rel": Row(lambda m, x: m.ttest_rel(x[:, 0], x[:, 1]).pvalue, X),
+    "tvar": Row(lambda m, x: m.tvar(x, (-5, 5)), X),
+    "variation": Row(lambda m, x: m.variation(x), POSITIVE),
+    "wasserstein_distance": Row(lambda m, x: m.wasserstein_distance(x[:, 0], x[:, 1]), X),
+    "yeojohnson": Row(lambda m, x: m.yeojohnson(x[:, 0], 0.4 + x[0, 1]), X),
+    "yeojohnson_llf": Row(lambda m, x: m.yeojohnson_llf(x[0, 0], x), X),
+    "zmap": Row(lambda m, x: m.zmap(x, x**2), X),
+    "zscore": Row(lambda m, x: m.zscore(x), X),
+}
+
 ROWS: dict[str, Row] = {
     **_distribution_rows(),
     **MULTIVARIATE,
+    **SAMPLES,
 }
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import func
 from tests.interpreters.primitives.test_samples import of_active, outputs
 from tests.support.device_double import DeviceArray, to_device
 from tests.support.samples import SAMPLES
+from tests.support.samples_special import ON_THE_HOST
 from tests.support.sampling import Sample
 
 ROUNDED = {
@@ -80,6 +81,10 @@ def check_on_device(name: str, sample: Sample, move: Callable[[Any], Any], kind:
 
 @pytest.mark.parametrize(("name", "sample"), ALL)
 def test_rows_on_the_double(name: str, sample: Sample) -> None:
+    if name in ON_THE_HOST:
+        with pytest.raises(TypeError, match="on the host"):
+            outputs(name, moved(sample, to_device).args, sample.params)
+        return
     check_on_device(name, sample, to_device, DeviceArray, exact=name not in ROUNDED)
 
 
@@ -87,6 +92,8 @@ def test_rows_on_the_double(name: str, sample: Sample) -> None:
 @pytest.mark.parametrize(("name", "sample"), ALL)
 def test_rows_on_cupy(name: str, sample: Sample) -> None:
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    if name in ON_THE_HOST:
+        return
     check_on_device(name, sample, lambda a: cupy.asarray(a) if isinstance(a, np.ndarray) else a, cupy.ndarray, False)
 
 

@@ -37,6 +37,7 @@ NOT_NATIVE = {
         random_mills random_ndtr random_ndtri random_normal random_poisson random_polygamma random_split random_unit
         random_wald
     """,
+    "a method of a distribution is called through SciPy": "scipy_distribution",
     "a collective, which vmap replaces": "all_gather pmax pmin psum psum_scatter",
 }
 """By reason; besides these, what calls Python or is a function of scipy.special without a scalar operation."""

@@ -1,0 +1,512 @@
+"""Functions of samples: those of scipy.stats that ask for the values of what they are given, on traced values.
+
+Most descriptive functions and tests of SciPy are NumPy code that runs on traced values as it is; the others are here.
+p-values differentiate by the statistic. Tests that draw random numbers (`method=`) are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.special as sc
+import scipy.stats as _scipy
+from scipy.stats import _morestats, _stats_py
+
+import func
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.identity import is_abstract_value
+
+__all__ = [
+    "_stats_py__SimpleStudentT_cdf",
+    "_stats_py__SimpleStudentT_sf",
+    "bartlett",
+    "boxcox_llf",
+    "chisquare",
+    "circstd",
+    "circvar",
+    "gaussian_kde",
+    "gaussian_kde_evaluate",
+    "gaussian_kde_logpdf",
+    "hmean",
+    "iqr",
+    "linregress",
+    "pearsonr",
+    "pmean",
+    "pointbiserialr",
+    "power_divergence",
+    "yeojohnson",
+    "yeojohnson_llf",
+]  # fmt: skip
+
+
+def _known(condition: Any) -> bool:
+    """Whether a condition holds somewhere, as far as that is known."""
+    return not is_abstract_value(condition) and bool(np.any(func.stop_gradient(condition)))
+
+
+def _samples(name: str, arrays: Sequence[Any], axis: int | None, nan_policy: str) -> tuple[list[Any], int]:
+    """The samples as arrays of floating point and their axis; NaN is propagated or refused."""
+    if nan_policy not in ("propagate", "raise", "omit"):
+        raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
+    arrays = [np.asarray(x) for x in arrays]
+    arrays = [x if x.dtype.kind in "fc" else x.astype(float) for x in arrays]
+    if nan_policy != "propagate":
+        for x in arrays:
+            if is_abstract_value(x):
+                raise UnsupportedFunctionError(
+                    f"scipy.stats.{name}: nan_policy={nan_policy!r} asks for the values, which are not known while the "
+                    f"code is staged{at_line()}"
+                )
+            if _known(np.isnan(x)):
+                if nan_policy == "raise":
+                    raise ValueError("The input contains nan values")
+                raise UnsupportedFunctionError(
+                    f"scipy.stats.{name}: nan_policy='omit' with traced values that hold NaN{at_line()}\n"
+                    "Select the values before, or write np.nanmean and the like."
+                )
+    if axis is None:
+        return [np.reshape(x, (-1,)) for x in arrays], 0
+    return arrays, axis
+
+
+def _kept(x: Any, ndim: int, axis: int | None, keepdims: bool) -> Any:
+    """A result without an axis, or with it of length 1."""
+    if keepdims:
+        x = np.reshape(x, (1,) * ndim) if axis is None else np.expand_dims(x, axis)
+    return x[()] if isinstance(x, np.ndarray) else x
+
+
+def _average(a: Any, axis: int, weights: Any) -> Any:
+    if weights is None:
+        return np.mean(a, axis=axis)
+    weights = np.asarray(weights)
+    weights = np.broadcast_to(weights, a.shape)
+    return np.sum(a * weights, axis=axis) / np.sum(weights, axis=axis)
+
+
+def hmean(
+    a: Any,
+    axis: int | None = 0,
+    dtype: Any = None,
+    *,
+    weights: Any = None,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """The harmonic mean: NaN where an element is negative, 0 where one is 0."""
+    ndim = np.ndim(a)
+    (a,), along = _samples("hmean", [a if dtype is None else np.asarray(a, dtype)], axis, nan_policy)
+    with np.errstate(all="ignore"):
+        out = 1 / _average(1 / a, along, weights)
+    return _kept(np.where(np.any(a < 0, axis=along), np.nan, out), ndim, axis, keepdims)
+
+
+def pmean(
+    a: Any,
+    p: Any,
+    *,
+    axis: int | None = 0,
+    dtype: Any = None,
+    weights: Any = None,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """The power mean, differentiable by its power p too, at p = 0 the geometric mean: (mean of Box-Cox of a)⁻¹."""
+    if np.ndim(p) != 0:
+        raise ValueError("Power mean only implemented for finite p")
+    ndim = np.ndim(a)
+    (a,), along = _samples("pmean", [a if dtype is None else np.asarray(a, dtype)], axis, nan_policy)
+    with np.errstate(all="ignore"):
+        log = np.log(a)
+        top = func.stop_gradient(np.max(log, axis=along, keepdims=True))
+        top = np.where(np.isfinite(top), top, 0.0)
+        mean = _average(sc.boxcox(np.exp(log - top), p), along, weights)
+        out = sc.inv_boxcox(mean, p) * np.exp(np.squeeze(top, axis=along))
+    return _kept(np.where(np.any(a < 0, axis=along), np.nan, out), ndim, axis, keepdims)
+
+
+def iqr(
+    x: Any,
+    axis: Any = None,
+    rng: Any = (25, 75),
+    scale: Any = 1.0,
+    nan_policy: str = "propagate",
+    interpolation: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """The distance of two percentiles."""
+    if isinstance(scale, str):
+        if scale.lower() != "normal":
+            raise ValueError(f"{scale} not a valid scale for `iqr`")
+        scale = 2.8284271247461903 * sc.erfinv(0.5)
+    if len(rng) != 2:
+        raise TypeError("quantile range must be two element sequence")
+    if np.isnan(rng).any():
+        raise ValueError("range must not contain NaNs")
+    _samples("iqr", [x], None, nan_policy)
+    options: dict[str, Any] = {"axis": axis, "method": interpolation, "keepdims": keepdims}
+    low, high = np.percentile(np.asarray(x), sorted(rng), **options)
+    return (high - low) / scale
+
+
+def _resultant(name: str, samples: Any, high: Any, low: Any, axis: int | None, nan_policy: str) -> Any:
+    """The length of the mean of unit vectors."""
+    (samples,), along = _samples(name, [samples], axis, nan_policy)
+    angles = (samples - low) * (2 * np.pi) / (high - low)
+    sine, cosine = np.mean(np.sin(angles), axis=along), np.mean(np.cos(angles), axis=along)
+    return np.minimum(1.0, np.hypot(sine, cosine))
+
+
+def circvar(
+    samples: Any,
+    high: Any = 2 * np.pi,
+    low: Any = 0,
+    axis: int | None = None,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """The circular variance, 1 - R."""
+    out = 1.0 - _resultant("circvar", samples, high, low, axis, nan_policy)
+    return _kept(out, np.ndim(samples), axis, keepdims)
+
+
+def circstd(
+    samples: Any,
+    high: Any = 2 * np.pi,
+    low: Any = 0,
+    axis: int | None = None,
+    nan_policy: str = "propagate",
+    *,
+    normalize: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The circular standard deviation, √(-2 log R)."""
+    out = np.sqrt(-2 * np.log(_resultant("circstd", samples, high, low, axis, nan_policy)))
+    if not normalize:
+        out = out * ((high - low) / (2 * np.pi))
+    return _kept(out, np.ndim(samples), axis, keepdims)
+
+
+def _correlation(x: Any, y: Any, axis: int) -> Any:
+    xm, ym = x - np.mean(x, axis=axis, keepdims=True), y - np.mean(y, axis=axis, keepdims=True)
+    norms = np.sqrt(np.sum(xm * xm, axis=axis)) * np.sqrt(np.sum(ym * ym, axis=axis))
+    r = np.sum(xm * ym, axis=axis) / norms
+    return np.clip(r, -1.0, 1.0)
+
+
+def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = None, axis: int | None = 0) -> Any:
+    """The correlation coefficient, and its p-value by the beta distribution."""
+    if method is not None:
+        raise UnsupportedFunctionError(f"scipy.stats.pearsonr: method= with traced values{at_line()}")
+    (x, y), along = _samples("pearsonr", [x, y], axis, "propagate")
+    if x.shape[along] != y.shape[along]:
+        raise ValueError("`x` and `y` must have the same length along `axis`.")
+    n = x.shape[along]
+    if n < 2:
+        raise ValueError("`x` and `y` must have length at least 2.")
+    if x.dtype.kind == "c" or y.dtype.kind == "c":
+        raise ValueError("This function does not support complex data")
+    r = _correlation(x, y, along)
+    if n == 2:
+        pvalue = np.ones(np.shape(r))[()]
+    else:
+        half = n / 2 - 1
+        with_sign = {"less": lambda: sc.betainc(half, half, (r + 1) / 2)}
+        with_sign["greater"] = lambda: sc.betaincc(half, half, (r + 1) / 2)
+        with_sign["two-sided"] = lambda: 2 * sc.betaincc(half, half, (np.abs(r) + 1) / 2)
+        if alternative not in with_sign:
+            raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
+        pvalue = with_sign[alternative]()
+    return _stats_py.PearsonRResult(statistic=r, pvalue=pvalue, n=n, alternative=alternative, x=x, y=y, axis=along)
+
+
+def pointbiserialr(x: Any, y: Any) -> Any:
+    """pearsonr, as a pair."""
+    result = pearsonr(x, y)
+    return _stats_py.SignificanceResult(result.statistic, result.pvalue)
+
+
+def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
+    """The line through points, with standard errors and the p-value of a slope of 0."""
+    (x, y), _ = _samples("linregress", [x, y], None, "propagate")
+    if x.size == 0 or y.size == 0:
+        raise ValueError("Inputs must not be empty.")
+    if x.shape != y.shape:
+        raise ValueError("x and y must have the same length.")
+    if _known(np.max(x) == np.min(x)) and x.size > 1:
+        raise ValueError("Cannot calculate a linear regression if all x values are identical")
+    n = x.size
+    xmean, ymean = np.mean(x), np.mean(y)
+    xm, ym = x - xmean, y - ymean
+    ssx, ssy, sxy = np.mean(xm * xm), np.mean(ym * ym), np.mean(xm * ym)
+    flat = (ssx == 0) | (ssy == 0)
+    r = np.where(flat, 0.0, np.clip(sxy / np.sqrt(np.where(flat, 1.0, ssx * ssy)), -1.0, 1.0))
+    slope = sxy / ssx
+    intercept = ymean - slope * xmean
+    if n == 2:
+        pvalue = np.where(y[0] == y[1], 1.0, 0.0)[()]
+        stderr = intercept_stderr = 0.0 * slope
+    else:
+        df = n - 2
+        t = r * np.sqrt(df / ((1.0 - r + 1.0e-20) * (1.0 + r + 1.0e-20)))
+        two_sided = {"two-sided": lambda: 2 * sc.stdtr(df, -np.abs(t))}
+        two_sided |= {"less": lambda: sc.stdtr(df, t), "greater": lambda: sc.stdtr(df, -t)}
+        if alternative not in two_sided:
+            raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
+        pvalue = two_sided[alternative]()
+        stderr = np.sqrt((1 - r**2) * ssy / ssx / df)
+        intercept_stderr = stderr * np.sqrt(ssx + xmean**2)
+    return _stats_py.LinregressResult(
+        slope=slope, intercept=intercept, rvalue=r, pvalue=pvalue, stderr=stderr, intercept_stderr=intercept_stderr
+    )
+
+
+def bartlett(*samples: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
+    """Bartlett's test for equal variances."""
+    if len(samples) < 2:
+        raise ValueError("Must enter at least two input sample vectors.")
+    ndim = max([np.ndim(x) for x in samples])
+    arrays, along = _samples("bartlett", samples, axis, nan_policy)
+    k = len(arrays)
+    counts = [x.shape[along] for x in arrays]
+    total = sum(counts)
+    variances = [np.var(x, axis=along, ddof=1) for x in arrays]
+    pooled = sum([(n - 1) * v for n, v in zip(counts, variances, strict=True)]) / (total - k)
+    numerator = (total - k) * np.log(pooled) - sum(
+        [(n - 1) * np.log(v) for n, v in zip(counts, variances, strict=True)]
+    )
+    denominator = 1 + (sum([1 / (n - 1) for n in counts]) - 1 / (total - k)) / (3 * (k - 1))
+    statistic = numerator / denominator
+    pvalue = sc.chdtrc(k - 1, statistic)
+    statistic, pvalue = [_kept(x, ndim, axis, keepdims) for x in (statistic, pvalue)]
+    return _morestats.BartlettResult(statistic, pvalue)
+
+
+_POWERS = {
+    "pearson": 1.0, "log-likelihood": 0.0, "freeman-tukey": -0.5, "mod-log-likelihood": -1.0, "neyman": -2.0,
+    "cressie-read": 2 / 3,
+}  # fmt: skip
+
+
+def power_divergence(
+    f_obs: Any,
+    f_exp: Any = None,
+    ddof: Any = 0,
+    axis: int | None = 0,
+    lambda_: Any = None,
+    *,
+    keepdims: bool = False,
+    nan_policy: str = "propagate",
+    sum_check: bool = True,
+) -> Any:
+    """The Cressie-Read divergence of observed from expected frequencies."""
+    if isinstance(lambda_, str):
+        if lambda_ not in _POWERS:
+            raise ValueError(f"invalid string for lambda_: {lambda_!r}. Valid strings are {sorted(_POWERS)}")
+        lambda_ = _POWERS[lambda_]
+    elif lambda_ is None:
+        lambda_ = 1.0
+    ndim = np.ndim(f_obs)
+    if f_exp is None:
+        (observed,), along = _samples("power_divergence", [f_obs], axis, nan_policy)
+        expected = np.mean(observed, axis=along, keepdims=True)
+    else:
+        (observed, expected), along = _samples("power_divergence", [f_obs, f_exp], axis, nan_policy)
+        if sum_check:
+            sums = [np.sum(x, axis=along) for x in np.broadcast_arrays(observed, expected)]
+            difference = np.abs(sums[0] - sums[1]) / np.minimum(sums[0], sums[1])
+            if _known(difference > 1.5e-8):
+                raise ValueError(
+                    "For each axis slice, the sum of the observed frequencies must agree with the sum of the expected "
+                    "frequencies to a relative tolerance of 1.4901161193847656e-08."
+                )
+    if lambda_ == 1:
+        terms = (observed - expected) ** 2 / expected
+    elif lambda_ == 0:
+        terms = 2.0 * sc.xlogy(observed, observed / expected)
+    elif lambda_ == -1:
+        terms = 2.0 * sc.xlogy(expected, expected / observed)
+    else:
+        terms = observed * ((observed / expected) ** lambda_ - 1) / (0.5 * lambda_ * (lambda_ + 1))
+    statistic = np.sum(terms, axis=along)
+    pvalue = sc.chdtrc(np.broadcast_to(terms.shape[along] - 1.0 - np.asarray(ddof), np.shape(statistic)), statistic)
+    statistic, pvalue = [_kept(x, ndim, axis, keepdims) for x in (statistic, pvalue)]
+    return _stats_py.Power_divergenceResult(statistic, pvalue)
+
+
+def chisquare(
+    f_obs: Any,
+    f_exp: Any = None,
+    ddof: Any = 0,
+    axis: int | None = 0,
+    *,
+    sum_check: bool = True,
+    keepdims: bool = False,
+    nan_policy: str = "propagate",
+) -> Any:
+    """Pearson's χ² test."""
+    return power_divergence(
+        f_obs, f_exp, ddof, axis, "pearson", sum_check=sum_check, keepdims=keepdims, nan_policy=nan_policy
+    )
+
+
+def boxcox_llf(
+    lmb: Any, data: Any, *, axis: int | None = 0, keepdims: bool = False, nan_policy: str = "propagate"
+) -> Any:
+    """The logarithmic likelihood of the Box-Cox transform, differentiable by λ, also at 0."""
+    ndim = np.ndim(data)
+    (data,), along = _samples("boxcox_llf", [data], axis, nan_policy)
+    n = data.shape[along]
+    if n == 0:
+        return np.nan
+    log = np.log(data)
+    middle = np.mean(log, axis=along, keepdims=True)
+    scaled = sc.boxcox(np.exp(log - middle), lmb)
+    log_variance = np.log(np.var(scaled, axis=along)) + 2 * lmb * np.squeeze(middle, axis=along)
+    out = (lmb - 1) * np.sum(log, axis=along) - n / 2 * log_variance
+    return _kept(out, ndim, axis, keepdims)
+
+
+def yeojohnson(x: Any, lmbda: Any = None) -> Any:
+    """The Yeo-Johnson transform, differentiable by λ; its best λ is SciPy's."""
+    x = np.asarray(x)
+    if x.size == 0:
+        return x
+    if x.dtype.kind == "c":
+        raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
+    if lmbda is None:
+        raise UnsupportedFunctionError(
+            f"scipy.stats.yeojohnson without lmbda searches the best one, which is not differentiated{at_line()}\n"
+            "Find lmbda on plain arrays and pass it."
+        )
+    return _yeojohnson(x if x.dtype.kind == "f" else x.astype(float), lmbda)
+
+
+def _yeojohnson(x: Any, lmbda: Any) -> Any:
+    positive = x >= 0
+    right = sc.boxcox1p(np.where(positive, x, 0.0), lmbda)
+    left = -sc.boxcox1p(np.where(positive, 0.0, -x), 2 - lmbda)
+    return np.where(positive, right, left)
+
+
+def yeojohnson_llf(
+    lmb: Any, data: Any, *, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> Any:
+    """The logarithmic likelihood of the Yeo-Johnson transform."""
+    ndim = np.ndim(data)
+    (data,), along = _samples("yeojohnson_llf", [data], axis, nan_policy)
+    n = data.shape[along]
+    if n == 0:
+        return np.nan
+    variance = np.var(_yeojohnson(data, lmb), axis=along)
+    out = -n / 2 * np.log(variance) + (lmb - 1) * np.sum(np.sign(data) * np.log1p(np.abs(data)), axis=along)
+    return _kept(out, ndim, axis, keepdims)
+
+
+def _stats_py__SimpleStudentT_cdf(self: Any, t: Any) -> Any:
+    """Student's distribution function of tests, differentiable by the degrees of freedom."""
+    return _scipy.t.cdf(t, self.df)
+
+
+def _stats_py__SimpleStudentT_sf(self: Any, t: Any) -> Any:
+    return _scipy.t.cdf(-t, self.df)
+
+
+class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]
+    """SciPy's class for traced samples, weights or bandwidths."""
+
+    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+        self.dataset = np.atleast_2d(np.asarray(dataset))
+        if self.dataset.dtype.kind != "f":
+            self.dataset = self.dataset.astype(float)
+        if not self.dataset.size > 1:
+            raise ValueError("`dataset` input should have multiple elements.")
+        self.d, self.n = self.dataset.shape
+        if weights is None:
+            weights = np.ones(self.n)
+        weights = np.asarray(weights) * 1.0
+        if weights.ndim != 1:
+            raise ValueError("`weights` input should be one-dimensional.")
+        if weights.shape[0] != self.n:
+            raise ValueError("`weights` input should be of length n")
+        self._weights = weights / np.sum(weights)
+        self._neff = 1 / np.sum(self._weights**2)
+        if self.d > self.n:
+            raise ValueError("Number of dimensions is greater than number of samples.")
+        self.set_bandwidth(bw_method=bw_method)
+
+    def set_bandwidth(self, bw_method: Any = None) -> None:
+        """Scott's rule, Silverman's, a number, or a function of this object."""
+        if bw_method is None or isinstance(bw_method, str):
+            rules = {None: self.scotts_factor, "scott": self.scotts_factor, "silverman": self.silverman_factor}
+            if bw_method not in rules:
+                raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar or a callable.")
+            self.covariance_factor = rules[bw_method]
+        elif callable(bw_method):
+            self.covariance_factor = lambda: bw_method(self)
+        else:
+            self.covariance_factor = lambda: bw_method
+        self._compute_covariance()
+
+    def _compute_covariance(self) -> None:
+        self.factor = self.covariance_factor()
+        centred = self.dataset - np.sum(self._weights * self.dataset, axis=1, keepdims=True)
+        self._data_covariance = (centred * self._weights) @ centred.T / (1 - np.sum(self._weights**2))
+        self.covariance = self._data_covariance * self.factor**2
+        self.cho_cov = np.linalg.cholesky(self.covariance)
+        self.log_det = 2 * np.sum(np.log(np.diagonal(self.cho_cov) * np.sqrt(2 * np.pi)))
+
+    def evaluate(self, points: Any) -> Any:
+        """The estimated density at points (d, m)."""
+        return np.exp(_log_kernel_density(self, points))
+
+    __call__ = evaluate
+
+    def pdf(self, x: Any) -> Any:
+        """The estimated density at points (d, m)."""
+        return self.evaluate(x)
+
+    def logpdf(self, x: Any) -> Any:
+        """The logarithm of the estimated density at points (d, m)."""
+        return _log_kernel_density(self, x)
+
+    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+        """The probability of an interval."""
+        if self.d != 1:
+            raise ValueError("integrate_box_1d() only handles 1D pdfs")
+        width = np.ravel(np.sqrt(self.covariance))[0]
+        ends = [sc.ndtr((end - np.ravel(self.dataset)) / width) for end in (low, high)]
+        return np.sum(self._weights * (ends[1] - ends[0]))
+
+
+def _log_kernel_density(kde: Any, points: Any) -> Any:
+    points = np.atleast_2d(np.asarray(points))
+    d, m = points.shape
+    if d != kde.d:
+        if d == 1 and m == kde.d:
+            points = np.reshape(points, (kde.d, 1))
+        else:
+            raise ValueError(f"points have dimension {d}, dataset has dimension {kde.d}")
+    factor = np.linalg.cholesky(kde.covariance)
+    whitened = np.linalg.solve(factor, points)
+    kernels = np.linalg.solve(factor, kde.dataset)
+    squares = np.sum((whitened[:, :, None] - kernels[:, None, :]) ** 2, axis=0)
+    exponents = -0.5 * squares
+    top = func.stop_gradient(np.max(exponents, axis=1, keepdims=True))
+    log_sum = np.log(np.sum(np.exp(exponents - top) * kde.weights, axis=1)) + top[:, 0]
+    log_det = 2 * np.sum(np.log(np.diagonal(factor))) + kde.d * np.log(2 * np.pi)
+    return log_sum - 0.5 * log_det
+
+
+def gaussian_kde_evaluate(self: Any, points: Any) -> Any:
+    """The estimated density at traced points."""
+    return np.exp(_log_kernel_density(self, points))
+
+
+def gaussian_kde_logpdf(self: Any, x: Any) -> Any:
+    """The logarithm of the estimated density at traced points."""
+    return _log_kernel_density(self, x)
