@@ -60,19 +60,18 @@ def copy_lying(array: Any, strides: Strides | None = None) -> Any:
 
     NumPy views and copies it as it would the original; the gaps in its memory are as narrow as they can be.
     """
-    if strides is None:
-        strides = array.strides
-        if array.flags.forc:
-            return array.copy("K")
+    if strides is None and array.flags.forc:
+        return array.copy("K")
+    wanted: Strides = array.strides if strides is None else strides
     own, step, dense = [0] * array.ndim, array.itemsize, array.itemsize
-    for axis in reversed(axes_by_stride(strides)):
+    for axis in reversed(axes_by_stride(wanted)):
         if array.shape[axis] > 1:
-            step *= 2 if abs(strides[axis]) > dense else 1
-            dense = abs(strides[axis]) * array.shape[axis]
+            step *= 2 if abs(wanted[axis]) > dense else 1
+            dense = abs(wanted[axis]) * array.shape[axis]
         own[axis] = step
         step *= max(array.shape[axis], 1)
     out = np.ndarray(array.shape, array.dtype, np.empty(step // array.itemsize, array.dtype), 0, own)
-    out = out[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in strides])]
+    out = out[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in wanted])]
     out[...] = array
     return out
 
