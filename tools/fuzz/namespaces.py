@@ -617,6 +617,8 @@ class SpaceTester(Tester):
             is_finite = all([np.isfinite(x).all() for x in flat(expected.value)])
             if mode == "jvp" or not is_finite:
                 return  # a factor with a zero on its diagonal has no derivative; or SciPy divides by it
+        if self.call.name == "orthogonal_procrustes" and expected.error is None and self.has_open_rotation():
+            return
         if self.call.kwargs.get("check_finite") is False and self.has_special_values():
             return  # SciPy promises nothing
         if "at least two-dimensional" in str(got.error) and np.ndim(self.call.leaves()[0].value) < 2:
@@ -641,6 +643,12 @@ class SpaceTester(Tester):
     def has_special_values(self) -> bool:
         """Whether there are infinities or NaNs in an argument, which func may refuse by name."""
         return not all([np.isfinite(x).all() for x in [np.asarray(leaf.value) for leaf in self.call.leaves()]])
+
+    def has_open_rotation(self) -> bool:
+        """Whether several orthogonal matrices fit best, as the product that they come from is singular."""
+        first, second = [np.asarray(leaf.value, complex) for leaf in self.call.leaves()[:2]]
+        scales = np.linalg.svd(np.nan_to_num(first.T @ np.conj(second)))[1]
+        return bool(scales[-1] <= 1e-4 * scales[0])
 
     def is_unlike_scipy(self, error: BaseException, got: Outcome) -> bool:
         """Whether func may compute where SciPy raises: batches of nothing, empty matrices, overflow inside."""
