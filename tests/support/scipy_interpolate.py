@@ -182,5 +182,19 @@ WITHOUT: dict[str, str] = {
 }
 """The public names that have no row, with the reason."""
 
+NOTES: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "AAA", "SmoothBivariateSpline", "SmoothSphereBivariateSpline", "LSQSphereBivariateSpline",
+            "RectSphereBivariateSpline",
+        ],
+        "in query points only; traced data are refused",
+    ),
+    "UnivariateSpline": "smoothing of traced data (s > 0) is refused",
+    "splrep": "smoothing of traced data (s > 0) is refused",
+    "make_smoothing_spline": "traced data need lam=",
+}  # fmt: skip
+
+
 if __name__ == "__main__":
     main("interpolate", ROWS)
