@@ -14,15 +14,15 @@ import func
 from tests.support.device_double import DeviceArray, to_device
 from tests.support.functions import FUNCTIONS as NUMPY_FUNCTIONS
 from tests.support.functions import WITHOUT, Call
-from tests.support.functions_scipy import CONSTANTS, NO_DERIVATIVE, SCIPY_FUNCTIONS, SETTINGS
+from tests.support.functions_scipy import BY_EQUATIONS, CONSTANTS, NO_DERIVATIVE, SCIPY_FUNCTIONS, SETTINGS
 from tests.support.numpy_properties import assert_same, extrapolated
 
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
 FUNCTIONS = NUMPY_FUNCTIONS | SCIPY_FUNCTIONS
 ALONE = {f"np.{name}" for name in WITHOUT}
 ALONE |= {f"linalg.{name}" for name in CONSTANTS} | {f"special.{name}" for name in NO_DERIVATIVE}
-ALONE |= {f"random.{name}" for name in SETTINGS}
-"""Functions that take no array to differentiate."""
+ALONE |= {f"random.{name}" for name in SETTINGS} | {f"special.{name}" for name in BY_EQUATIONS}
+"""Functions that take no array to differentiate, and those with rows elsewhere."""
 COLUMNS = ("value", "jvp", "vjp", "order 2", "vmap", "vmap∘grad", "complex", "CuPy-ready")
 YES, NONE, REFUSED, VALUE = "✓", "none", "–", "value"
 

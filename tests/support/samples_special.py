@@ -122,7 +122,7 @@ def _pair(value: Any) -> Any:
 for name, (arguments, places) in ARGUMENTS.items():
     if name not in ("radian", "voigt_profile"):
         SAMPLES[name] = [Sample(tuple([_pair(value) for value in arguments]), differentiable=places)]
-for name, values in WITHOUT_DERIVATIVE.items() | INACCURATE.items():
+for name, values in (WITHOUT_DERIVATIVE | INACCURATE).items():
     SAMPLES[name] = [Sample(tuple([_pair(value) for value in values]), differentiable=())]
 for name, (values, _) in FIRST_ORDER.items():
     SAMPLES.setdefault(name, [Sample(tuple([_pair(value) for value in values]), differentiable=())])
