@@ -28,6 +28,12 @@ from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import LinearStage
 
 
+def not_linear(primitive: Primitive, params: Params) -> NotDifferentiableError:
+    """The error for an equation that is to be transposed and is not linear; a rule may say why in its own words."""
+    reason: str | None = getattr(params.get("bwd"), "refusal", None)
+    return NotDifferentiableError(reason or f"{primitive.name} is not linear and cannot be transposed")
+
+
 def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of the inputs of a linear program. Cotangents may be ZERO, before and after."""
     linear: set[Var] = set(program.inputs)
@@ -61,7 +67,7 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
             primitive = equation.primitive
             parents = [x if type(x) is Var and x in linear else None for x in equation.inputs]
             if not primitive.differentiable or any([x in decisions for x in equation.inputs if type(x) is Var]):
-                raise NotDifferentiableError(f"{primitive.name} is not linear and cannot be transposed")
+                raise not_linear(primitive, equation.params)
             known: list[Any] = [
                 values[x] if type(x) is Var and x not in linear else None if type(x) is Var else x
                 for x in equation.inputs

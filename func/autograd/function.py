@@ -477,4 +477,8 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _refuse(residuals: Any, cts: Any) -> Any:
-    raise NotDifferentiableError("trying to differentiate twice a function that was marked with @once_differentiable")
+    raise NotDifferentiableError(_TWICE)
+
+
+_TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
+_refuse.refusal = _TWICE  # type: ignore[attr-defined]

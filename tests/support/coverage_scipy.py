@@ -89,8 +89,8 @@ mark. {total} names.
 - **unmodified**: all of these with SciPy's own function, called on traced values.
 - {NO}: does not hold; the reason stands below the table of the module.
 
-Not complete yet: {", ".join([f"`scipy.{module}`" for module in INCOMPLETE])}. Names that are missing there have not been
-looked at, or are in the [coverage of NumPy's and func's own functions](coverage.md).
+Not complete yet: {", ".join([f"`scipy.{module}`" for module in INCOMPLETE])}. Names that are missing there have not
+been looked at, or are in the [coverage of NumPy's and func's own functions](coverage.md).
 """
     return "\n".join([head, *[section(module, *table) for module, table in found.items()]])
 

@@ -63,9 +63,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     "nrdtrimn": ((0.3, 1.2, 0.5), (0, 1, 2)),
     "nrdtrisd": ((0.2, 0.8, 0.9), (0, 1, 2)),
     "obl_ang1": ((1, 2, 0.8, 0.4), (3,)),
-    "obl_ang1_cv": ((1, 2, 0.8, _OBLATE, 0.4), (4,)),
     "obl_rad1": ((1, 2, 0.8, 0.4), (3,)),
-    "obl_rad1_cv": ((1, 2, 0.8, _OBLATE, 0.4), (4,)),
     "pbdv": ((1.3, 0.7), (1,)),
     "pbvv": ((1.3, 0.7), (1,)),
     "pbwa": ((0.6, 0.7), (1,)),
@@ -113,6 +111,8 @@ WITHOUT_DERIVATIVE = {
 """Those that have none with respect to any argument."""
 INACCURATE = {
     "ncfdtrinc": (3.0, 5.0, 0.3, 0.8),
+    "obl_ang1_cv": (1, 2, 0.8, _OBLATE, 0.4),
+    "obl_rad1_cv": (1, 2, 0.8, _OBLATE, 0.4),
     "obl_rad2": (1, 2, 3.0, 2.0),
     "obl_rad2_cv": (1, 2, 3.0, 1.9, 2.0),
     "pro_ang1_cv": (1, 2, 0.8, 6.27, 0.4),

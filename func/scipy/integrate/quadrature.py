@@ -59,8 +59,8 @@ def quad(
     Example:
         >>> import numpy as np, func
         >>> f = lambda c: func.scipy.integrate.quad(lambda x: np.exp(-c * x), 0, np.inf)[0]
-        >>> func.grad(f)(2.0)
-        np.float64(-0.25)
+        >>> round(float(func.grad(f)(2.0)), 12)
+        -0.25
     """
     options = {
         "epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points, "weight": weight, "wvar": wvar,

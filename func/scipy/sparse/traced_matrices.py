@@ -642,7 +642,10 @@ def _resize(self: Any, *shape: Any) -> None:
 def _own_class(scipy_kind: type) -> type:
     """func's subclass of one of SciPy's classes."""
     namespace = {name: value for name, value in vars(TracedSparse).items() if name not in ("__dict__", "__weakref__")}
-    namespace |= {"__module__": "func.scipy.sparse", "__doc__": scipy_kind.__doc__}
+    namespace |= {
+        "__module__": "func.scipy.sparse",
+        "__doc__": f"scipy.sparse.{scipy_kind.__name__} whose entries may be traced.",
+    }
     if hasattr(scipy_kind, "resize"):
         namespace["resize"] = _resize
     for name in dir(scipy_kind):

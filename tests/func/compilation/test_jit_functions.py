@@ -18,7 +18,6 @@ NOT_STAGEABLE = {
     "np.piecewise", "np.polydiv", "np.polymul", "np.roots", "np.setdiff1d", "np.setxor1d", "np.trim_zeros",
     "np.union1d", "np.unique",
     "np.unique_all", "np.unique_counts", "np.unique_inverse", "np.unique_values", "np.unpackbits", "np.vectorize",
-    "special.multigammaln",
 }  # fmt: skip
 """Functions whose result is a Python number or has a shape that depends on values."""
 NOT_DIFFERENTIABLE = {"special.zetac"}

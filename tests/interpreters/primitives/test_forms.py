@@ -31,7 +31,14 @@ NOT_NATIVE = {
         airy ellipe ellipk ellipkm1 exprel fresnel i0 log1prel polygamma shichi sici spherical_in spherical_jn
         spherical_kn spherical_yn weighted_logsumexp
     """,
-    "a derivative of a special function, computed in NumPy": "betainc_da betainc_db ellipeinc_dm ellipkinc_dm",
+    "a function of SciPy of degrees and derivatives": """
+        assoc_legendre_p_0 assoc_legendre_p_1 assoc_legendre_p_2 assoc_legendre_p_normalized_0
+        assoc_legendre_p_normalized_1 assoc_legendre_p_normalized_2 legendre_p_0 legendre_p_1 legendre_p_2
+        sph_legendre_p_0 sph_legendre_p_1 sph_legendre_p_2
+    """,
+    "a derivative of a special function, computed in NumPy": """
+        betainc_da betainc_db ellipeinc_dm ellipkinc_dm kolmogorov_bend kolmogorov_slope
+    """,
     "bits are drawn by NumPy code, the same on every backend": """
         random_binomial random_bits random_fold_in random_gamma_slope random_integers random_key random_loggamma
         random_mills random_ndtr random_ndtri random_normal random_poisson random_polygamma random_split random_unit
