@@ -184,10 +184,10 @@ TABLE: dict[str, str] = {
 
 def holds_traced(value: Any, depth: int = 0) -> bool:
     """Whether a value is traced, or is a list, tuple or dict that holds one, or an object that says so itself."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is Tracer or kind in CARRIERS:
         return True
-    if kind is list or kind is tuple or (isinstance(value, tuple) and depth == 0):
+    if kind is list or kind is tuple or (depth == 0 and issubclass(kind, tuple)):
         return depth < MAX_DEPTH and any([holds_traced(item, depth + 1) for item in value])
     if kind is dict:
         return depth < MAX_DEPTH and any([holds_traced(item, depth + 1) for item in value.values()])

@@ -159,24 +159,27 @@ def _support(self: Any, *args: Any, **kwds: Any) -> Any:
 
 def _statistics(dist: Any, shapes: Sequence[Any], moments: str) -> list[Any]:
     """Mean, variance, skewness and excess kurtosis of the standardised distribution, where they are asked for."""
-    mean, variance, skewness, kurtosis = standard.statistics(dist, shapes, moments)
+    found: Any = standard.statistics(dist, shapes, moments)
+    mean, variance, skewness, kurtosis = found
+    has_variance, has_skewness = [value is not None for value in (variance, skewness)]
 
     def raw(order: int) -> Any:
         return standard.moment(dist, order, shapes)
 
     if mean is None:
         mean = raw(1)
-    if variance is None and any([m in moments for m in "vsk"]):
+    if not has_variance and any([m in moments for m in "vsk"]):
         second = raw(2)
         variance = np.where(np.isinf(mean), np.inf, second - mean**2)
     third = None
-    if skewness is None and "s" in moments:
+    if not has_skewness and "s" in moments:
         third = (-mean * mean - 3 * variance) * mean + raw(3)
         skewness = third / np.power(variance, 1.5)
     if kurtosis is None and "k" in moments:
         if third is None:
-            known = skewness is not None
-            third = skewness * np.power(variance, 1.5) if known else (-mean * mean - 3 * variance) * mean + raw(3)
+            third = (
+                skewness * np.power(variance, 1.5) if has_skewness else (-mean * mean - 3 * variance) * mean + raw(3)
+            )
         fourth = ((-(mean**2) - 6 * variance) * mean - 4 * third) * mean + raw(4)
         kurtosis = fourth / variance**2.0 - 3.0
     return [mean, variance, skewness, kurtosis]

@@ -453,7 +453,7 @@ class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]
         self._compute_covariance()
 
     def _compute_covariance(self) -> None:
-        self.factor = self.covariance_factor()
+        self.factor: Any = self.covariance_factor()
         centred = self.dataset - np.sum(self._weights * self.dataset, axis=1, keepdims=True)
         self._data_covariance = (centred * self._weights) @ centred.T / (1 - np.sum(self._weights**2))
         self.covariance = self._data_covariance * self.factor**2

@@ -68,7 +68,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     is_sparse = _scipy.issparse(b)
     side = b.toarray() if is_sparse else as_dense(b)
     _matching(own, side)
-    shape = shape_of(side)
+    shape: Any = shape_of(side)
     if len(shape) > 2:
         raise ValueError(f"b must have one or two dimensions, and has shape {shape}")
     x = solved(own, side, options=(("permc_spec", permc_spec or "COLAMD"),))

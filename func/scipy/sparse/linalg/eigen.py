@@ -152,7 +152,7 @@ def _eigenpairs(name: str, A: Any, M: Any, k: int, run: Callable[..., Any], is_h
     A, M = [x if x is None or _scipy.issparse(x) else as_dense(x) for x in (A, M)]
     place, make, numbers, mass, make_mass, mass_numbers = _pencil(A, M)
     dtype = np.result_type(dtype_of(numbers), *([] if M is None else [dtype_of(mass_numbers)]), np.float32)
-    real = np.empty(0, dtype).real.dtype
+    real = np.real(np.empty(0, dtype)).dtype
     n = A.shape[0]
     if not is_hermitian:
         real = dtype = np.result_type(dtype, np.complex64)
@@ -253,7 +253,7 @@ def svds(
     part = Entries(A)
     m, n = part.shape
     dtype = np.result_type(dtype_of(numbers), np.float32)
-    outs = (Aval((m, k), dtype), Aval((k,), np.empty(0, dtype).real.dtype), Aval((k, n), dtype))
+    outs = (Aval((m, k), dtype), Aval((k,), np.real(np.empty(0, dtype)).dtype), Aval((k, n), dtype))
 
     def on_numbers(a: Any) -> Any:
         start = _start(min(m, n), a.dtype) if v0 is None else v0

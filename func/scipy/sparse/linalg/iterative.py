@@ -142,7 +142,7 @@ def iterated(name: str, A: Any, b: Any, x0: Any, settings: dict[str, Any]) -> tu
         _scipy.issparse(A) or type(A) is Tracer or isinstance(A, (np.ndarray, list))
     )
     if is_operator:
-        matvec: Callable[[Array], Array] = A.matvec
+        matvec: Callable[[Array], Array] = getattr(A, "matvec")  # noqa: B009
         make, numbers = _operator_of(matvec, n, dtype)
     else:
         matvec = product_with(A)
