@@ -70,9 +70,11 @@ class _Numbering:
 
 def _placing(name: str) -> Callable[..., Any]:
     """A function that puts the entries of its first argument at other places."""
-    scipy_function = getattr(_scipy, name)
+    scipy_function = getattr(_scipy, name, None)
 
     def function(first: Any, *args: Any, **kwargs: Any) -> Any:
+        if scipy_function is None:
+            raise AttributeError(f"this version of SciPy has no scipy.sparse.{name}")
         if not holds_traced(first):
             return original(scipy_function)(first, *args, **kwargs)
         dtype = kwargs.pop("dtype", None)

@@ -36,8 +36,13 @@ __all__ = [name for name in _OWN if hasattr(_scipy, name)]
 
 def _install_helpers() -> None:
     """Doors of SciPy's helpers that its distributions call."""
-    _doors.add_door(_array_api_extra.apply_where, "func.scipy.stats.masking", "apply_where")
-    _doors.add_door(_util._lazyselect, "func.scipy.stats.masking", "lazyselect")
+    for module, name, own in (
+        (_array_api_extra, "apply_where", "apply_where"),
+        (_util, "_lazyselect", "lazyselect"),
+    ):
+        function = getattr(module, name, None)  # private: other versions of SciPy have others
+        if function is not None:
+            _doors.add_door(function, "func.scipy.stats.masking", own)
     _implements_scipy("_log1mexp")(_log1mexp)
 
 
