@@ -17,6 +17,7 @@ What a door leads to is in `TABLE`:
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
 import inspect
@@ -385,7 +386,7 @@ def _looked_up(name: str, file: str) -> Callable[..., Any]:
         f"        return numpy.{name}(*args, **kwargs)\n"
         "    return original(*args, **kwargs)\n"
     )
-    namespace = {"numpy": np, "original": _CREATORS[name], "traced": TRACED}
+    namespace = {"__builtins__": builtins, "numpy": np, "original": _CREATORS[name], "traced": TRACED}
     function = types.FunctionType(function_code(text, file), namespace, name)
     return functools.update_wrapper(function, _CREATORS[name], ("__module__", "__doc__", "__qualname__"))
 

@@ -313,7 +313,7 @@ class NdBSpline(_scipy.NdBSpline):  # type: ignore[misc]
         """Evaluate the spline or its derivative of orders nu at points (…, ndim)."""
         return NdBSpline___call__(self, xi, nu=nu, extrapolate=extrapolate)
 
-    @traced_version(_scipy.NdBSpline.derivative)
+    @traced_version(getattr(_scipy.NdBSpline, "derivative", None))  # later versions of SciPy have it
     def derivative(self, nu: Any) -> Any:
         """The spline that is the derivative of orders nu."""
         orders = _orders(nu, len(self.t))
