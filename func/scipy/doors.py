@@ -113,12 +113,12 @@ TABLE: dict[str, str] = {
         ~choose_conv_method ~closest_STFT_dual_window ~coherence ~cont2discrete convolve convolve2d correlate
         correlate2d ~correlation_lags ~csd cspline1d cspline1d_eval ~cspline2d ~czt ~czt_points ~dbode ~decimate
         ~deconvolve detrend ~dfreqresp ~dimpulse ~dlsim ~dstep ~ellip ellipap ~ellipord ~envelope fftconvolve
-        ~filtfilt ~find_peaks ~find_peaks_cwt ~findfreqs ~firls ~firwin ~firwin2 ~firwin_2d ~freqresp ~freqs
+        ~filtfilt find_peaks ~find_peaks_cwt ~findfreqs ~firls ~firwin ~firwin2 ~firwin_2d ~freqresp ~freqs
         ~freqs_zpk ~freqz ~freqz_sos ~freqz_zpk gammatone ~gauss_spline ~gausspulse ~get_window group_delay ~hilbert
         ~hilbert2 iircomb ~iirdesign ~iirfilter iirnotch iirpeak ~impulse ~invres ~invresz ~istft ~kaiser_atten
         ~kaiser_beta ~kaiserord lfilter lfilter_zi ~lfiltic ~lombscargle ~lp2bp lp2bp_zpk ~lp2bs lp2bs_zpk ~lp2hp
         lp2hp_zpk ~lp2lp lp2lp_zpk ~lsim ~max_len_seq ~medfilt medfilt2d ~minimum_phase normalize oaconvolve
-        ~order_filter ~peak_prominences ~peak_widths ~periodogram ~place_poles ~qspline1d qspline1d_eval ~qspline2d
+        ~order_filter peak_prominences peak_widths ~periodogram ~place_poles ~qspline1d qspline1d_eval ~qspline2d
         ~remez ~resample ~resample_poly ~residue ~residuez ~savgol_coeffs ~savgol_filter sawtooth sepfir2d
         ShortTimeFFT ~ShortTimeFFT._fft_func ~ShortTimeFFT._ifft_func ~ShortTimeFFT.istft ~ShortTimeFFT.spectrogram
         ~ShortTimeFFT.stft_detrend ~sos2tf ~sos2zpk sosfilt sosfilt_zi ~sosfiltfilt ~sosfreqz ~spectrogram

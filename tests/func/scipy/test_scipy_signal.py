@@ -251,3 +251,23 @@ def test_scipys_code_takes_tensors_where_no_transform_runs():
     with pytest.raises(ValueError, match="N must be positive"):
         scipy.signal.hilbert(x, N=0)
     assert type(np).__name__ == "module"
+
+
+PEAKS = np.array([0.0, 1.0, 0.0, 2.0, 0.5, 1.5, 0.0])
+
+
+@pytest.mark.parametrize("mode", [func.grad, func.jit, lambda f: lambda x: func.vmap(f)(x[None])])
+@pytest.mark.parametrize(
+    ("name", "args"), [("find_peaks", ()), ("peak_prominences", ([1, 3],)), ("peak_widths", ([1, 3],))]
+)
+def test_places_of_peaks_are_refused_by_name(mode, name, args):
+    with pytest.raises(func.errors.NotDifferentiableError, match=rf"scipy\.signal\.{name}(.|\n)*stop_gradient"):
+        mode(lambda x: getattr(scipy.signal, name)(x, *args)[0][0] * x[0])(PEAKS)
+
+
+def test_values_at_peaks_differentiate():
+    def heights(x):
+        peaks, _ = scipy.signal.find_peaks(func.stop_gradient(x), height=1.2)
+        return np.sum(x[peaks] ** 2)
+
+    np.testing.assert_array_equal(func.grad(heights)(PEAKS), [0, 0, 0, 4, 0, 3, 0])

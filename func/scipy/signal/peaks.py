@@ -1,0 +1,38 @@
+"""Peaks: places, which have no derivative, and measures that depend on places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.signal as _scipy
+
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.source import at_line
+from func.scipy.doors import holds_traced, original
+
+__all__ = ["find_peaks", "peak_prominences", "peak_widths"]
+
+
+def _of_numbers(name: str, instead: str) -> Callable[..., Any]:
+    """A function of SciPy's that takes numbers alone, and says so."""
+
+    def function(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not holds_traced((x, args, kwargs)):
+            return original(getattr(_scipy, name))(x, *args, **kwargs)
+        raise NotDifferentiableError(
+            f"scipy.signal.{name} of traced values: where peaks are has no derivative{at_line()}\n{instead}"
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"scipy.signal.{name} of plain arrays; traced ones are refused with what to write."
+    return function
+
+
+find_peaks = _of_numbers(
+    "find_peaks",
+    "Write peaks, _ = scipy.signal.find_peaks(func.stop_gradient(x), ...); x[peaks] differentiates.",
+)
+_BASES = "Call it on func.stop_gradient(x) for the places, and compute with x at these: x[peaks], x[bases]."
+peak_prominences = _of_numbers("peak_prominences", _BASES)
+peak_widths = _of_numbers("peak_widths", _BASES)
