@@ -41,10 +41,8 @@ def main() -> None:
     data = trajectory(TRUE) + 0.03 * rng.normal(size=(2, len(TIMES)))
     guess = TRUE * np.array([1.15, 0.9, 1.1, 0.9])
 
-    with func.intercept():  # solve_ivp keeps its stages in arrays made by np.empty
-        value_and_gradient = func.value_and_grad(misfit)
-        result = minimize(value_and_gradient, guess, args=(data,), jac=True, method="BFGS")
-        gradient = func.grad(misfit)(guess, data)
+    result = minimize(func.value_and_grad(misfit), guess, args=(data,), jac=True, method="BFGS")
+    gradient = func.grad(misfit)(guess, data)
 
     print(f"{result.nit} steps, misfit {misfit(guess, data):.3f} -> {result.fun:.5f} (noise 0.0009)")
     print("rates", np.round(result.x, 3), "true", TRUE)

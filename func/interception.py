@@ -524,8 +524,8 @@ class intercept:
 
     np.zeros, ones, empty, full, eye, identity, arange, linspace, their `_like` forms, np.copy and np.array of plain
     numbers return an ndarray that becomes a traced array when a traced value is written into it; its views follow.
-    With it pure-Python code of other libraries differentiates unmodified, such as scipy.integrate.solve_ivp (RK45,
-    RK23, DOP853) and scipy.optimize.newton. Compiled code that is given such an array raises an error.
+    With it pure-Python code of other libraries differentiates unmodified; SciPy's functions do without it. Compiled
+    code that is given such an array raises an error.
 
     Works as a context manager and as a decorator, around a transform or inside the transformed function, for the
     thread or task that enters it.
