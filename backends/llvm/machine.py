@@ -303,19 +303,30 @@ def _existing(digest: str, source: Source, pipeline: Pipeline) -> "MachineCode |
     return code
 
 
+class _Linked:
+    """An engine with linked object code, which only one `MachineCode` refers to.
+
+    A finalizer runs before the weak references to its object are cleared. Were it that of `MachineCode`, another thread
+    could take the code out of `_loaded` while it is being freed.
+    """
+
+    def __init__(self, stored: cache.ObjectCode) -> None:
+        self.engine = _engine_of(stored)
+
+    def __del__(self) -> None:
+        engine = self.__dict__.get("engine")
+        if engine is not None and not sys.is_finalizing():
+            _free(engine)
+
+
 class MachineCode:
     """Native code in the process; its memory is freed when the object is collected."""
 
     def __init__(self, stored: cache.ObjectCode, source: Source, pipeline: Pipeline) -> None:
         self._source = source
         self._pipeline = pipeline
-        self._engine = _linked(stored)
+        self._linked = _Linked(stored)
         self._addresses: dict[str, int] = {}
-
-    def __del__(self) -> None:
-        engine = self.__dict__.get("_engine")
-        if engine is not None and not sys.is_finalizing():
-            _free(engine)
 
     @_survives_interrupts
     def address(self, name: str) -> int:
@@ -326,7 +337,7 @@ class MachineCode:
         address = self._addresses.get(name)
         if address is None:
             with lock:
-                engine = self._engine
+                engine = self._linked.engine
                 address = engine.get_function_address(name) or engine.get_global_value_address(name)
             if not address:
                 raise CompileError(f"the compiled module defines no {name!r}")
@@ -392,7 +403,7 @@ def _declarations(module: Any) -> Iterator[Any]:
         yield from (value for value in values if value.is_declaration)
 
 
-def _linked(stored: cache.ObjectCode) -> Any:
+def _engine_of(stored: cache.ObjectCode) -> Any:
     """An engine with the object code and every address resolved."""
     _prepare()
     missing = [name for name in stored.needed if not _resolvable(name)]

@@ -194,7 +194,7 @@ def test_a_key_identifies_the_module():
 def test_code_is_collected():
     code = machine.compile_ir("define i32 @f() { ret i32 55 }")
     watch = weakref.ref(code)
-    engine = weakref.ref(code._engine)
+    engine = weakref.ref(code._linked.engine)
     del code
     gc.collect()
     assert watch() is None
@@ -216,3 +216,19 @@ def test_threads_compile_at_once():
     for thread in threads:
         thread.join()
     assert results == {(index, number): number for index in range(4) for number in range(10)}
+
+
+def test_code_that_is_being_freed_is_not_found(monkeypatch):
+    found = []
+
+    def free(engine):
+        found.append(machine._loaded.get(digest))
+        engine.close()
+
+    monkeypatch.setattr(machine, "_free", free)
+    source = "define i32 @f() { ret i32 56 }"
+    code = machine.compile_ir(source)
+    (digest,) = [key for key, value in machine._loaded.items() if value is code]
+    del code
+    gc.collect()
+    assert found == [None]
