@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -27,6 +27,7 @@ from func.interpreters.stage import Stage
 from func.numpy.memory import place_like_arguments, shares_memory
 
 COPY_HINT = "Pass a copy (x.copy()) where a function writes to an argument that shares memory with another one."
+LOST_HINT = "Let the function write to a copy (x = x.copy()) and return it, or pass it a copy."
 MAX_WORK = 10_000
 """How long NumPy may look for a common element of two strided arrays; those that take longer count as sharing one."""
 FOREIGN = object()
@@ -139,6 +140,40 @@ class StaleArgument(ClosedInterpreter):
             "shares memory with it. In NumPy it would have the new numbers; here each argument is an array by itself"
             f"{place}\n  used{at_line()}\n{COPY_HINT}"
         )
+
+
+class LostWrite(StaleArgument):
+    """Owns a value that a function with a custom rule was given and has written, and what shares its memory."""
+
+    def __init__(self, interpreter: Interpreter, function: Callable[..., Any]) -> None:
+        super().__init__(interpreter.transform, user_line(2))
+        self.function = _name_of(function)
+
+    def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
+        place = f"\n  called at {self.line}" if self.line is not None else ""
+        raise SharedMemoryError(
+            f"an array is used after {self.function}, which has a custom rule, was given it and wrote to it. In NumPy it "
+            f"would have the new numbers; the rule says nothing of their derivative{place}\n  used{at_line()}\n"
+            f"{LOST_HINT}"
+        )
+
+
+def lose_writes(function: Callable[..., Any], leaves: Sequence[Array], written: Iterable[int]) -> None:
+    """Make the later uses of arguments errors that a function with a custom rule has written.
+
+    It got copies, so nobody sees the new numbers. Raises: SharedMemoryError for arrays and tensors, which can be used
+    after the transform.
+    """
+    for i in sorted(written):
+        root = _root_of(leaves[i]) if type(leaves[i]) is Tracer else None
+        if root is None or root._interpreter.level < 1:
+            raise SharedMemoryError(
+                f"{_name_of(function)}, which has a custom rule, writes to an argument. In NumPy the caller's array would "
+                f"have the new numbers; the rule says nothing of their derivative{at_line()}\n{LOST_HINT}"
+            )
+        interpreter = root._interpreter
+        after_write(interpreter, leaves[i], root, before_write(root))
+        _retire(root, LostWrite(interpreter, function))
 
 
 def note_arguments(

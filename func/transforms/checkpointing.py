@@ -78,9 +78,12 @@ def call_checkpointed(
         inner_args, inner_kwargs = tree.unflatten(spec, full)
         return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
 
-    flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)))
+    given = [*arrays, *captured]
+    flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)), returns_written=True)
     fun = SameDraws(flat) if calls_again else flat
-    outs = checkpointed_outputs(fun, [*arrays, *captured], policy, fun if calls_again else None)
+    outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
+    for i in sorted(flat.written, reverse=True):
+        given[i][...] = outs.pop()
     closure.write_back()
     return tree.unflatten(flat.out_spec, outs)
 

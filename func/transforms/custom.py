@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,7 +15,7 @@ from func import tree
 from func.backends.records import Record
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, zeros_like
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, snapshot, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError, SharedMemoryError
 from func.interpreters.core.modes import Setting, holding, value_in_force
 from func.interpreters.core.source import at_line
@@ -24,7 +25,7 @@ from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
 from func.numpy.guarding import guard_places, is_refused_write, shared_places
 from func.numpy.memory import laid_out, layouts_of
-from func.numpy.sharing import COPY_HINT
+from func.numpy.sharing import COPY_HINT, lose_writes
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
 from func.transforms.closures import Closure
 from func.transforms.transformed import global_name, transformed
@@ -38,12 +39,50 @@ class FlatFunction(Record):
     out_spec: Any = None
     layouts: Sequence[Any] = ()
     """How the arguments lie in memory, where other boxes stand for them when the function runs."""
+    shared: Sequence[Sequence[int]] = ()
+    """The places of arguments that share memory, where other boxes stand for them."""
+    written: frozenset[int] = frozenset()
+    """The places of the arguments that the function has written."""
+    returns_written: bool = False
+    """Whether these arguments are further outputs."""
 
     def __call__(self, *leaves: Array) -> list[Array]:
-        copies = laid_out(own_arguments(self.function, leaves), self.layouts)
+        copies = self.copies(self.function, leaves)
         args = tree.unflatten(self.in_spec, copies)
-        outs, self.out_spec = tree.flatten(self.function(*args))
-        return [array_leaf(out, "output", "custom rule") for out in outs]
+        with self.watched(self.function, copies, leaves):
+            outs, self.out_spec = tree.flatten(self.function(*args))
+        outs = [array_leaf(out, "output", "custom rule") for out in outs]
+        return [*outs, *[snapshot(copies[i]) for i in sorted(self.written)]] if self.returns_written else outs
+
+    def copies(self, function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:
+        """The arguments as a function of the user's gets them: copies."""
+        copies = laid_out(own_arguments(function, leaves), self.layouts)
+        if self.shared and not shared_places(leaves):
+            guard_places(copies, self.shared)
+        return copies
+
+    @contextlib.contextmanager
+    def watched(self, function: Callable[..., Any], copies: Sequence[Array], leaves: Sequence[Array]) -> Iterator[None]:
+        """While the function runs on copies of the leaves: notes which of them it writes."""
+        before = [(x._value, x._attached) if type(x) is Tracer else None for x in copies]
+        try:
+            yield
+        except ValueError as error:
+            if not self.shared or not is_refused_write(error, copies):
+                raise
+            raise SharedMemoryError(
+                f"{name_of(function)} writes to an argument that shares memory with another one. In NumPy that would "
+                f"have the new numbers; here each argument is an array by itself{at_line()}\n{COPY_HINT}"
+            ) from error
+        written = [i for i, x in enumerate(copies) if _is_written(x, before[i], leaves[i])]
+        self.written = self.written.union(written)
+
+
+def _is_written(copy: Array, before: tuple[Any, Any] | None, leaf: Array) -> bool:
+    """Whether a copy of an argument has been written: a traced one, which held other values before, or an array."""
+    if before is not None:
+        return copy._value is not before[0] or copy._attached is not before[1]
+    return type(copy) is type(leaf) is np.ndarray and copy.tobytes() != leaf.tobytes()
 
 
 def nothing_traced(args: Any) -> bool:
@@ -115,6 +154,7 @@ class CustomRule:
             remaining = iter(values)
             return self.function(*[args[i] if i in fixed else next(remaining) for i in range(len(args))])
 
+        of_differentiated.__name__ = name_of(self.function)
         leaves, spec = tree.flatten(differentiated)
         names = tree.path_names(differentiated, "args")
         leaves = [array_leaf(x, path, type(self).__name__) for x, path in zip(leaves, names, strict=True)]
@@ -192,10 +232,9 @@ class custom_jvp(CustomRule):
         if nothing_traced(args):
             return self.function(*args)
         nondiff, leaves, spec, function = self._split(args)
-        flat = FlatFunction(function, spec, layouts=layouts_of(leaves))
-        outs = custom_rules.custom_jvp_call(
-            *leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat, shared_places(leaves))
-        )
+        flat = FlatFunction(function, spec, layouts=layouts_of(leaves), shared=shared_places(leaves))
+        outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat))
+        lose_writes(self.function, leaves, flat.written)
         by_rule = value_in_force(_BY_RULE)
         if by_rule is not None and by_rule[0] is self.rule:
             by_rule[1].extend(outs)
@@ -213,28 +252,17 @@ class _JvpRule(Record):
     nondiff: list[Any]
     spec: Any
     flat: FlatFunction
-    shared: Sequence[Sequence[int]] = ()
-    """The places of arguments that share memory, which the rule must not write."""
 
     def __call__(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
         copies = laid_out(defensive_copies(primals), self.flat.layouts)
-        if self.shared:
-            guard_places(copies, self.shared)
+        if self.flat.shared:
+            guard_places(copies, self.flat.shared)
         primal_trees = tree.unflatten(self.spec, copies)
         tangent_trees = tree.unflatten(self.spec, defensive_copies(filled))
         by_rule: list[Any] = []
-        try:
-            with holding(_BY_RULE, (self.rule, by_rule)):
-                result = self.rule(*self.nondiff, primal_trees, tangent_trees)
-        except ValueError as error:
-            if not is_refused_write(error, copies):
-                raise
-            raise SharedMemoryError(
-                f"the jvp rule {name_of(self.rule)} writes to an argument that shares memory with another one. In "
-                "NumPy that would have the new numbers; here each argument is an array by itself"
-                f"{at_line()}\n{COPY_HINT}"
-            ) from error
+        with self.flat.watched(self.rule, copies, primals), holding(_BY_RULE, (self.rule, by_rule)):
+            result = self.rule(*self.nondiff, primal_trees, tangent_trees)
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the jvp rule {name} must return a pair (out, tangent_out)")
@@ -329,6 +357,7 @@ class custom_vjp(CustomRule):
         fixed = fixed_places(self.nondiff, args, name_of(self.function))
         if not needs_rule(leaves):
             outs = flat(*leaves)
+            lose_writes(self.function, leaves, flat.written)
             return tree.unflatten(flat.out_spec, outs)
         forward = _VjpForward(self.fwd, args, fixed, spec, flat)
         if custom_rules.is_own_call(self):
@@ -336,6 +365,7 @@ class custom_vjp(CustomRule):
         else:
             backward = _VjpBackward(self.bwd, nondiff, spec, forward, flat)
             results = custom_rules.call_with_rule(leaves, forward, backward, rule=self)
+        lose_writes(self.function, leaves, flat.written)
         return tree.unflatten(flat.out_spec, results)
 
 
@@ -351,7 +381,9 @@ class _VjpForward(Record):
     static: Any = None
 
     def __call__(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        result = self.fwd(*self.arguments(own_arguments(self.fwd, leaves)))
+        copies = self.flat.copies(self.fwd, leaves)
+        with self.flat.watched(self.fwd, copies, leaves):
+            result = self.fwd(*self.arguments(copies))
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"fwd {name_of(self.fwd)} must return a pair (out, residuals)")
         outs, out_spec = tree.flatten(result[0])
@@ -425,6 +457,7 @@ def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any
         leaves = [array_leaf(x, path, "custom_gradient") for x, path in zip(leaves, names, strict=True)]
         rule = _GradientRule(func, spec)
         outs = custom_rules.call_with_rule(leaves, rule.forward, rule.backward)
+        lose_writes(func, leaves, rule.flat.written)
         return tree.unflatten(rule.out_spec, outs)
 
     return call
@@ -451,13 +484,16 @@ class _GradientRule:
 
     def __init__(self, function: Callable[..., Any], spec: Any) -> None:
         self.function = function
+        self.flat = FlatFunction(function, spec)
         self.spec = spec
         self.out_spec: Any = None
         self.pullback: Any = None
 
     def forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """The outputs, and what the pullback holds of the run."""
-        result = self.function(*tree.unflatten(self.spec, own_arguments(self.function, leaves)))
+        copies = self.flat.copies(self.function, leaves)
+        with self.flat.watched(self.function, copies, leaves):
+            result = self.function(*tree.unflatten(self.spec, copies))
         out, pullback = _pair(result, self.function)
         self.pullback = Closure(pullback, run.owns)
         outs, self.out_spec = tree.flatten(out)
@@ -527,12 +563,12 @@ class custom_vmap(CustomRule):
         if nothing_traced(args):
             return self.function(*args)
         _, leaves, spec, function = self._split(args)
-        flat = FlatFunction(function, spec)
-        flat.layouts = layouts_of(leaves)
+        flat = FlatFunction(function, spec, layouts=layouts_of(leaves), shared=shared_places(leaves))
         if mapping_level(leaves) is None:
             outs: Sequence[Array] = flat(*leaves)
         else:
             outs = custom_rules.call_with_batch_rule(leaves, flat, _VmapRule(self.rule, spec, flat))
+        lose_writes(self.function, leaves, flat.written)
         return tree.unflatten(flat.out_spec, outs)
 
 
@@ -544,7 +580,9 @@ class _VmapRule(Record):
     flat: FlatFunction
 
     def __call__(self, size: int, batched: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
-        result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, defensive_copies(args)))
+        copies = defensive_copies(args)
+        with self.flat.watched(self.rule, copies, args):
+            result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, copies))
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the vmap rule {name} must return a pair (out, out_batched)")
