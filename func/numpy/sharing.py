@@ -152,7 +152,7 @@ class LostWrite(StaleArgument):
     def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
         place = f"\n  called at {self.line}" if self.line is not None else ""
         raise SharedMemoryError(
-            f"an array is used after {self.function}, which has a custom rule, was given it and wrote to it. In NumPy it "
+            f"an array is used after {self.function}, which has a custom rule, wrote to it. In NumPy it "
             f"would have the new numbers; the rule says nothing of their derivative{place}\n  used{at_line()}\n"
             f"{LOST_HINT}"
         )
@@ -168,8 +168,8 @@ def lose_writes(function: Callable[..., Any], leaves: Sequence[Array], written: 
         root = _root_of(leaves[i]) if type(leaves[i]) is Tracer else None
         if root is None or root._interpreter.level < 1:
             raise SharedMemoryError(
-                f"{_name_of(function)}, which has a custom rule, writes to an argument. In NumPy the caller's array would "
-                f"have the new numbers; the rule says nothing of their derivative{at_line()}\n{LOST_HINT}"
+                f"{_name_of(function)}, which has a custom rule, writes to an argument. In NumPy the caller would "
+                f"see the new numbers; the rule says nothing of their derivative{at_line()}\n{LOST_HINT}"
             )
         interpreter = root._interpreter
         after_write(interpreter, leaves[i], root, before_write(root))

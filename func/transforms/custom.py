@@ -15,7 +15,17 @@ from func import tree
 from func.backends.records import Record
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, snapshot, zeros_like
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Tracer,
+    dtype_of,
+    is_inexact,
+    known_value,
+    shape_of,
+    snapshot,
+    zeros_like,
+)
 from func.interpreters.core.errors import ArgumentError, CustomRuleError, SharedMemoryError
 from func.interpreters.core.modes import Setting, holding, value_in_force
 from func.interpreters.core.source import at_line

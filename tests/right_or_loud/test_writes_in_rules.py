@@ -1,4 +1,4 @@
-"""Functions with a custom rule, and checkpointed ones, that write to their arguments: the caller sees it, or an error."""
+"""Functions with a custom rule and checkpointed ones that write to their arguments: the caller sees it, or an error."""
 
 import numpy as np
 import pytest
