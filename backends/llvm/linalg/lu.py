@@ -9,7 +9,7 @@ from typing import Any
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg import matrix_copies
-from func.backends.llvm.linalg.blas import emit_trsm
+from func.backends.llvm.linalg.blas import emit_trsm, emit_trsv
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, emit_first_zero, run, scratch_size, sizes_of
 from func.backends.llvm.linalg.matrix_copies import INDEX, INT, Matrix, address_at, emit_transpose, loop, number
 from func.backends.llvm.linalg.routines import call, routine
@@ -97,8 +97,12 @@ def emit_getrs(
         _exchange_rows(builder, n, k, pivots, b, backwards=False)
     # L is the factor with ones on the diagonal.
     for lower in (True, False) if trans == "N" else (False, True):
-        flipped = ("T" if trans == "N" else "N") if turned else trans
-        emit_trsm(builder, n, k, lu, b, lower=lower != turned, trans=flipped, unit=lower)
+        flags: dict[str, Any] = {"lower": lower != turned, "unit": lower}
+        flags["trans"] = ("T" if trans == "N" else "N") if turned else trans
+        if k == 1 and not (flags["trans"] == "C" and lu.dtype.kind == "c"):
+            emit_trsv(builder, n, lu, b, **flags)
+        else:
+            emit_trsm(builder, n, k, lu, b, **flags)
     if trans != "N":
         _exchange_rows(builder, n, k, pivots, b, backwards=True)
     return FINE
@@ -110,7 +114,18 @@ def _exchange_rows(builder: ir.IRBuilder, n: int, k: int, pivots: ir.Value, b: M
         j = builder.sext(builder.load(address_at(builder, "int32", pivots, i), typ=INT), INDEX)
         with builder.if_then(builder.icmp_signed("!=", i, j)):
             rows = [b.shifted(builder, builder.mul(row, number(b.ld))).at for row in (i, j)]
-            call(builder, routine(b.dtype, "swap"), k, rows[0], 1, rows[1], 1)
+            _exchange(builder, k, b.dtype, *rows)
+
+
+def _exchange(builder: ir.IRBuilder, k: int, dtype: Any, one: ir.Value, other: ir.Value) -> None:
+    """Exchange two rows of k numbers."""
+    if k > 1:
+        call(builder, routine(dtype, "swap"), k, one, 1, other, 1)
+        return
+    kind, align = matrix_copies.element(dtype), matrix_copies.alignment(dtype)
+    values = [builder.load(row, typ=kind, align=align) for row in (one, other)]
+    for value, row in zip(values, (other, one), strict=True):
+        builder.store(value, row, align=align)
 
 
 def _solve_areas(dtype: Any, n: int, k: int) -> list[int]:

@@ -18,6 +18,7 @@ import scipy.optimize as scipy_optimize
 
 from func import tree
 from func.backends.records import Record
+from func.control.branches_and_loops import cond
 from func.interpreters.calls.callback import callback
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import CustomRuleError, SingularSystemError, SolverWarning
@@ -33,6 +34,8 @@ from func.transforms.reverse import grad
 FLOAT = np.dtype(np.float64)
 INFO = Aval((4,), np.dtype(np.int64))
 """Of a solver: whether it has converged, its status, the number of evaluations, of iterations."""
+UNDETERMINED = 0.1
+"""A Newton step from a solution changes its equation by this part of what is left of it, at most."""
 
 
 def original(name: str) -> Callable[..., Any]:
@@ -167,10 +170,23 @@ class Verdict(Record):
     name: str
     line: Any
 
+    def is_wanted(self, succeeded: Array, remaining: Array, scale: Array, degenerate: Array) -> Array:
+        """Whether there is something to warn of."""
+        return ~succeeded | (remaining > UNDETERMINED * scale) | degenerate
+
+    def asked(self, *flags: Array) -> tuple[()]:
+        """Warn when the program runs."""
+        callback(*flags, function=self)
+        return ()
+
+    def silent(self, *flags: Array) -> tuple[()]:
+        """Nothing to say."""
+        return ()
+
     def __call__(self, succeeded: Array, remaining: Array, scale: Array, degenerate: Array) -> None:
         if not np.all(succeeded):
             self.warn("has not converged, so its result is no solution: a derivative of it has no meaning")
-        elif np.any(remaining > 0.1 * scale):
+        elif np.any(remaining > UNDETERMINED * scale):
             self.warn(
                 "has a solution that the equation hardly determines: it is no differentiable function of the "
                 "parameters there (a double root, a singular Jacobian or Hessian), or has not converged"
@@ -205,13 +221,11 @@ def check_of(name: str, succeeded: Callable[[Any], Any], degenerate: Callable[[A
             return
         step = stop_gradient(refusing_singular(name, stop_gradient(matrix), value))
         slope = jvp(of_vector, (x - step,), (step,))[1]
-        callback(
-            succeeded(aux),
-            np.max(np.abs(slope - value)),
-            np.max(np.abs(value)),
-            np.bool_(False) if degenerate is None else degenerate(aux),
-            function=verdict,
-        )
+        remaining, scale = np.max(np.abs(slope - value)), np.max(np.abs(value))
+        is_degenerate = np.bool_(False) if degenerate is None else degenerate(aux)
+        flags = (succeeded(aux), remaining, scale, is_degenerate)
+        # Compiled code calls Python only where there is something to say.
+        cond(verdict.is_wanted(*flags), verdict.asked, verdict.silent, *flags)
 
     return check
 
