@@ -6,6 +6,7 @@ A tensor is a traced array, as in every transform, so NumPy's functions take it.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -51,6 +52,7 @@ from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.numpy import inplace, memory
 from func.numpy.argument_checks import to_dtype
+from func.numpy.conversions import no_attribute
 from func.numpy.memory import copied, copied_as_it_is
 
 Tensor = Tracer
@@ -227,10 +229,10 @@ def detach(self: Any) -> Any:
 def get_data(self: Any) -> Any:
     """`x.data`: as `x.detach()`, but writes to it are not counted in the version of x.
 
-    Only tensors have it. Of an array it is the buffer, which a traced one does not have: `__getattr__` refuses it.
+    Only tensors have it. Of an array it is the buffer, which a traced one does not have.
     """
     if not _is_tensor(self):
-        raise AttributeError("data")
+        no_attribute("data", self, sys._getframe(1))
     return inplace.link_alias(_detached(self), self, _detached, has_own_version=True)
 
 

@@ -165,18 +165,33 @@ class NoAttributeError(UnsupportedFunctionError, AttributeError):
     """An attribute of ndarray that traced arrays lack; an AttributeError, so that `hasattr` and `getattr` work."""
 
 
-def no_attribute(tracer: Tracer, name: str) -> Any:
+class MissingAttribute:
+    """An attribute that traced arrays do not have: asking for it raises an error that says what to write.
+
+    Known names have one each on the class. A `__getattr__` for all of them would make Python look every attribute up
+    in the slow way, the engine's slots too.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tracer: Tracer | None, owner: type | None = None) -> Any:
+        if tracer is None:
+            raise AttributeError(f"tensors have no attribute {self.name!r}{_instead_of(self.name)}")
+        return no_attribute(self.name, tracer, sys._getframe(1))
+
+    def __set__(self, tracer: Tracer, value: Any) -> None:
+        no_attribute(self.name, tracer, sys._getframe(1))
+
+
+def no_attribute(name: str, tracer: Tracer, caller: types.FrameType) -> Any:
     """Raise because a traced array has no such attribute."""
-    if name.startswith("_") and not name.startswith("__"):  # a slot that is not set, which the engine asks for often
-        raise AttributeError(name)
     ufunc = getattr(np, name, None)
-    if isinstance(ufunc, np.ufunc) and instruction(sys._getframe(1))[0] not in ("LOAD_ATTR", "LOAD_METHOD"):
+    if isinstance(ufunc, np.ufunc) and instruction(caller)[0] not in ("LOAD_ATTR", "LOAD_METHOD"):
         return functools.partial(ufunc, tracer)  # asked for by the loop of a ufunc over objects, as `x.exp()`
-    if (
-        (name.startswith("__") and name != "__array_interface__")
-        or not hasattr(np.ndarray, name)
-        or is_converting(sys._getframe(1))
-    ):
+    if not hasattr(np.ndarray, name) or is_converting(caller):
         raise AttributeError(f"traced arrays and tensors have no attribute {name!r}{_instead_of(name)}")
     hint = _hint(_DATA_HINT if name == "data" else _MEMORY_HINT)
     raise NoAttributeError(f"`.{name}` is about the memory of an array, and a traced one has none{at_line()}\n{hint}")
@@ -238,17 +253,29 @@ _INSTEAD = {
 """What to write for methods that tensors of other libraries have."""
 
 
+_IN_PLACE = "abs add addcdiv addcmul ceil clamp clip copy cos cumsum div exp floor index_add index_copy lerp log "
+_IN_PLACE += "masked_fill mul neg negative normal pow reciprocal relu round rsqrt scatter scatter_add sigmoid sign sin "
+_IN_PLACE += "sqrt sub subtract tanh true_divide trunc uniform zero"
+"""Methods of PyTorch that write in place, without the underscore at the end of their names."""
+
+
+def missing_attributes() -> dict[str, MissingAttribute]:
+    """The attributes that traced arrays lack, of those that a user of NumPy or PyTorch may look for."""
+    of_arrays = [name for name in dir(np.ndarray) if not name.startswith("__")]
+    functions = [name for name, value in vars(np).items() if name[0] != "_" and callable(value)]
+    in_place = [f"{name}_" for name in _IN_PLACE.split()]
+    names = ["__array_interface__", *of_arrays, *functions, *_INSTEAD, *in_place]
+    return {name: MissingAttribute(name) for name in names if name not in vars(Tracer)}
+
+
 def _instead_of(name: str) -> str:
     """The end of a message about a missing attribute."""
-    if name.startswith("__"):
-        return ""
     if name in _INSTEAD:
         return f"; write {_INSTEAD[name]}"
     function = getattr(np, name, None)
     if callable(function):
         return f"; write np.{name}(x, y)" if getattr(function, "nin", 1) == 2 else f"; write np.{name}(x)"
-    is_in_place = name.endswith("_") and not name.startswith("_")
-    return "; write x += y or x[...] = y" if is_in_place else "; they have those of NumPy's arrays"
+    return "; write x += y or x[...] = y" if name.endswith("_") else "; they have those of NumPy's arrays"
 
 
 _STAGED = {

@@ -73,15 +73,9 @@ class Owner:
         return self._strides
 
 
-_read_slot: Callable[[Tracer], Any] = Tracer.__dict__["_view_of"].__get__
-
-
 def _place_of(box: Tracer) -> Any:
-    """The View or Owner of a box, or None. (`getattr` would ask `__getattr__` for a slot that is not set.)"""
-    try:
-        return _read_slot(box)
-    except AttributeError:
-        return None
+    """The View or Owner of a box, or None."""
+    return getattr(box, "_view_of", None)
 
 
 def view_of(box: Tracer) -> View | None:

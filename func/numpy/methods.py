@@ -208,9 +208,10 @@ class Flags:
 
 
 def _flags(self: Tracer) -> Flags:
-    code = sys._getframe(1).f_code
-    if is_library_file(code.co_filename) and not any([part in code.co_filename for part in _READ_FLAGS]):
-        conversions.no_attribute(self, "flags")  # compilers of array code ask before they read the memory
+    caller = sys._getframe(1)
+    file = caller.f_code.co_filename
+    if is_library_file(file) and not any([part in file for part in _READ_FLAGS]):
+        conversions.no_attribute("flags", self, caller)  # compilers of array code ask before they read the memory
     return Flags(memory.layout_of(self).flags)
 
 
@@ -246,6 +247,7 @@ _BY_NAME: dict[Any, str] = {
 def install() -> None:
     """Set the interface on the Tracer class; called once, when func is imported."""
     table: dict[str, Any] = {
+        **conversions.missing_attributes(),
         **operator_table(),
         **{name: getattr(module, name) for module, names in _BY_NAME.items() for name in names.split()},
         "any": seen_in_solvers(reductions.any),
@@ -265,7 +267,6 @@ def install() -> None:
         "__index__": conversions.to_index,
         "__float__": conversions.to_float,
         "__complex__": conversions.to_complex,
-        "__getattr__": conversions.no_attribute,
         "item": conversions.item,
         "tolist": conversions.tolist,
         "shape": property(_shape, _set_shape),

@@ -81,8 +81,8 @@ def worded(error: Exception, interpreter: Any) -> Exception:
 def add_hint(error: Exception, given: Sequence[Any]) -> None:
     """Say what to write where an error of Python's does not; `given` are the arguments of the transform."""
     text = str(error)
-    for words, hint in _HINTS.items():
-        if isinstance(error, TypeError) and words in text and hint not in getattr(error, "__notes__", ()):
+    for words, hint in _HINTS.items() if isinstance(error, (TypeError, AttributeError)) else ():
+        if words in text and hint not in getattr(error, "__notes__", ()):
             error.add_note(hint)
     is_of_list = isinstance(error, TypeError) and "operand type" in text and ("'list'" in text or "'tuple'" in text)
     if is_of_list and any([type(leaf) in (int, float, complex) for leaf in given]):
@@ -93,6 +93,7 @@ _AXIS = "NumPy's functions and methods call it axis=, and keepdims= what PyTorch
 _HINTS = {
     "unexpected keyword argument 'dim'": _AXIS,
     "unexpected keyword argument 'keepdim'": _AXIS,
+    "'Tracer' object has no attribute": "Traced arrays and tensors have the attributes of NumPy's arrays.",
     "is not JSON serializable": "A traced value has no number to write: return it, and write it outside.",
 }
 """What to add to errors of Python's, by words in their text."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,23 +136,11 @@ def retain(box: Tracer, state: TensorState) -> None:
         hooks_of(box._attached).retain = weakref.ref(state)
 
 
-_read_views: Callable[[Tracer], Any] = Tracer.__dict__["_views"].__get__
-_read_view_of: Callable[[Tracer], Any] = Tracer.__dict__["_view_of"].__get__
-
-
-def _is_set(read: Callable[[Tracer], Any], box: Tracer) -> bool:
-    """Whether a slot, read by its own method and so without `__getattr__`, says something."""
-    try:
-        return bool(read(box))
-    except AttributeError:
-        return False
-
-
 def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
     """`x += v` and the like on a tensor that is not recorded and shares no memory: the fast case of a write."""
     if primitive is None or MODE.get() is None or not is_suspended(box._interpreter.level):
         return False
-    if _is_set(_read_views, box) or _is_set(_read_view_of, box):
+    if getattr(box, "_views", None) or getattr(box, "_view_of", None):
         return False
     value, other = box._value, unboxed(other)
     if type(value) is not np.ndarray or type(other) is Tracer:

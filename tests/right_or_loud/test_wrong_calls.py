@@ -59,6 +59,12 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "cat": (method("cat"), r"np\.concatenate"),
     "maximum": (lambda: tensor().maximum(X), r"np\.maximum\(x, y\)"),
     "add_": (method("add_"), r"x \+= y"),
+    "copy_": (method("copy_"), r"x\[\.\.\.\] = y"),
+    "concatenate": (method("concatenate"), r"np\.concatenate\(x\)"),
+    "strides": (method("strides"), r"sliding_window_view"),
+    "setting strides": (lambda: setattr(tensor(), "strides", (8,)), r"sliding_window_view"),
+    "data": (lambda: func.grad(lambda x: np.sum(x.data))(X), r"func\.stop_gradient\(x\)"),
+    "nothing like it": (lambda: func.grad(lambda x: x.nothing_like_it())(X), r"the attributes of NumPy's arrays"),
     "hesian": (attribute("hesian"), r"did you mean func\.hessian\?"),
     "from_numpy": (attribute("from_numpy"), r"func\.tensor\(array\)"),
     "zeros": (attribute("zeros"), r"np\.zeros"),
@@ -91,6 +97,9 @@ def test_the_error_says_what_to_write(name: str) -> None:
 def test_names_that_are_missing_stay_attribute_errors() -> None:
     assert not hasattr(func, "pmap") and getattr(func, "nothing_like_it", 3) == 3
     assert not hasattr(func.numpy, "__wrapped__") and not hasattr(func.tree, "_private")
+    for name in ("cuda", "concatenate", "add_", "strides", "data_ptr", "__array_interface__"):
+        assert not hasattr(tensor(), name) and not hasattr(type(tensor()), name)
+    assert not hasattr(type(tensor()), "__getattr__"), "it makes all attributes of traced arrays slow"
 
 
 def _wrong_shape(x: Any) -> Any:
