@@ -24,7 +24,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -148,6 +148,14 @@ TABLE: dict[str, str] = {
         russellrao seuclidean sokalsneath sqeuclidean squareform yule
     """,
     "scipy.spatial.transform": """
+        RigidTransform RigidTransform.__mul__ RigidTransform.__pow__ RigidTransform.__setitem__ RigidTransform.apply
+        RigidTransform.concatenate RigidTransform.from_components RigidTransform.from_dual_quat
+        RigidTransform.from_exp_coords RigidTransform.from_matrix RigidTransform.from_rotation
+        RigidTransform.from_translation RigidTransform.mean Rotation Rotation.__mul__ Rotation.__pow__
+        Rotation.__setitem__ Rotation.align_vectors Rotation.apply Rotation.approx_equal Rotation.as_davenport
+        Rotation.concatenate Rotation.from_davenport Rotation.from_euler Rotation.from_matrix Rotation.from_mrp
+        Rotation.from_quat Rotation.from_rotvec Rotation.mean Rotation.reduce RotationSpline RotationSpline.__call__
+        Slerp Slerp.__call__
     """,
     "scipy.stats": """
         bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
@@ -337,7 +345,7 @@ def install(module: str) -> None:
     for name, imported in list(sys.modules.items()):
         if name.startswith("scipy."):
             _look_up_numpy(imported)
-    if module in ("scipy.fft", "scipy.sparse"):
+    if module in ("scipy.fft", "scipy.sparse", "scipy.spatial.transform"):
         importlib.import_module(f"func.{module}").register()
     target = "func." + module
     for entry in TABLE.get(module, "").split():
@@ -397,16 +405,22 @@ def _of_class(scipy_class: type, name: str) -> Any:
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
 
 
-def _in_python(scipy_class: type, name: str, compiled: Any) -> types.FunctionType:
-    """A compiled method of a class that is not: the class gets a function that calls it, which can have a door."""
+def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
+    """A compiled method of a class that is not: the class gets a function that calls it, which can have a door.
+
+    A class that is compiled itself keeps its method, without a door.
+    """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return compiled(self, *args, **kwargs)
 
     functools.update_wrapper(call, compiled)
-    owner: Any = next(base for base in scipy_class.__mro__ if vars(base).get(name) is compiled)
-    setattr(owner, name, call)
-    return cast(types.FunctionType, call)
+    owner: Any = next((base for base in scipy_class.__mro__ if vars(base).get(name) is compiled), None)
+    try:
+        setattr(owner, name, call)
+    except (AttributeError, TypeError):
+        return compiled
+    return call
 
 
 def add_door(function: types.FunctionType, module: str, name: str, always: bool = False) -> None:

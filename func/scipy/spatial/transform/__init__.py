@@ -1,0 +1,38 @@
+"""scipy.spatial.transform on traced and plain arrays: rotations, rigid transforms and curves of them.
+
+Func's classes are subclasses of SciPy's; objects made of plain values are SciPy's, and both meet in products, stacks
+and interpolation. Rotations hold unit quaternions, of which every representation is a smooth function: also at the
+identity. Since SciPy 1.17 the classes of SciPy itself take traced values; with earlier versions, whose classes are
+compiled, write `func.scipy.spatial.transform.Rotation`.
+
+>>> import numpy as np, func
+>>> from func.scipy.spatial.transform import Rotation
+>>> func.jacobian(lambda v: Rotation.from_rotvec(v).apply(np.array([1.0, 0.0, 0.0])))(np.zeros(3))
+array([[ 0.,  0.,  0.],
+       [ 0.,  0.,  1.],
+       [ 0., -1.,  0.]])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.spatial.transform as _scipy
+
+from func.scipy.spatial.transform import curves, rigid_transforms, rotations
+from func.scipy.spatial.transform.curves import RotationSpline, Slerp
+from func.scipy.spatial.transform.rigid_transforms import RigidTransform
+from func.scipy.spatial.transform.rotations import Rotation
+
+__all__ = ["RigidTransform", "Rotation", "RotationSpline", "Slerp"]
+_OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DOORS
+
+
+def register() -> None:
+    """Rotations and rigid transforms, SciPy's and func's, become trees."""
+    rotations.register()
+    rigid_transforms.register()
+
+
+def __getattr__(name: str) -> Any:
+    return _OF_DOORS[name] if name in _OF_DOORS else getattr(_scipy, name)
