@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 RUN_CONTRACTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
 
-PARTS = {"func.numpy.linalg", "func.scipy.signal.windows", "func.scipy.sparse.linalg"}
+PARTS = {"func.numpy.linalg", "func.scipy.signal.windows", "func.scipy.sparse.linalg", "func.scipy.spatial.transform"}
 """Packages that are parts of a module, which NumPy and SciPy name so."""
 
 
