@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import Strides, axes_by_stride, copied_strides, dense_strides
+from func.interpreters.core.strides import Strides, axes_by_stride, copied_strides, dense_strides, joined_order
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
@@ -29,6 +30,7 @@ from func.numpy.argument_checks import arrayed, as_array, as_shape, common, norm
 from func.numpy.inplace import getitem, view_reshape
 from func.numpy.memory import (
     copied,
+    in_lane_order,
     in_order,
     is_abstract,
     is_plain,
@@ -88,7 +90,12 @@ def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
         raise ValueError("all input arrays must have the same shape")
     place = normalize_axis(axis, len(shape) + 1)
     longer = (*shape[:place], 1, *shape[place:])
-    return slicing.concatenate(*[to_dtype(shapes.reshape(part, shape=longer), dtype) for part in parts], axis=place)
+    return join([to_dtype(shapes.reshape(part, shape=longer), dtype) for part in parts], place)
+
+
+def join(parts: Sequence[Array], axis: int) -> Array:
+    """Arrays of one dtype joined along an axis."""
+    return in_lane_order(slicing.concatenate(*parts, axis=axis), functools.partial(joined_order, axis=axis), parts)
 
 
 def array(
@@ -394,7 +401,8 @@ def as_type(
         raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
     if dtype_of(x) == dtype:
         return copied(x, order) if _copy_wanted(copy) or not lies_in_order(x, order) else x
-    converted = in_order(to_dtype(x, dtype), order)
+    converted = to_dtype(x, dtype)
+    converted = like_copy(converted, x) if order in ("K", "k") else in_order(converted, order)
     return converted if type(x) is Tracer and is_scalar(x) else with_memory(converted)
 
 

@@ -13,7 +13,7 @@ from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import view_imag, view_real, with_out, write_into
-from func.numpy.memory import copied, is_plain, with_order_of
+from func.numpy.memory import copied, is_plain, like_copy, with_order_of
 from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc, loop_dtypes
 from func.numpy.reductions import all
 
@@ -240,7 +240,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
         result = _numbers(x, nan, posinf, neginf)
     else:
         result = ops.positive(x) if dtype_of(x).kind != "b" else copied(x)
-    return scalar_of(result if copy else write_into(target, result))
+    return scalar_of(like_copy(result, x) if copy else write_into(target, result))
 
 
 def _size(x: Array) -> Array:

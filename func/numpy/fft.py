@@ -78,7 +78,8 @@ def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Ar
     a = _array(a)
     place = normalize_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
-    return ops.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
+    result = ops.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
+    return like_copy(result, a)
 
 
 @implements(np.fft.fft)
@@ -101,7 +102,8 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
         raise TypeError("rfft takes real arrays; use np.fft.fft for complex ones")
     place = normalize_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
-    return _delivered(ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out, (place,))
+    result = ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm))
+    return _delivered(like_copy(result, a), out, (place,))
 
 
 @implements(np.fft.irfft)
@@ -111,7 +113,8 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     place = normalize_axis(axis, rank_of(a))
     length = _length(n, 2 * (shape_of(a)[place] - 1))
     halved = resized(a, place, length // 2 + 1)
-    return _delivered(ops.irfft(halved, axis=place, length=length, norm=_norm(norm)), out, (place,))
+    result = ops.irfft(halved, axis=place, length=length, norm=_norm(norm))
+    return _delivered(like_copy(result, a), out, (place,))
 
 
 @implements(np.fft.hfft)

@@ -38,6 +38,7 @@ from func.numpy.indexing import fit_value, normalize, plan_write, read
 from func.numpy.memory import (
     Put,
     View,
+    bottom_of,
     can_reshape,
     fitted,
     flat_view,
@@ -381,7 +382,18 @@ def view_permute(x: Array, order: tuple[int, ...]) -> Array:
 
 def view_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
     """A broadcast array, which is a read-only view."""
-    return link_view(broadcast(x, shape=shape), x, broadcast, {"shape": shape}, None, broadcast.layout)
+    return link_view(_read_broadcast(x, shape), x, _read_broadcast, {"shape": shape}, None, broadcast.layout)
+
+
+def _read_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """A broadcast array; the array behind it repeats its elements, as NumPy's does, which results lie in memory by."""
+    out = broadcast(x, shape=shape)
+    box = bottom_of(out) if type(out) is Tracer else None
+    if box is not None and type(box._value) is np.ndarray and box._value.flags.owndata:
+        lengths = (*[1] * (len(shape) - len(shape_of(x))), *shape_of(x))
+        repeated = [slice(None) if a == b else slice(1) for a, b in zip(lengths, shape, strict=True)]
+        box._value = np.broadcast_to(box._value[(..., *repeated)], box._value.shape)
+    return out
 
 
 def view_windows(x: Array, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Array:

@@ -13,7 +13,6 @@ from func.backends import is_device_array
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.core.strides import stand_in
 from func.interpreters.primitives.structural.shapes import broadcast
-from func.interpreters.primitives.structural.slicing import concatenate as join
 from func.numpy.argument_checks import (
     arrayed,
     as_array,
@@ -25,7 +24,7 @@ from func.numpy.argument_checks import (
     to_host,
     weak_kind,
 )
-from func.numpy.creation import sequence, stacked, zeros_like
+from func.numpy.creation import join, sequence, stacked, zeros_like
 from func.numpy.indexing import elements_at, fit_value, values_for_shape
 from func.numpy.memory import copied, fortran_or_c, in_order
 from func.numpy.protocol import implements
@@ -67,7 +66,7 @@ def concatenate(
         length = sum([shape_of(a)[place] for a in parts])
         if shape_of(out) != (*shape_of(parts[0])[:place], length, *shape_of(parts[0])[place + 1 :]):
             raise ValueError(f"Output array is of the wrong shape: {shape_of(out)}")
-    joined = join(*_cast(parts, dtype if out is None else dtype_of(out), casting), axis=place)
+    joined = join(_cast(parts, dtype if out is None else dtype_of(out), casting), place)
     return joined if out is None else deliver(joined, out)
 
 
@@ -88,7 +87,7 @@ def _cast(parts: Sequence[Array], dtype: Any, casting: str) -> list[Array]:
 def joined(parts: Sequence[Array], axis: int) -> Array:
     """Arrays of different dtypes joined along an axis."""
     parts = common(parts)
-    return parts[0] if len(parts) == 1 else join(*parts, axis=axis)
+    return parts[0] if len(parts) == 1 else join(parts, axis)
 
 
 @implements(np.stack)
@@ -308,7 +307,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     is_old[places] = False
     source[is_old] = np.arange(length)
     source[places] = length + np.arange(len(places))
-    inserted = elements_at(join(arr, fit_value(values, region, arr), axis=axis), source, axis)
+    inserted = elements_at(join([arr, fit_value(values, region, arr)], axis), source, axis)
     return in_order(inserted, fortran_or_c(arr))
 
 

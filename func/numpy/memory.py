@@ -312,7 +312,7 @@ def _true_array(box: Tracer) -> Any:
         value = value._value
     if type(value) is not np.ndarray or not value.flags.forc:
         return None
-    value = _bottom(box)._value
+    value = bottom_of(box)._value
     return value if type(value) is np.ndarray else None
 
 
@@ -331,17 +331,17 @@ def can_reshape(box: Tracer, shape: tuple[int, ...], out: Tracer) -> bool | None
         return True
     array = _true_array(box)
     if array is not None:
-        base = getattr(_bottom(out)._value, "base", None)
+        base = getattr(bottom_of(out)._value, "base", None)
         return base is not None and (base is array or base is array.base)
     return None if is_abstract(box) else without_copy(layout_of(box), shape) is not None
 
 
 def is_abstract(x: Array) -> bool:
     """Whether a value is known by its shape only, as it is traced into a Program."""
-    return type(x) is Tracer and _bottom(x)._value is None
+    return type(x) is Tracer and bottom_of(x)._value is None
 
 
-def _bottom(box: Tracer) -> Tracer:
+def bottom_of(box: Tracer) -> Tracer:
     """The lowest traced value behind a box."""
     while type(box._value) is Tracer:
         box = box._value
@@ -387,7 +387,7 @@ def fitted(box: Tracer, new: Array) -> Array:
     if is_plain(box) and is_plain(new):
         return new
     new = new if type(new) is Tracer else Tracer(EVALUATE, new, None)
-    old, bottom = _bottom(box), _bottom(new)
+    old, bottom = bottom_of(box), bottom_of(new)
     if _place_of(box) is None:
         find = functools.partial(_owned_strides, fresh(box))
         box._view_of = Owner(None, find) if old._value is None else Owner(find())
@@ -439,7 +439,7 @@ def with_strides(x: Array, strides: Strides) -> Array:
 
 def _state_layout(x: Tracer, strides: Strides) -> bool:
     """State the layout of a new value of a Program; False for a value that is not traced into one."""
-    bottom = _bottom(x)
+    bottom = bottom_of(x)
     if bottom._value is not None or not isinstance(bottom._interpreter, Stage):
         return False
     var = bottom._attached
@@ -454,7 +454,7 @@ def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence
 
     While a Program is traced, it is found when somebody asks.
     """
-    bottom = _bottom(x) if type(x) is Tracer else None
+    bottom = bottom_of(x) if type(x) is Tracer else None
     if bottom is None or bottom._value is not None or not isinstance(bottom._interpreter, Stage):
         order = tuple(find(*[layout_of(a) for a in arrays]))
         strides = dense_strides(shape_of(x), dtype_of(x).itemsize, order)
@@ -473,9 +473,16 @@ def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence
     return x if view_of(x) is None else fresh(x)
 
 
+def in_lane_order(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence[Array]) -> Array:
+    """A result that NumPy has placed in memory with its batch axes in view, as it places each lane by itself."""
+    if type(x) is not Tracer or len(x.shape) < 2 or is_abstract(x) or is_plain(x):
+        return x
+    return with_order_of(x, find, arrays)
+
+
 def _variable_of(x: Array, stage: Stage) -> Any:
     """The variable of a Program that is the value at the bottom of a box, or None."""
-    bottom = _bottom(x) if type(x) is Tracer else None
+    bottom = bottom_of(x) if type(x) is Tracer else None
     return bottom._attached if bottom is not None and bottom._interpreter is stage else None
 
 
@@ -488,7 +495,7 @@ def like_copy(x: Array, of: Array) -> Array:
     """A new result of func's with its axes in memory in the order of those of another array, as in a copy of it."""
     if type(x) is not Tracer or not x.shape or (type(of) is Tracer and is_plain(of) and is_plain(x)):
         return x
-    bottom, other = _bottom(x), _bottom(of) if type(of) is Tracer else None
+    bottom, other = bottom_of(x), bottom_of(of) if type(of) is Tracer else None
     if other is not None and bottom._value is None and bottom._interpreter is other._interpreter:
         bottom._interpreter.layouts.like[bottom._attached] = other._attached  # type: ignore[attr-defined]
         return x if view_of(x) is None else fresh(x)
@@ -516,12 +523,16 @@ def _laid_out(box: Tracer, strides: Strides, wanted: Strides) -> Tracer:
     """A new box with these strides. Its array is copied only where the axes are in another order.
 
     A variable of a Program tells later functions how it lies, to operations and to copies, which place the axes of
-    broadcasts differently.
+    broadcasts differently. The repeated elements of a broadcast become elements of their own.
     """
     orders = [iterated_order(stand_in(box.shape, strides, box.dtype))]
+    repeats = any([stride == 0 and length > 1 for stride, length in zip(strides, box.shape, strict=True)])
     if is_abstract(box):
         orders.append(axes_by_stride(strides))
-    if not all([same_layout(box.shape, wanted, dense_strides(box.shape, box.dtype.itemsize, o)) for o in orders]):
+        repeats = False
+    if repeats or not all(
+        [same_layout(box.shape, wanted, dense_strides(box.shape, box.dtype.itemsize, o)) for o in orders]
+    ):
         box = _with_axes_in_memory(box, axes_by_stride(wanted))
     box._view_of = Owner(wanted)
     return box

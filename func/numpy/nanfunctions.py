@@ -12,6 +12,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import reduce_all
 from func.numpy import cumulative, reductions, statistics
 from func.numpy.argument_checks import NO_VALUE, scalar_of, to_dtype
+from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
 
@@ -22,7 +23,7 @@ def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
     if not is_inexact(dtype_of(a)):
         return a, None
     mask = ops.isnan(a)
-    return shapes.where(mask, shapes.full_like(a, fill, ()), a), mask
+    return like_copy(shapes.where(mask, shapes.full_like(a, fill, ()), a), a), mask
 
 
 @implements(np.nansum)
@@ -103,7 +104,7 @@ def nanmean(
     number = _count_valid(mask, axes, where)
     statistics.warn_where(ops.equal(number, 0), "Mean of empty slice")
     total = statistics.total_into(out, filled, axes, dtype, where)
-    return finish(scalar_of(_over_count(total, number)), shape, axes, keepdims, out)
+    return finish(scalar_of(like_copy(_over_count(total, number), total)), shape, axes, keepdims, out)
 
 
 def _nan_variance(
@@ -124,7 +125,8 @@ def _nan_variance(
     bad = ops.less_equal(freedom, 0)
     statistics.warn_where(bad, "Degrees of freedom <= 0 for slice.")
     safe = shapes.where(bad, shapes.full_like(freedom, 1, ()), freedom)
-    return shapes.where(bad, shapes.full_like(total, np.nan, ()), statistics.divided(total, safe))
+    result = shapes.where(bad, shapes.full_like(total, np.nan, ()), statistics.divided(total, safe))
+    return like_copy(result, total)
 
 
 @implements(np.nanvar)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.core.strides import iterated_order, stand_in
+from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core.strides import found_order, iterated_order, stand_in
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
@@ -21,7 +21,7 @@ from func.numpy.argument_checks import arrayed, as_array, normalize_axis, rank_o
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
-from func.numpy.memory import in_order, is_plain, layout_of, with_memory, with_order_of
+from func.numpy.memory import in_order, is_abstract, is_plain, layout_of, with_memory, with_order_of
 from func.numpy.protocol import implements, ufunc_function
 from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
@@ -242,7 +242,10 @@ def kron(a: Array, b: Array) -> Array:
     wide = reshape(x, shape=tuple([k for n in outer_shape for k in (n, 1)]))
     narrow = reshape(y, shape=tuple([k for n in inner_shape for k in (1, n)]))
     shape = tuple([n * m for n, m in zip(outer_shape, inner_shape, strict=True)])
-    return reshape(multiply(wide, narrow), shape=shape)
+    product = reshape(multiply(wide, narrow), shape=shape)
+    if is_abstract(product) or all([type(array) is not Tracer or is_plain(array) for array in (x, y)]):
+        return product
+    return with_order_of(product, functools.partial(found_order, np.kron), (x, y))
 
 
 @implements(np.cross)

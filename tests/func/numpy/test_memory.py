@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -140,3 +142,77 @@ def test_results_lie_in_memory_as_in_numpy(name: str) -> None:
 def test_functions_of_the_table_lie_in_memory_as_in_numpy(name: str) -> None:
     call = FUNCTIONS[name]
     check(name, call.function, call.plain or call.function, [np.asarray(call.x)])
+
+
+BROADCASTS: dict[str, Callable[[Any], Any]] = {
+    "along a new first axis": lambda x: np.broadcast_to(x, (3, *x.shape)),
+    "along a new axis inside": lambda x: np.broadcast_to(x[:, None], (2, 3, 4)),
+    "along a new last axis": lambda x: np.broadcast_to(x[..., None], (2, 4, 3)),
+    "of a transpose": lambda x: np.broadcast_to(x.T, (3, 4, 2)),
+    "with its axes permuted": lambda x: np.broadcast_to(x[:, None], (2, 3, 4)).transpose(2, 0, 1),
+    "of a reversed array": lambda x: np.broadcast_to(x[::-1, None], (2, 3, 4)),
+}
+
+
+def strides_along_axes(out: Any) -> list[Any]:
+    """The strides of each result, but along axes of one element."""
+    found = []
+    for part in out if isinstance(out, (tuple, list)) else [out]:
+        if getattr(part, "size", 0):
+            strides = memory.strides_of(part) if type(part) is Tracer else part.strides
+            found.append([stride for stride, length in zip(strides, part.shape, strict=True) if length > 1])
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_results_of_broadcasts_lie_in_memory_as_in_numpy(name: str) -> None:
+    x = np.arange(8.0).reshape(2, 4) / 3 + 0.1
+    for broadcast in BROADCASTS.values():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                expected = strides_along_axes(CALLS[name](broadcast(x)))
+            except (ValueError, IndexError, np.exceptions.AxisError, np.linalg.LinAlgError, TypeError):
+                continue  # not for arrays of this rank
+            seen = []
+
+            def looked(x: Any, broadcast: Any = broadcast, seen: Any = seen) -> Any:
+                seen.append(strides_along_axes(CALLS[name](broadcast(x))))
+                return x.sum()
+
+            func.jvp(looked, (x,), (x,))
+            func.vmap(looked)(np.stack([x, x]))
+            with contextlib.suppress(func.errors.StagingError):
+                func.make_program(looked)(x)
+        assert all([strides == expected for strides in seen]), (seen, expected)
+
+
+PREPARED: dict[str, Callable[[Any], Any]] = {
+    "copied": lambda x: x * 1.0,
+    "of a mask of rows": lambda x: (x * 1.0)[np.ones(x.shape[0], bool)],
+    "transposed": lambda x: (x * 1.0).T,
+    "of a list of columns": lambda x: (x * 1.0)[:, [0, 0]],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_results_in_each_lane_lie_in_memory_as_in_numpy(name: str) -> None:
+    """Batch axes between the others in memory, and axes of length one, whose strides say nothing."""
+    for shape in [(2, 3), (3, 1), (2, 1, 3)]:
+        x = np.arange(1.0, 1 + np.prod(shape)).reshape(shape) / 7
+        for axis, prepared in itertools.product((0, 1, x.ndim), PREPARED.values()):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    expected = strides_along_axes(CALLS[name](prepared(x)))
+                except (ValueError, IndexError, np.exceptions.AxisError, np.linalg.LinAlgError, TypeError):
+                    continue  # not for arrays of this rank
+                seen = []
+
+                def looked(x: Any, prepared: Any = prepared, seen: Any = seen) -> Any:
+                    seen.append(strides_along_axes(CALLS[name](prepared(x))))
+                    return x.sum()
+
+                with contextlib.suppress(func.errors.RaggedLanesError):
+                    func.vmap(looked, in_dims=axis)(np.stack([x, x], axis=axis))
+            assert all([strides == expected for strides in seen]), (shape, axis, seen, expected)
