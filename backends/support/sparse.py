@@ -15,6 +15,10 @@ from func.backends.support.linalg import float_dtype
 def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: int) -> Any:
     """A x for entries `data` of A at (rows, cols), which has this many rows; x is (n, k)."""
     dtype = numpy.result_type(data.dtype, x.dtype)
+    if xp is numpy and data.size:  # SciPy's product reads and writes the memory that they lead to
+        for name, places, bound in (("row", rows, length), ("column", cols, x.shape[0])):
+            if places.min() < 0 or places.max() >= bound:
+                raise IndexError(f"an entry of a sparse matrix lies in a {name} out of bounds for {bound}")
     out = xp.zeros((length, x.shape[1]), dtype)
     if xp is not numpy or dtype.char not in "fdFD" or rows.dtype != cols.dtype or rows.dtype.char not in "ilq":
         xp.add.at(out, (rows,), data[:, None] * x[cols])

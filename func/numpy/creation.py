@@ -26,7 +26,16 @@ from func.interpreters.core.strides import Strides, axes_by_stride, copied_strid
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
-from func.numpy.argument_checks import arrayed, as_array, as_shape, common, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import (
+    arrayed,
+    as_array,
+    as_shape,
+    common,
+    normalize_axis,
+    rank_of,
+    to_dtype,
+    weak_kind,
+)
 from func.numpy.inplace import getitem, view_reshape
 from func.numpy.memory import (
     copied,
@@ -137,7 +146,7 @@ def _refuse_complex(object: Any, dtype: np.dtype[Any]) -> None:
     if isinstance(object, (list, tuple)):
         for item in object:
             _refuse_complex(item, dtype)
-    elif type(object) is complex:
+    elif weak_kind(object) is complex:
         raise TypeError(f"a complex number cannot become one of {dtype}; take its real part first (.real)")
 
 

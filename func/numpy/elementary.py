@@ -254,8 +254,9 @@ def _difference(a: Array, b: Array) -> Array:
 @implements(np.isclose)
 def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Whether elements are equal within atol + rtol |b|, as numpy.isclose."""
-    a, b, rtol, atol = arrayed(operand(a)), arrayed(operand(b)), operand(rtol), operand(atol)
-    if dtype_of(b).kind not in "fc":
+    a, b = [operand(x) if weak_kind(x) else arrayed(operand(x)) for x in (a, b)]
+    rtol, atol = operand(rtol), operand(atol)
+    if not weak_kind(b) and dtype_of(b).kind not in "fc":
         b = to_dtype(b, np.result_type(dtype_of(b), 1.0))
     near = ops.less_equal(quietly(_difference, a, b), ops.add(atol, ops.multiply(rtol, _size(b))))
     result = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -21,6 +22,7 @@ import pytest
 
 import func
 from func.backends.llvm import cache
+from func.interpreters.primitives.linalg.sparse import sparse_product
 from func.interpreters.program.program import Program
 
 ProgramFileError = func.errors.ProgramFileError
@@ -559,3 +561,15 @@ def test_a_relative_folder_stays_where_func_was_imported(tmp_path: Path) -> None
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == str(tmp_path / "own" / "cache")
+
+
+@pytest.mark.parametrize("where", ["rows", "cols"])
+@pytest.mark.parametrize("place", [10**8, -(10**8), 2])
+def test_entries_of_a_sparse_matrix_out_of_bounds(where, place):
+    places = {"rows": np.array([0, 1]), "cols": np.array([0, 1])}
+    places[where][1] = place
+    operands = np.ones(2), places["rows"], places["cols"], np.ones((2, 1))
+    product = functools.partial(sparse_product, length=2)
+    for run in (product, func.jit(product), func.make_program(product)(*operands)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            run(*operands)

@@ -1012,8 +1012,8 @@ NO_DOMAIN = {
     "conv_general": "not NumPy's",
 }
 """Functions of the coverage table that no domain covers, and why."""
-WRITES = {"put", "place", "putmask", "copyto", "fill_diagonal", "put_along_axis"}
-"""Functions that write their first argument."""
+WRITES = {"put", "place", "putmask", "copyto", "fill_diagonal", "put_along_axis", "insert"}
+"""Functions that write numbers into their first argument, or into a copy of it."""
 ROUNDS = {
     *("sum", "mean", "std", "var", "nansum", "nanmean", "nanstd", "nanvar", "cumsum", "nanmin", "nanmax", "nanmedian"),
     *("matmul", "matvec", "vecmat", "vecdot", "dot", "inner", "vdot", "outer", "kron", "cross", "trace", "tensordot"),
