@@ -214,8 +214,14 @@ PRIMITIVES: dict[str, Primitive] = {}
 """Every primitive by name."""
 
 
+PROVIDERS: dict[str, str] = {"scipy_distribution": "func.scipy.stats"}
+"""The modules of the primitives that are defined outside of `func.interpreters.primitives`."""
+
+
 def primitive_named(name: str) -> Primitive:
     """The primitive of a name from a pickle or saved program; imports the modules that define primitives if need be."""
+    if name not in PRIMITIVES and name in PROVIDERS:
+        importlib.import_module(PROVIDERS[name])
     if name not in PRIMITIVES:
         import pkgutil  # which loading alone needs
 
