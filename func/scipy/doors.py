@@ -11,6 +11,7 @@ What a door leads to is in `TABLE`:
 - `name`: the function of this name in the module of func.scipy that is laid out as SciPy's.
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
+- `name!`: as `name`, also for keys and generators of func.random among the arguments, whether traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; a class alone: the class
   of this name.
 """
@@ -166,7 +167,7 @@ TABLE: dict[str, str] = {
         rv_discrete.logpmf rv_discrete.logsf rv_discrete.pmf rv_discrete.ppf rv_discrete.sf
         _distn_infrastructure.rv_generic.entropy _distn_infrastructure.rv_generic.interval
         _distn_infrastructure.rv_generic.moment _distn_infrastructure.rv_generic.stats
-        _distn_infrastructure.rv_generic.support ~_distn_infrastructure.rv_frozen.__init__
+        _distn_infrastructure.rv_generic.rvs! _distn_infrastructure.rv_generic.support ~_distn_infrastructure.rv_frozen.__init__
         _multivariate.dirichlet_gen.__call__ _multivariate.dirichlet_gen.cov _multivariate.dirichlet_gen.entropy
         _multivariate.dirichlet_gen.logpdf _multivariate.dirichlet_gen.mean _multivariate.dirichlet_gen.pdf
         _multivariate.dirichlet_gen.var _multivariate.dirichlet_multinomial_gen.__call__
@@ -206,9 +207,16 @@ def holds_traced(value: Any, depth: int = 0) -> bool:
     return holds is not None and bool(holds(value))
 
 
+def is_key(value: Any) -> bool:
+    """Whether a value has the shape and dtype of a key of func.random."""
+    return getattr(value, "dtype", None) == np.uint32 and value.shape == (2,)
+
+
 class Door:
     """What the code of a function with a door calls."""
 
+    condition = _EXIST
+    """When it is asked."""
     __slots__ = ("always", "function", "module", "name", "names", "original", "target", "values")
 
     def __init__(self, function: types.FunctionType, module: str, name: str, always: bool) -> None:
@@ -302,7 +310,7 @@ def _defaults(function: types.FunctionType) -> tuple[tuple[str, ...], dict[str, 
     return names, values | dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
 
 
-def _stub(function: types.FunctionType) -> types.CodeType:
+def _stub(function: types.FunctionType, condition: str) -> types.CodeType:
     """Code with the parameters of a function that asks its door."""
     code = function.__code__
     count, keywords = code.co_argcount, code.co_kwonlyargcount
@@ -325,7 +333,7 @@ def _stub(function: types.FunctionType) -> types.CodeType:
     call = f"({', '.join(words)})"
     text = (
         f"    def function({', '.join(signature)}):\n"
-        f"        if {_EXIST}:\n"
+        f"        if {condition}:\n"
         f"            return {_DOOR!r}.call{call}\n"
         f"        return {_DOOR!r}.first{call}\n"
     )
@@ -349,8 +357,8 @@ def install(module: str) -> None:
         importlib.import_module(f"func.{module}").register()
     target = "func." + module
     for entry in TABLE.get(module, "").split():
-        always = entry.endswith("()")
-        path = entry.removesuffix("()").removeprefix("~")
+        always, keyed = entry.endswith("()"), entry.endswith("!")
+        path = entry.removesuffix("()").removesuffix("!").removeprefix("~")
         value: Any = scipy_module
         for part in path.split("."):
             value = _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
@@ -360,7 +368,7 @@ def install(module: str) -> None:
         if isinstance(value, type):
             _add_class_door(value, target, name)
         elif isinstance(value, types.FunctionType):
-            add_door(value, target, name, always)
+            add_door(value, target, name, always, keyed)
 
 
 _CREATORS = {
@@ -423,13 +431,29 @@ def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
     return call
 
 
-def add_door(function: types.FunctionType, module: str, name: str, always: bool = False) -> None:
+def add_door(
+    function: types.FunctionType, module: str, name: str, always: bool = False, keyed: bool = False
+) -> None:
     """Give a function its door."""
     if function in DOORS:
         return
-    door = Door(function, module, name, always)
+    door = (_KeyDoor if keyed else Door)(function, module, name, always)
     if DOORS.setdefault(function, door) is door:
-        function.__code__ = door.bound(_stub(function))
+        function.__code__ = door.bound(_stub(function, door.condition))
+
+
+class _KeyDoor(Door):
+    """The door of a function that draws samples, which takes keys of func.random."""
+
+    condition = "True"
+    __slots__ = ()
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Any call."""
+        if any([is_key(value) or hasattr(type(value), "next_key") for value in (*args, *kwargs.values())]):
+            return self.found()(*args, **kwargs)
+        exists = TRACED.run or TRACED.stay
+        return super().call(*args, **kwargs) if exists else self.original(*args, **kwargs)
 
 
 def _add_class_door(scipy_class: type, module: str, name: str) -> None:
@@ -441,7 +465,7 @@ def _add_class_door(scipy_class: type, module: str, name: str) -> None:
         return
     door = _ClassDoor(init, module, name, scipy_class)
     if DOORS.setdefault(init, door) is door:
-        init.__code__ = door.bound(_stub(init))
+        init.__code__ = door.bound(_stub(init, door.condition))
 
 
 @functools.cache

@@ -24,11 +24,12 @@ from func.scipy import doors as _doors
 from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats import multivariate_methods as _multivariate
 from func.scipy.stats import sample_functions as _samples
+from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
 from func.special.protocol import implements_scipy as _implements_scipy
 
 _OWN: dict[str, Any] = {
-    name: getattr(module, name) for module in (_methods, _multivariate, _samples) for name in module.__all__
+    name: getattr(module, name) for module in (_methods, _multivariate, _samples, _sampling) for name in module.__all__
 }
 
 __all__ = [name for name in _OWN if hasattr(_scipy, name)]
@@ -44,6 +45,7 @@ def _install_helpers() -> None:
         if function is not None:
             _doors.add_door(function, "func.scipy.stats.masking", own)
     _implements_scipy("_log1mexp")(_log1mexp)
+    _doors.install("scipy.stats")  # for keys, which samplers take where nothing is traced
 
 
 _install_helpers()
