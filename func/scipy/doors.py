@@ -11,7 +11,7 @@ What a door leads to is in `TABLE`:
 - `name`: the function of this name in the module of func.scipy that is laid out as SciPy's.
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
-- `name!`: as `name`, also for keys and generators of func.random among the arguments, whether traced values exist or not.
+- `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; a class alone: the class
   of this name.
 """
@@ -167,26 +167,39 @@ TABLE: dict[str, str] = {
         rv_discrete.logpmf rv_discrete.logsf rv_discrete.pmf rv_discrete.ppf rv_discrete.sf
         _distn_infrastructure.rv_generic.entropy _distn_infrastructure.rv_generic.interval
         _distn_infrastructure.rv_generic.moment _distn_infrastructure.rv_generic.stats
-        _distn_infrastructure.rv_generic.rvs! _distn_infrastructure.rv_generic.support ~_distn_infrastructure.rv_frozen.__init__
+        _distn_infrastructure.rv_generic.rvs! _distn_infrastructure.rv_generic.support
+        ~_distn_infrastructure.rv_frozen.__init__
         _multivariate.dirichlet_gen.__call__ _multivariate.dirichlet_gen.cov _multivariate.dirichlet_gen.entropy
         _multivariate.dirichlet_gen.logpdf _multivariate.dirichlet_gen.mean _multivariate.dirichlet_gen.pdf
-        _multivariate.dirichlet_gen.var _multivariate.dirichlet_multinomial_gen.__call__
-        _multivariate.dirichlet_multinomial_gen.cov _multivariate.dirichlet_multinomial_gen.logpmf
-        _multivariate.dirichlet_multinomial_gen.mean _multivariate.dirichlet_multinomial_gen.pmf
-        _multivariate.dirichlet_multinomial_gen.var _multivariate.invwishart_gen.__call__
-        _multivariate.invwishart_gen.entropy _multivariate.invwishart_gen.logpdf _multivariate.invwishart_gen.mode
-        _multivariate.invwishart_gen.pdf _multivariate.matrix_normal_gen.__call__
-        _multivariate.matrix_normal_gen.entropy _multivariate.matrix_normal_gen.logpdf
-        _multivariate.matrix_normal_gen.pdf _multivariate.multinomial_gen.__call__ _multivariate.multinomial_gen.cov
-        _multivariate.multinomial_gen.logpmf _multivariate.multinomial_gen.mean _multivariate.multinomial_gen.pmf
+        _multivariate.dirichlet_gen.rvs! _multivariate.dirichlet_gen.var
+        _multivariate.dirichlet_multinomial_gen.__call__ _multivariate.dirichlet_multinomial_gen.cov
+        _multivariate.dirichlet_multinomial_gen.logpmf _multivariate.dirichlet_multinomial_gen.mean
+        _multivariate.dirichlet_multinomial_gen.pmf _multivariate.dirichlet_multinomial_gen.var
+        _multivariate.invwishart_frozen.rvs! _multivariate.invwishart_gen.__call__ _multivariate.invwishart_gen.entropy
+        _multivariate.invwishart_gen.logpdf _multivariate.invwishart_gen.mean _multivariate.invwishart_gen.mode
+        _multivariate.invwishart_gen.pdf _multivariate.invwishart_gen.rvs! _multivariate.invwishart_gen.var
+        _multivariate.matrix_normal_gen.__call__ _multivariate.matrix_normal_gen.entropy
+        _multivariate.matrix_normal_gen.logpdf _multivariate.matrix_normal_gen.pdf _multivariate.matrix_normal_gen.rvs!
+        _multivariate.matrix_t_gen.__call__ _multivariate.matrix_t_gen.logpdf _multivariate.matrix_t_gen.pdf
+        _multivariate.matrix_t_gen.rvs! _multivariate.multinomial_gen.__call__ _multivariate.multinomial_gen.cov
+        _multivariate.multinomial_gen.entropy _multivariate.multinomial_gen.logpmf _multivariate.multinomial_gen.mean
+        _multivariate.multinomial_gen.pmf _multivariate.multinomial_gen.rvs!
         _multivariate.multivariate_normal_gen.__call__ _multivariate.multivariate_normal_gen.entropy
-        _multivariate.multivariate_normal_gen.logpdf _multivariate.multivariate_normal_gen.pdf
-        _multivariate.multivariate_t_gen.__call__ _multivariate.multivariate_t_gen.entropy
-        _multivariate.multivariate_t_gen.logpdf _multivariate.multivariate_t_gen.pdf
-        _multivariate.vonmises_fisher_gen.__call__ _multivariate.vonmises_fisher_gen.entropy
-        _multivariate.vonmises_fisher_gen.logpdf _multivariate.vonmises_fisher_gen.pdf
+        _multivariate.multivariate_normal_gen.logpdf _multivariate.multivariate_normal_gen.marginal
+        _multivariate.multivariate_normal_gen.pdf _multivariate.multivariate_normal_gen.rvs!
+        _multivariate.multivariate_t_gen.__call__ _multivariate.multivariate_t_gen.cdf
+        _multivariate.multivariate_t_gen.entropy _multivariate.multivariate_t_gen.logpdf
+        _multivariate.multivariate_t_gen.marginal _multivariate.multivariate_t_gen.pdf
+        _multivariate.multivariate_t_gen.rvs! _multivariate.normal_inverse_gamma_gen.__call__
+        _multivariate.normal_inverse_gamma_gen.logpdf _multivariate.normal_inverse_gamma_gen.mean
+        _multivariate.normal_inverse_gamma_gen.pdf _multivariate.normal_inverse_gamma_gen.rvs!
+        _multivariate.normal_inverse_gamma_gen.var _multivariate.random_correlation_gen.rvs
+        _multivariate.vonmises_fisher_frozen.rvs! _multivariate.vonmises_fisher_gen.__call__
+        _multivariate.vonmises_fisher_gen.entropy _multivariate.vonmises_fisher_gen.logpdf
+        _multivariate.vonmises_fisher_gen.pdf _multivariate.vonmises_fisher_gen.rvs! _multivariate.wishart_frozen.rvs!
         _multivariate.wishart_gen.__call__ _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf
-        _multivariate.wishart_gen.mean _multivariate.wishart_gen.pdf _multivariate.wishart_gen.var
+        _multivariate.wishart_gen.mean _multivariate.wishart_gen.mode _multivariate.wishart_gen.pdf
+        _multivariate.wishart_gen.rvs! _multivariate.wishart_gen.var
     """,
 }
 """What each module of SciPy has doors for."""
@@ -431,9 +444,7 @@ def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
     return call
 
 
-def add_door(
-    function: types.FunctionType, module: str, name: str, always: bool = False, keyed: bool = False
-) -> None:
+def add_door(function: types.FunctionType, module: str, name: str, always: bool = False, keyed: bool = False) -> None:
     """Give a function its door."""
     if function in DOORS:
         return

@@ -511,18 +511,24 @@ def _frozen(kind: str) -> Callable[..., Any]:
     frozen_class: type = getattr(_scipy, f"{kind}_frozen")
     generator: type = getattr(_scipy, f"{kind}_gen")
     signature = inspect.signature(original(vars(generator)["__call__"]))
+    drawn = inspect.signature(getattr(frozen_class, "rvs", original)).parameters
+    size = drawn["size"].default if "size" in drawn else None
 
-    def init(self: Any, dist: Any, parameters: dict[str, Any]) -> None:
-        self._dist, self._parameters = dist, parameters
+    def init(self: Any, dist: Any, parameters: dict[str, Any], seed: Any) -> None:
+        self._dist, self._parameters, self._state = dist, parameters, seed
 
     def bound(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         wanted = list(inspect.signature(function).parameters)
 
-        def call(self: Any, *points: Any) -> Any:
+        def call(self: Any, *points: Any, **options: Any) -> Any:
             given = {key: value for key, value in self._parameters.items() if key in wanted}
-            return getattr(self._dist, name)(*points, **given)
+            return getattr(self._dist, name)(*points, **given, **options)
 
         return call
+
+    def rvs(self: Any, size: Any = size, random_state: Any = None) -> Any:
+        state = self._state if random_state is None else random_state
+        return self._dist.rvs(**self._parameters, size=size, random_state=state)
 
     prefix = f"_multivariate_{kind}_gen_"
     methods = {
@@ -530,21 +536,26 @@ def _frozen(kind: str) -> Callable[..., Any]:
         for name, function in OWN.items()
         if name.startswith(prefix)
     }
+    if "rvs" in methods:
+        methods["rvs"] = rvs
     own = type(frozen_class.__name__, (frozen_class,), {"__init__": init, **methods})
 
     def freeze(self: Any, *args: Any, **kwds: Any) -> Any:
         parameters = dict(signature.bind(self, *args, **kwds).arguments)
         parameters.pop("self", None)
-        parameters.pop("seed", None)
-        return own(self, parameters)
+        return own(self, parameters, parameters.pop("seed", None))
 
     return freeze
 
 
 KINDS: Sequence[str] = (
-    "multivariate_normal", "multivariate_t", "dirichlet", "wishart", "invwishart", "matrix_normal", "multinomial",
-    "dirichlet_multinomial", "vonmises_fisher",
+    "multivariate_normal", "multivariate_t", "dirichlet", "wishart", "invwishart", "matrix_normal", "matrix_t",
+    "multinomial", "dirichlet_multinomial", "normal_inverse_gamma", "vonmises_fisher",
 )  # fmt: skip
-OWN.update({f"_multivariate_{kind}_gen___call__": _frozen(kind) for kind in KINDS})
-__all__ = list(OWN)
-globals().update(OWN)
+
+
+def freeze_all() -> None:
+    """Register what makes frozen distributions, once all methods are."""
+    for kind in KINDS:
+        if hasattr(_scipy, f"{kind}_gen"):  # not in every version
+            OWN[f"_multivariate_{kind}_gen___call__"] = _frozen(kind)

@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special as sc
 from scipy.stats import _distn_infrastructure as _infrastructure
 
 import func
@@ -141,11 +140,33 @@ def by_key(dist: Any, key: Array, shape: tuple[int, ...], shapes: Sequence[Array
     sampler = table.get(name)
     if sampler is not None:
         return sampler(key, shape, *shapes)
+    if not _is_generic(dist):
+        drawn = _seeded(dist, key, shape, shapes, {"discrete": True} if is_discrete else {})
+        changes = not is_discrete and any([holds_traced(s) for s in shapes])
+        return moved(dist, drawn, [np.broadcast_to(s, shape) for s in shapes]) if changes else drawn
     u = uniform(key, shape)
     with np.errstate(all="ignore"):
         if is_discrete:
             return standard.discrete_quantile(dist, "ppf", u, *[func.stop_gradient(s) for s in shapes])
         return standard.method(dist, "ppf")(u, *shapes)
+
+
+def _is_generic(dist: Any) -> bool:
+    """Whether SciPy's samples of it are quantiles of uniform ones."""
+    owner = next(c for c in type(dist).__mro__ if "_rvs" in vars(c))
+    return owner in (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastructure.rv_discrete)
+
+
+def _seeded(dist: Any, key: Array, shape: tuple[int, ...], shapes: Sequence[Array], options: dict[str, Any]) -> Array:
+    """SciPy's own samples by a generator of NumPy's that is made of the key."""
+    scipys = original(_infrastructure.rv_generic.rvs)
+
+    def sampler(key: Any, *shapes: Any) -> Any:
+        state = np.random.default_rng([int(word) for word in key])
+        return np.asarray(scipys(dist, *shapes, size=shape, random_state=state, **options), float)
+
+    fixed = [func.stop_gradient(np.asarray(s)) for s in shapes]
+    return func.pure_callback(sampler, Aval(shape, np.dtype(np.float64)), key, *fixed, vmap_method="sequential")
 
 
 def moved(dist: Any, y: Array, shapes: Sequence[Array]) -> Array:
