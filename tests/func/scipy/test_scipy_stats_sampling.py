@@ -13,8 +13,8 @@ from tests.support.scipy_stats import CONTINUOUS
 KEY = func.random.key(3)
 NAMES = (
     "beta", "burr12", "chi", "erlang", "exponnorm", "f", "foldnorm", "gamma", "gengamma", "genextreme", "invgamma",
-    "invgauss", "johnsonsu", "loggamma", "lognorm", "nakagami", "nct", "norm", "norminvgauss", "rdist", "rice", "skewnorm",
-    "t", "triang", "truncnorm", "vonmises", "wald", "weibull_min", "wrapcauchy",
+    "invgauss", "johnsonsu", "loggamma", "lognorm", "nakagami", "nct", "norm", "norminvgauss", "rdist", "rice",
+    "skewnorm", "t", "triang", "truncnorm", "vonmises", "wald", "weibull_min", "wrapcauchy",
 )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def test_multivariate_samples(name):
     seeded = {"size": 2, "random_state": 7}
     np.testing.assert_allclose(func.jit(lambda v: f(v, seeded))(V), f(V, seeded), rtol=1e-9)
     keyed = {"size": 2, "random_state": KEY}
-    if name != "multinomial":
+    if name not in ("multinomial", "vonmises_fisher plane"):  # SciPy's algorithm there, which rejects
         differences = np.stack([(f(V + 1e-6 * e, keyed) - f(V - 1e-6 * e, keyed)) / 2e-6 for e in np.eye(3)], axis=-1)
         np.testing.assert_allclose(func.jacobian(lambda v: f(v, keyed))(V), differences, rtol=1e-5, atol=1e-6)
 
