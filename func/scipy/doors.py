@@ -70,7 +70,7 @@ TABLE: dict[str, str] = {
         BSpline.design_matrix BSpline.from_power_basis BSpline.insert_knot BSpline.integrate
         BarycentricInterpolator BarycentricInterpolator.__call__ BarycentricInterpolator.add_xi
         BarycentricInterpolator.derivative BarycentricInterpolator.set_yi BivariateSpline.__call__
-        BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator.__init__ CubicHermiteSpline
+        BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator CubicHermiteSpline
         CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
         KroghInterpolator.derivative KroghInterpolator.derivatives LSQBivariateSpline
         LSQSphereBivariateSpline.__call__ LSQSphereBivariateSpline.__init__ LSQUnivariateSpline

@@ -113,6 +113,15 @@ ROWS: dict[str, Row] = {
     "griddata points": Row(
         lambda m, p: m.griddata(p, Y, WHERE, rescale=True), PLACES, without={"jit": "triangulates numbers"}
     ),
+    "CloughTocher2DInterpolator": Row(
+        lambda m, d: m.CloughTocher2DInterpolator(PLACES, d, tol=1e-15, maxiter=5000)(WHERE), Y
+    ),
+    "CloughTocher2DInterpolator points": Row(
+        lambda m, p: m.CloughTocher2DInterpolator(p, Y, tol=1e-15, maxiter=5000)(WHERE + np.array([0.013, 0.007])),
+        PLACES,
+        exact=1e-10,
+        without={"jit": "triangulates numbers"},
+    ),
     "RegularGridInterpolator": Row(lambda m, z: m.RegularGridInterpolator((NODES, KNOTS[3:7]), z)(ON_GRID), Z),
     "RegularGridInterpolator points": Row(
         lambda m, x: m.RegularGridInterpolator((NODES, KNOTS[3:7]), Z, method="pchip")(x), ON_GRID
@@ -172,7 +181,6 @@ ROWS: dict[str, Row] = {
 }
 
 WITHOUT: dict[str, str] = {
-    "CloughTocher2DInterpolator": "refused: SciPy estimates the slopes by an iteration to a tolerance",
     "generate_knots": "chooses knots from the numbers of the data",
     "interp2d": "removed from SciPy: an error",
     **{
@@ -190,8 +198,12 @@ NOTES: dict[str, str] = {
         ],
         "in query points only; traced data are refused",
     ),
-    "UnivariateSpline": "smoothing of traced data (s > 0) is refused",
-    "splrep": "smoothing of traced data (s > 0) is refused",
+    **dict.fromkeys(
+        ["RectBivariateSpline", "UnivariateSpline", "make_splprep", "make_splrep", "splprep", "splrep"],
+        "smoothing (s > 0) takes the knots and the attained distance from SciPy, whose tolerance for s is 0.001, and "
+        "differentiates with them; the data must be known numbers, so not under jit, and not periodic",
+    ),
+    "CloughTocher2DInterpolator": "gradients solve their equations exactly, SciPy's to the tolerance `tol`",
     "make_smoothing_spline": "traced data need lam=",
 }  # fmt: skip
 

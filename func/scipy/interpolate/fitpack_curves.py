@@ -1,8 +1,8 @@
 """FITPACK's curves with traced data: (t, c, k) of splrep and splprep, and the classes of univariate splines.
 
 A spline through the data and one with given knots solve linear systems, and differentiate through them. Smoothing with
-s > 0 chooses knots and a parameter from the data, to a tolerance: that is refused, except where FITPACK's answer is one
-of the former two.
+s > 0 chooses knots from the numbers of the data; with the knots chosen, it differentiates too (`smoothing.py`).
+Smoothing of periodic data is refused.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from func.scipy.interpolate.data_arguments import (
     traced_version,
 )
 from func.scipy.interpolate.fits import make_interp_spline
+from func.scipy.interpolate.smoothing import knots_at_data, smoothed
 
 _EXTENSIONS: dict[Any, int] = {
     0: 0, "extrapolate": 0, 1: 1, "zeros": 1, 2: 2, "raise": 2, 3: 3, "const": 3,
@@ -134,23 +135,30 @@ def splrep(
 def _chosen(
     x: Array, y: Array, w: Array, ends: tuple[Any, Any], k: int, s: Any, periodic: bool, what: str
 ) -> tuple[Array, Array, int]:
-    """Knots, coefficients and FITPACK's code for a smoothing condition s, where the answer solves a linear system."""
-    if is_traced(s):
-        raise refuse(what, _INSTEAD)
-    if s == 0:
+    """Knots, coefficients and FITPACK's code for a smoothing condition s."""
+    if not is_traced(s) and s == 0:
         require(fnp.diff(x) > 0, "Error on input data")
         if periodic:
             y = fnp.concatenate([y[: shape_of(y)[0] - 1], y[:1]])
         return (*through_data(x, y, k, ends, periodic), -1)
     if not periodic:
-        values = [numbers(v, "what smoothing chooses") for v in (x, y, w, *ends)]
-        plain = doors.original(_scipy.splrep)(*values[:3], *[float(v) for v in values[3:]], k=k, s=s, full_output=1)
+        values = [numbers(v, "what smoothing chooses") for v in (x, y, w, *ends, s)]
+        rest = [float(v) for v in values[3:]]
+        plain = doors.original(_scipy.splrep)(*values[:3], *rest[:2], k=k, s=rest[2], full_output=1)
         if plain[2] == -2:
             t = _with_ends(x[:0], ends, k)
             return t, near_data(x, y, w, t, k), -2
         if plain[2] == -1:
             return (*through_data(x, y, k, ends), -1)
+        if plain[2] == 0:
+            t = knots_at_data(plain[0][0], values[0], x, _end_arrays(ends), k)
+            return t, smoothed(x, y, w, t, k, float(plain[1]), s), 0
     raise refuse(what, _INSTEAD)
+
+
+def _end_arrays(ends: tuple[Any, Any]) -> tuple[Array, Array]:
+    first, last = [to_dtype(array_of(end), DOUBLE) for end in ends]
+    return first, last
 
 
 @traced_version(_scipy.splprep)
@@ -174,7 +182,7 @@ def splprep(
     if shape_of(u) != (m,) or shape_of(weights) != (m,):
         raise TypeError("Mismatch of input dimensions")
     ends = u[0] if ub is None else ub, u[m - 1] if ue is None else ue
-    y = fnp.transpose(points)
+    y, ier = fnp.transpose(points), -1
     if t is not None and not per and task == -1:
         knots = reals(t, "t")
         inner = knots[k + 1 : shape_of(knots)[0] - k - 1]
@@ -183,13 +191,33 @@ def splprep(
     elif not is_traced(s) and s == 0:
         knots, c = through_data(u, y, k, ends, bool(per))
     else:
-        raise refuse("scipy.interpolate.splprep with s > 0", _INSTEAD)
+        knots, c, ier = _smoothed_points(u, y, weights, ends, k, s, bool(per) or t is not None)
     c = c[: shape_of(knots)[0] - k - 1]
     tcku = ([knots, [c[:, i] for i in range(shape_of(c)[1])], k], u)
     if not full_output:
         return tcku
     gap = y - spline_values(knots, c, k, u)
-    return tcku, fnp.sum((weights[:, None] * gap) ** 2), -1, ""
+    return tcku, fnp.sum((weights[:, None] * gap) ** 2), ier, ""
+
+
+def _smoothed_points(
+    u: Array, y: Array, w: Array, ends: tuple[Any, Any], k: int, s: Any, is_refused: bool
+) -> tuple[Array, Array, int]:
+    """Knots and coefficients of a smoothing condition for points (m, d), and FITPACK's code."""
+    if is_refused:
+        raise refuse("scipy.interpolate.splprep with s > 0 of periodic data, or with knots", _INSTEAD)
+    values = [numbers(v, "what smoothing chooses") for v in (y, w, u, *ends, s)]
+    rest = [float(v) for v in values[3:]]
+    plain = doors.original(_scipy.splprep)(
+        list(values[0].T), values[1], values[2], *rest[:2], k=k, s=rest[2], full_output=1
+    )
+    ier = plain[2]
+    if ier == -1:
+        return (*through_data(u, y, k, ends), ier)
+    if ier not in (0, -2):
+        raise refuse("scipy.interpolate.splprep, where FITPACK finds no solution,", _INSTEAD)
+    t = knots_at_data(plain[0][0][0], values[2], u, _end_arrays(ends), k)
+    return t, near_data(u, y, w, t, k) if ier else smoothed(u, y, w, t, k, float(plain[1]), s), ier
 
 
 def _chord_lengths(points: Array) -> Array:
@@ -205,12 +233,38 @@ def make_splrep(
     x: Any, y: Any, *, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, s: Any = 0, t: Any = None,
     nest: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """The spline through data as a BSpline, as scipy.interpolate.make_splrep; s > 0 is refused."""
-    if is_traced(s) or s != 0 or options.get("bc_type") == "periodic":
-        raise refuse("scipy.interpolate.make_splrep with s > 0 or of periodic data", _INSTEAD)
-    if t is not None or nest is not None:
-        raise ValueError("s==0 is for interpolation only")
-    return make_interp_spline(x, y, k=k)
+    """The spline through data, or near data, as a BSpline, as scipy.interpolate.make_splrep."""
+    if options.get("bc_type") == "periodic":
+        raise refuse("scipy.interpolate.make_splrep of periodic data", _INSTEAD)
+    if not is_traced(s) and s == 0:
+        if t is not None or w is not None or nest is not None:
+            raise ValueError("s==0 is for interpolation only")
+        return make_interp_spline(x, y, k=k)
+    x, y, w = _curve_data(x, y, w, k)
+    ends = _end_arrays((x[0] if xb is None else xb, x[shape_of(x)[0] - 1] if xe is None else xe))
+    return BSpline.construct_fast(*_made_near(x, y, w, ends, k, s, t, nest), k)
+
+
+def _made_near(
+    x: Array, y: Array, w: Array, ends: tuple[Array, Array], k: int, s: Any, t: Any, nest: Any
+) -> tuple[Array, Array]:
+    """Knots and coefficients of the smoothing spline that SciPy makes of data (m,) or (m, d)."""
+    px, py, pw, first, last, ps = [numbers(v, "what smoothing chooses") for v in (x, y, w, *ends, s)]
+    options: dict[str, Any] = {"w": pw, "k": k, "s": float(ps), "nest": nest}
+    options["t"] = None if t is None else numbers(t, "what smoothing chooses")
+    if py.ndim == 1:
+        plain = doors.original(_scipy.make_splrep)(px, py, xb=float(first), xe=float(last), **options)
+        values = plain(px)
+    else:
+        plain, _ = doors.original(_scipy.make_splprep)(list(py.T), u=px, ub=float(first), ue=float(last), **options)
+        values = plain(px).T
+    count = len(plain.t) - 2 * k - 2
+    knots = knots_at_data(plain.t, px, x, ends, k) if t is None else reals(t, "t")
+    if count == 0:
+        return knots, near_data(x, y, w, knots, k)[: k + 1]
+    gaps = (py - values).reshape(len(px), -1) * pw[:, None]
+    c = smoothed(x, y, w, knots, k, float(np.sum(gaps**2)), s)
+    return knots, c[: shape_of(knots)[0] - k - 1]
 
 
 @traced_version(_scipy.make_splprep)
@@ -218,13 +272,18 @@ def make_splprep(
     x: Any, *, w: Any = None, u: Any = None, ub: Any = None, ue: Any = None, k: int = 3, s: Any = 0, t: Any = None,
     nest: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """The parametric spline through points as (BSpline, u), as scipy.interpolate.make_splprep; s > 0 is refused."""
-    if is_traced(s) or s != 0 or options.get("bc_type") == "periodic":
-        raise refuse("scipy.interpolate.make_splprep with s > 0 or of periodic data", _INSTEAD)
-    if t is not None or nest is not None:
-        raise ValueError("s==0 is for interpolation only")
+    """The parametric spline through points, or near them, as (BSpline, u), as scipy.interpolate.make_splprep."""
+    if options.get("bc_type") == "periodic":
+        raise refuse("scipy.interpolate.make_splprep of periodic data", _INSTEAD)
     points = fnp.stack([reals(row) for row in x])
     u = _chord_lengths(points) if u is None else reals(u, "u")
+    if is_traced(s) or s != 0:
+        weights = fnp.ones_like(u) if w is None else reals(w, "w")
+        ends = _end_arrays((u[0] if ub is None else ub, u[shape_of(u)[0] - 1] if ue is None else ue))
+        knots, c = _made_near(u, fnp.transpose(points), weights, ends, k, s, t, nest)
+        return BSpline.construct_fast(knots, c, k, axis=1), u
+    if t is not None or nest is not None:
+        raise ValueError("s==0 is for interpolation only")
     made = make_interp_spline(u, fnp.transpose(points), k=k)
     return BSpline.construct_fast(made.t, made.c, k, axis=1), u
 
@@ -424,7 +483,7 @@ class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
 
     @traced_version(_scipy.UnivariateSpline.set_smoothing_factor)
     def set_smoothing_factor(self, s: Any) -> None:
-        """Fit again with another smoothing condition; s > 0 is refused."""
+        """Fit again with another smoothing condition."""
         if isinstance(self, _scipy.LSQUnivariateSpline):
             warnings.warn("smoothing factor unchanged for LSQ spline with fixed knots", stacklevel=2)
             return

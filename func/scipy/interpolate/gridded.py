@@ -29,6 +29,7 @@ from func.scipy.interpolate.data_arguments import (
     is_never,
     is_traced,
     nan_where,
+    numbers,
     picked,
     reals,
     refuse,
@@ -37,6 +38,7 @@ from func.scipy.interpolate.data_arguments import (
 )
 from func.scipy.interpolate.fitpack_curves import through_data
 from func.scipy.interpolate.piecewise import coordinates
+from func.scipy.interpolate.smoothing import knots_at_data, smoothed_grid
 
 _DEGREES = {
     "slinear": 1, "cubic": 3, "quintic": 5, "pchip": 3, "slinear_legacy": 1, "cubic_legacy": 3, "quintic_legacy": 5,
@@ -400,14 +402,12 @@ def BivariateSpline_integral(self: Any, xa: Any, xb: Any, ya: Any, yb: Any) -> A
 
 
 class RectBivariateSpline(_Surface, _scipy.RectBivariateSpline):  # type: ignore[misc]
-    """FITPACK's surface through data on a grid (s=0), as scipy.interpolate.RectBivariateSpline."""
+    """FITPACK's surface through or near data on a grid, as scipy.interpolate.RectBivariateSpline."""
 
     @traced_version(_scipy.RectBivariateSpline.__init__)
     def __init__(
         self, x: Any, y: Any, z: Any, bbox: Any = (None,) * 4, kx: int = 3, ky: int = 3, s: Any = 0, maxit: int = 20
     ) -> None:
-        if is_traced(s) or s:
-            raise refuse("scipy.interpolate.RectBivariateSpline with s > 0", "Use s=0, or LSQBivariateSpline.")
         x, y, z = fnp.reshape(reals(x), (-1,)), fnp.reshape(reals(y, "y"), (-1,)), reals(z, "z")
         require(fnp.diff(x) > 0, "x must be strictly increasing")
         require(fnp.diff(y) > 0, "y must be strictly increasing")
@@ -419,10 +419,33 @@ class RectBivariateSpline(_Surface, _scipy.RectBivariateSpline):  # type: ignore
         nx, ny = shape_of(z)
         if nx <= kx or ny <= ky:
             raise ValueError(f"at least {kx + 1} and {ky + 1} points are needed, got {nx} and {ny}")
+        if is_traced(s) or s:
+            self._smooth(x, y, z, [to_dtype(array_of(end), DOUBLE) for end in (xb, xe, yb, ye)], (kx, ky), s, maxit)
+            return
         tx, c = through_data(x, z, kx, (xb, xe))
         ty, c = through_data(y, fnp.transpose(c[:nx]), ky, (yb, ye))
         self.tck = (tx, ty, fnp.reshape(fnp.transpose(c[:ny]), (-1,)))
         self.degrees, self.fp = (kx, ky), 0.0
+
+    def _smooth(
+        self, x: Array, y: Array, z: Array, ends: list[Array], degrees: tuple[int, int], s: Any, maxit: int
+    ) -> None:
+        """The surface of a smoothing condition; the knots are chosen among the numbers of x and y."""
+        px, py, pz, *box, ps = [numbers(v, "what smoothing chooses") for v in (x, y, z, *ends, s)]
+        options = {"maxit": maxit} if maxit != 20 else {}
+        plain = _scipy.RectBivariateSpline(px, py, pz, [float(e) for e in box], *degrees, s=float(ps), **options)
+        distance, (tx, ty) = float(plain.get_residual()), plain.get_knots()
+        if abs(distance - ps) > 0.0011 * ps and len(tx) + len(ty) > 2 * sum(degrees) + 4:
+            raise refuse(
+                "scipy.interpolate.RectBivariateSpline, where FITPACK does not attain s,", "Use s=0, or another s."
+            )
+        knots = (
+            knots_at_data(tx, px, x, (ends[0], ends[1]), degrees[0]),
+            knots_at_data(ty, py, y, (ends[2], ends[3]), degrees[1]),
+        )
+        c = smoothed_grid(x, y, z, knots, degrees, distance, s)
+        self.tck, self.degrees = (*knots, fnp.reshape(c, (-1,))), degrees
+        self.fp = fnp.sum((z - BivariateSpline___call__(self, x, y)) ** 2)
 
 
 class LSQBivariateSpline(_Surface, _scipy.LSQBivariateSpline):  # type: ignore[misc]

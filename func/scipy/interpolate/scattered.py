@@ -20,6 +20,7 @@ from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve
 from func.numpy.argument_checks import to_dtype
 from func.scipy import doors
+from func.scipy.interpolate.clough_tocher import cubic_values, gradients
 from func.scipy.interpolate.data_arguments import (
     COMPLEX,
     DOUBLE,
@@ -40,7 +41,7 @@ from func.transforms.custom import stop_gradient
 
 _KERNELS: dict[str, Callable[[Array], Array]] = {
     "linear": lambda q: -_root(q),
-    "thin_plate_spline": lambda q: 0.5 * q * fnp.log(fnp.where(q == 0, 1.0, q)),
+    "thin_plate_spline": lambda q: 0.5 * q * _logarithm(q),
     "cubic": lambda q: q * _root(q),
     "quintic": lambda q: -(q * q) * _root(q),
     "multiquadric": lambda q: -fnp.sqrt(q + 1.0),
@@ -55,6 +56,19 @@ _MIN_DEGREE = {"multiquadric": 0, "linear": 0, "thin_plate_spline": 1, "cubic": 
 
 DENSE = 1_000_000
 """How many pairs of points are compared at once."""
+
+
+LEAST = -1e150
+"""What stands for the logarithm of zero: times zero it is zero, alone it stands out."""
+
+
+def _logarithm(q: Array) -> Array:
+    """log q, so that q log q has the derivative 0 in the points of which q is the squared distance, where they meet.
+
+    Its second derivative there, which is -∞, comes out as a number of order `LEAST`.
+    """
+    is_zero = q == 0
+    return fnp.where(is_zero, LEAST, fnp.log(fnp.where(is_zero, 1.0, q)))
 
 
 def _root(q: Array) -> Array:
@@ -216,7 +230,7 @@ _RBF: dict[str, Callable[[Array, Any], Array]] = {
     "linear": lambda q, e: _root(q),
     "cubic": lambda q, e: q * _root(q),
     "quintic": lambda q, e: q * q * _root(q),
-    "thin_plate": lambda q, e: 0.5 * q * fnp.log(fnp.where(q == 0, 1.0, q)),
+    "thin_plate": lambda q, e: 0.5 * q * _logarithm(q),
 }
 _RBF_NAMES = {
     "inverse": "inverse_multiquadric",
@@ -350,6 +364,19 @@ def NearestNDInterpolator___call__(self: Any, *args: Any, **query_options: Any) 
     return fnp.reshape(out, (*shape[:-1], *shape_of(values)[1:]))
 
 
+def _fill_scattered(self: Any, points: Any, values: Any, fill_value: Any, rescale: bool) -> None:
+    """The data of an interpolator on triangles, whose points may be a triangulation."""
+    given = points.points if isinstance(points, Delaunay) else points
+    x, y, offset, scale = _scattered(given, values, rescale)
+    if isinstance(points, Delaunay):
+        if rescale:
+            raise ValueError("Rescaling is not supported when passing a Delaunay triangulation as points")
+        self.tri = points
+    else:
+        self.tri = Delaunay(numbers(x, "the triangulation of points"))
+    self._parts, self.fill_value = (x, y, offset, scale), fill_value
+
+
 class LinearNDInterpolator(_scipy.LinearNDInterpolator):  # type: ignore[misc]
     """Linear interpolation on triangles or simplices, as scipy.interpolate.LinearNDInterpolator.
 
@@ -360,15 +387,7 @@ class LinearNDInterpolator(_scipy.LinearNDInterpolator):  # type: ignore[misc]
         if not is_traced(points, values, fill_value):
             doors.original(_scipy.LinearNDInterpolator.__init__)(self, points, values, fill_value, rescale)
             return
-        given = points.points if isinstance(points, Delaunay) else points
-        x, y, offset, scale = _scattered(given, values, rescale)
-        if isinstance(points, Delaunay):
-            if rescale:
-                raise ValueError("Rescaling is not supported when passing a Delaunay triangulation as points")
-            self.tri = points
-        else:
-            self.tri = Delaunay(numbers(x, "the triangulation of points"))
-        self._parts, self.fill_value = (x, y, offset, scale), fill_value
+        _fill_scattered(self, points, values, fill_value, rescale)
 
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "_parts", "fill_value")
@@ -382,6 +401,16 @@ class LinearNDInterpolator(_scipy.LinearNDInterpolator):  # type: ignore[misc]
 
 def _linear_values(self: Any, *args: Any) -> Array:
     """Evaluation of SciPy's and func's objects at traced points."""
+
+    def values_at(points: Array, values: Array, found: Array, weights: Array) -> Array:
+        corners = fnp.take(self.tri.simplices, found, axis=0)
+        return fnp.sum(weights[:, :, None] * fnp.take(values, corners, axis=0), axis=1)
+
+    return _on_simplices(self, args, values_at)
+
+
+def _on_simplices(self: Any, args: Any, values_at: Callable[[Array, Array, Array, Array], Array]) -> Array:
+    """Values at queries in simplices, by a function of points, values (n, m), simplices and barycentric coordinates."""
     if hasattr(self, "_parts"):
         points, values, offset, scale = self._parts
     else:
@@ -396,8 +425,7 @@ def _linear_values(self: Any, *args: Any) -> Array:
     corners = fnp.take(self.tri.simplices, found, axis=0)
     weights = simplex_weights(fnp.take(points, corners, axis=0), flat)
     rest = shape_of(values)[1:]
-    picked = fnp.take(fnp.reshape(values, (shape_of(values)[0], -1)), corners, axis=0)
-    out = fnp.sum(weights[:, :, None] * picked, axis=1)
+    out = values_at(points, fnp.reshape(values, (shape_of(values)[0], -1)), found, weights)
     if not is_never(lost):
         fill = to_dtype(array_of(self.fill_value), dtype_of(out))
         out = fnp.where(lost[:, None], fill, out)
@@ -421,20 +449,49 @@ def _simplex_of(tri: Any, x: Array) -> tuple[Array, Array]:
 
 def LinearNDInterpolator___call__(self: Any, *args: Any) -> Array:
     """Evaluation of SciPy's objects, which inherit one method, at traced points."""
-    if isinstance(self, _scipy.CloughTocher2DInterpolator):
-        raise refuse("scipy.interpolate.CloughTocher2DInterpolator", _CUBIC_INSTEAD)
-    return _linear_values(self, *args)
+    return (_cubic_values if isinstance(self, _scipy.CloughTocher2DInterpolator) else _linear_values)(self, *args)
 
 
-_CUBIC_INSTEAD = (
-    "SciPy estimates the slopes by an iteration to a tolerance. Use linear interpolation or RBFInterpolator, which "
-    "differentiate."
-)
+class CloughTocher2DInterpolator(_scipy.CloughTocher2DInterpolator):  # type: ignore[misc]
+    """Cubic interpolation on triangles, as scipy.interpolate.CloughTocher2DInterpolator.
+
+    The triangles are those of the numbers of the points; differentiable in points, values and queries. The gradients
+    solve their equations exactly, so that `tol` and `maxiter` are not used.
+    """
+
+    def __init__(
+        self, points: Any, values: Any, fill_value: Any = np.nan, tol: float = 1e-6, maxiter: int = 400,
+        rescale: bool = False,
+    ) -> None:  # fmt: skip
+        if not is_traced(points, values, fill_value):
+            doors.original(_scipy.CloughTocher2DInterpolator.__init__)(
+                self, points, values, fill_value, tol, maxiter, rescale
+            )
+            return
+        _fill_scattered(self, points, values, fill_value, rescale)
+        x, y, _, _ = self._parts
+        if shape_of(x)[1] != 2:
+            raise ValueError("this mode of interpolation available only for 2-D data")
+        self._slopes = gradients(self.tri, x, fnp.reshape(y, (shape_of(y)[0], -1)))
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "_parts", "fill_value")
+
+    def __call__(self, *args: Any) -> Any:
+        """Evaluate at points (…, 2); outside the convex hull the values are `fill_value`."""
+        if not is_traced(self, args):
+            return doors.original(_scipy.CloughTocher2DInterpolator.__call__)(self, *args)
+        return _cubic_values(self, *args)
 
 
-def CloughTocher2DInterpolator___init__(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Refuses traced data."""
-    raise refuse("scipy.interpolate.CloughTocher2DInterpolator", _CUBIC_INSTEAD)
+def _cubic_values(self: Any, *args: Any) -> Array:
+    """Evaluation of SciPy's and func's objects at traced points."""
+
+    def values_at(points: Array, values: Array, found: Array, weights: Array) -> Array:
+        return cubic_values(self.tri, points, values, self._slopes if own else self.grad, found, weights)
+
+    own = hasattr(self, "_parts")
+    return _on_simplices(self, args, values_at)
 
 
 def simplex_weights(corners: Array, x: Array) -> Array:
@@ -450,9 +507,9 @@ def simplex_weights(corners: Array, x: Array) -> Array:
 def griddata(
     points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False
 ) -> Any:
-    """Interpolation of scattered data, as scipy.interpolate.griddata with the methods "nearest" and "linear".
+    """Interpolation of scattered data, as scipy.interpolate.griddata.
 
-    In one dimension "cubic" too. Differentiable in points, values and queries.
+    Differentiable in points, values and queries.
     """
     x = coordinates(points)
     ndim = shape_of(x)[-1] if len(shape_of(x)) > 1 else len(shape_of(x))
@@ -471,5 +528,5 @@ def griddata(
     if method == "linear":
         return LinearNDInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
     if method == "cubic" and ndim == 2:
-        raise refuse("scipy.interpolate.griddata with method='cubic' in two dimensions", _CUBIC_INSTEAD)
+        return CloughTocher2DInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
     raise ValueError(f"Unknown interpolation method {method!r} for {ndim} dimensional data")

@@ -397,22 +397,54 @@ def test_tensors():
         (lambda y: scipy.interpolate.interp1d(NODES, y)(9.0), ValueError, "above the interpolation range"),
         (lambda y: scipy.interpolate.interp1d(NODES, y, kind="strange"), NotImplementedError, "unsupported"),
         (lambda y: scipy.interpolate.splev(9.0, (KNOTS, y, 3), ext=2), ValueError, "not in the domain"),
-        (lambda y: scipy.interpolate.splrep(NODES, y, s=0.1), UnsupportedFunctionError, "s > 0"),
-        (lambda y: scipy.interpolate.UnivariateSpline(NODES, y, s=0.1), UnsupportedFunctionError, "s > 0"),
+        (lambda y: scipy.interpolate.splrep(NODES, y, s=0.1, per=1), UnsupportedFunctionError, "s > 0"),
         (lambda y: scipy.interpolate.make_smoothing_spline(NODES, y), UnsupportedFunctionError, "lam"),
         (lambda y: scipy.interpolate.AAA(NODES, y), UnsupportedFunctionError, "AAA"),
-        (
-            lambda y: scipy.interpolate.CloughTocher2DInterpolator(PLACES, y),
-            UnsupportedFunctionError,
-            "CloughTocher2DInterpolator",
-        ),
-        (lambda y: scipy.interpolate.griddata(PLACES, y, WHERE, method="cubic"), UnsupportedFunctionError, "cubic"),
         (lambda y: BSpline.design_matrix(y, KNOTS, 3), UnsupportedFunctionError, "design_matrix"),
     ],
 )
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         func.grad(lambda y: np.sum(call(y)))(Y)
+
+
+SMOOTHED = {
+    "splrep": lambda x, y, s: scipy.interpolate.splev(AT_DATA, scipy.interpolate.splrep(x, y, s=s)),
+    "UnivariateSpline": lambda x, y, s: scipy.interpolate.UnivariateSpline(x, y, s=s, k=4)(AT_DATA, 1),
+    "polynomial": lambda x, y, s: scipy.interpolate.UnivariateSpline(x, y, s=1e3 * s)(AT_DATA),
+    "splprep": lambda x, y, s: scipy.interpolate.splev(AT_DATA, scipy.interpolate.splprep([y, x * y], u=x, s=s)[0])[1],
+    "make_splrep": lambda x, y, s: scipy.interpolate.make_splrep(x, y, s=s, k=2)(AT_DATA),
+    "make_splprep": lambda x, y, s: scipy.interpolate.make_splprep([y, x], u=x, s=s)[0](AT_DATA)[0],
+    "RectBivariateSpline": lambda x, y, s: scipy.interpolate.RectBivariateSpline(
+        x, x[:9], np.outer(y, np.cos(x[:9])), s=s
+    )(AT_DATA, AT_DATA[:2], grid=True)[:, 1],
+}
+DATA_X = np.sort(np.random.default_rng(0).uniform(0, 4, 20))
+DATA_Y = np.sin(2 * DATA_X) + 0.2 * np.random.default_rng(1).normal(size=20)
+AT_DATA = np.array([0.7, 1.1, 1.6])
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+def test_smoothing(name):
+    """Values are SciPy's. With y scaled by a and s by a², the spline scales by a, at every x scaled too."""
+    call = SMOOTHED[name]
+    value, by_s = func.jvp(lambda s: call(DATA_X, DATA_Y, s), (0.6,), (1.0,))
+    np.testing.assert_allclose(value, call(DATA_X, DATA_Y, 0.6), rtol=1e-9, atol=1e-10)
+    _, scaled = func.jvp(lambda y: call(DATA_X, y, 0.6), (DATA_Y,), (DATA_Y,))
+    if name not in ("make_splprep",):  # whose other coordinate is x
+        np.testing.assert_allclose(scaled + 2 * 0.6 * by_s, value, rtol=1e-6, atol=1e-7)
+    (pulled,) = func.vjp(lambda y: call(DATA_X, y, 0.6), DATA_Y)[1](np.ones(3))
+    np.testing.assert_allclose(pulled @ DATA_Y, np.sum(scaled), rtol=1e-8)
+
+
+def test_thin_plates_have_no_second_derivative_at_a_node():
+    def f(x):
+        return scipy.interpolate.RBFInterpolator(PLACES, Y)(x[None])[0]
+
+    step = np.eye(2)[0] * 1e-6
+    slope = (f(PLACES[0] + step) - f(PLACES[0] - step)) / 2e-6
+    np.testing.assert_allclose(func.grad(f)(PLACES[0])[0], slope, rtol=1e-4)
+    assert np.all(np.abs(np.diag(func.hessian(f)(PLACES[0]))) > 1e100)
 
 
 def test_what_depends_on_numbers_is_refused_in_staged_code():
