@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from func.interpreters import nan_safe
 from func.interpreters.core import (
@@ -169,9 +170,6 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values:
     return nan_safe.pull(functools.partial(walk, list(seeds), leaves), values)
 
 
-_ARRAY = np.ndarray
-
-
 def walk(
     seeds: Iterable[tuple[Any, Array]],
     leaves: Sequence[Any],
@@ -214,7 +212,7 @@ def walk(
                             heappush(queue, parent)
                         else:
                             total = cotangents[serial]
-                            are_arrays = type(total) is _ARRAY and type(contribution) is _ARRAY
+                            are_arrays = type(total) is ndarray and type(contribution) is ndarray
                             cotangents[serial] = total + contribution if are_arrays else accumulate(total, contribution)
                 del node, parents, saved
     except BaseException as error:

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import HOST_TYPES
 from func.backends.quiet import quietly
 from func.interpreters.core import (
     PYTHON_SCALARS,
+    REAL_DTYPES,
     ZERO,
     Array,
     Aval,
@@ -76,7 +78,7 @@ class FastGrad(Grad):
         saved = (value if rule.keeps_x else None, out if rule.keeps_out else None)
         node = x._attached
         aval = needs_cotangent = node[AVAL]
-        if type(out) is not _ARRAY or out.dtype is not aval.dtype:
+        if type(out) is not ndarray or out.dtype is not aval.dtype:
             aval = _output_aval(out, aval, None)
         elif aval.is_real_array:
             rule = rule.unchecked
@@ -118,7 +120,7 @@ class FastGrad(Grad):
             out if keeps_out else None,
         )
         aval = aval_x
-        if aval_x is not aval_y or type(out) is not _ARRAY or out.dtype is not aval_x.dtype:
+        if aval_x is not aval_y or type(out) is not ndarray or out.dtype is not aval_x.dtype:
             aval = _output_aval(out, aval_x, aval_y)
         elif aval.is_real_array:
             rule = rule.unchecked
@@ -178,10 +180,6 @@ class FastGrad(Grad):
         needs_cotangent = (None if node_x is None else node_x[AVAL], None if node_y is None else node_y[AVAL])
         aval = Aval(shape_of(out), dtype)
         return new_tracer(self, out, (next(SERIALS), primitive, (node_x, node_y), needs_cotangent, saved, params, aval))
-
-
-_ARRAY = np.ndarray
-_REAL = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def _output_aval(out: Array, aval_x: Any, aval_y: Any) -> Any:
@@ -254,11 +252,11 @@ class FastRule:
         if partial.constant is not None:
             contribution = ct if partial.constant == 1 else negative(ct)
         else:
-            is_array = type(ct) is _ARRAY
+            is_array = type(ct) is ndarray
             if self.primitive.mixes:
                 saved = in_precision_of(ct, saved)
             factor = partial.evaluate(saved) if is_array else partial.partial.evaluate(saved)
-            is_real = factor.dtype in _REAL if type(factor) is _ARRAY else type(factor) is float
+            is_real = factor.dtype in REAL_DTYPES if type(factor) is ndarray else type(factor) is float
             contribution = factor * ct if is_array and is_real else scale(factor, ct, True, self.selects)
         if contribution.dtype is not aval.dtype or contribution.shape != aval.shape:
             return fit_cotangent(contribution, aval)
@@ -327,7 +325,7 @@ class UncheckedUnary(UncheckedRule):
         self.partial = UncheckedPartial(checked.partials[0].partial)
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
-        if type(ct) is _ARRAY and self.partial.constant is None:
+        if type(ct) is ndarray and self.partial.constant is None:
             return (self.partial.evaluate(saved) * ct,)
         return self.checked.pull(ct, needs_cotangent, saved, params)
 
@@ -342,7 +340,7 @@ class UncheckedBinary(UncheckedRule):
         self.to_x, self.to_y = [_scaling(UncheckedPartial(partial.partial)) for partial in checked.partials]
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
-        if type(ct) is _ARRAY:
+        if type(ct) is ndarray:
             return self.to_x(saved, ct), self.to_y(saved, ct)
         return self.checked.pull(ct, needs_cotangent, saved, params)
 

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends.quiet import quietly
 from func.interpreters.core import (
@@ -342,4 +343,4 @@ def _is_finite(value: Array) -> bool:
     """Whether a value is known to have neither infinities nor NaN."""
     if dtype_of(value).kind not in "fc":
         return True
-    return type(value) is np.ndarray and math.isfinite(abs(np.vdot(value, value)))
+    return type(value) is ndarray and math.isfinite(abs(np.vdot(value, value)))

@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends.quiet import quietly
 from func.backends.support.arrays import plain_vdot
@@ -35,7 +36,6 @@ from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.program.program import Program
 
-_ARRAY = np.ndarray
 _LIVE: ContextVar[Setting | None] = ContextVar("func_live", default=None)
 _ATTEMPT: ContextVar[Setting | None] = ContextVar("func_attempt", default=None)
 
@@ -62,7 +62,7 @@ def has_nan(value: Any) -> bool:
         if value._interpreter.differentiates and type(value._attached) is not tuple and has_nan(value._attached):
             return True
         value = value._value
-    if type(value) is not _ARRAY:
+    if type(value) is not ndarray:
         if hasattr(value, "dtype"):
             return value.dtype.kind in "fc" and bool((value != value).any())
         return isinstance(value, (float, complex)) and value != value
@@ -264,7 +264,7 @@ def _are_equal(outs: Sequence[Any], others: Sequence[Any]) -> bool:
         return False
     for out, other in zip(outs, others, strict=True):
         x, y = known_value(out), known_value(other)
-        if type(x) is type(y) is _ARRAY and not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+        if type(x) is type(y) is ndarray and not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
             return False
     return True
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import namespace_of
 from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, new_tracer, shape_of, snapshot
@@ -115,7 +116,7 @@ def place_like(box: Array, argument: Any, batch_axis: int | None = None) -> None
     if type(argument) is Tracer:
         if batch_axis is not None or _has_layout(argument):
             box._view_of = Owner(None, lambda: _without_axis(strides_of(argument), batch_axis))
-    elif isinstance(argument, np.ndarray) and (
+    elif isinstance(argument, ndarray) and (
         not argument.shape or (box.shape and (batch_axis or not argument.flags.c_contiguous))
     ):
         box._view_of = Owner(_without_axis(argument.strides, batch_axis))
@@ -129,7 +130,7 @@ def _has_layout(box: Tracer) -> bool:
 def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
     """`place_like` for the traced arguments of a call."""
     for box, argument in zip(boxes, arguments, strict=True):
-        if type(argument) is np.ndarray and not (argument.shape and argument.flags.c_contiguous):
+        if type(argument) is ndarray and not (argument.shape and argument.flags.c_contiguous):
             place_like(box, argument)
         elif type(argument) is Tracer:
             if argument.shape == ():
@@ -148,7 +149,7 @@ def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
 
 
 def _layout_kept(argument: Array) -> Owner | None:
-    if type(argument) is np.ndarray:
+    if type(argument) is ndarray:
         return None if argument.flags.c_contiguous else Owner(argument.strides)
     if type(argument) is not Tracer or not argument.shape or not _has_layout(argument):
         return None
@@ -169,21 +170,21 @@ def laid_out(copies: list[Array], layouts: Sequence[Owner | None]) -> list[Array
         copy = copies[i]
         if layout is not None and type(copy) is Tracer:
             copy._view_of = layout
-        elif layout is not None and type(copy) is np.ndarray and copy.strides != layout.strides:
+        elif layout is not None and type(copy) is ndarray and copy.strides != layout.strides:
             copies[i] = copy_lying(copy, layout.strides)
     return copies
 
 
 def own_box(argument: Array) -> Array:
     """An argument that is not differentiated in a box of its own: a write to it does not reach the caller's array."""
-    return Tracer(EVALUATE, argument, None) if type(argument) is np.ndarray else snapshot(argument)
+    return Tracer(EVALUATE, argument, None) if type(argument) is ndarray else snapshot(argument)
 
 
 def layout_key(argument: Array) -> Any:
     """What tells arguments of one shape and dtype apart by their memory: None for C order."""
     if type(argument) is Tracer:
         return None if is_plain(argument) else layout_key(layout_of(argument))
-    is_plain_array = not isinstance(argument, np.ndarray) or argument.flags.c_contiguous
+    is_plain_array = not isinstance(argument, ndarray) or argument.flags.c_contiguous
     return None if is_plain_array else argument.strides
 
 
@@ -192,7 +193,7 @@ class InputLayouts:
 
     def __init__(self, arguments: Sequence[Array]) -> None:
         self._find = [_layout_finder(argument) for argument in arguments]
-        self._is_array = [isinstance(argument, np.ndarray) for argument in arguments]
+        self._is_array = [isinstance(argument, ndarray) for argument in arguments]
 
     def place(self, stage: Stage, inputs: Sequence[Tracer]) -> None:
         """Let the inputs of the Program lie like this."""
@@ -213,7 +214,7 @@ class InputLayouts:
 def _layout_finder(argument: Array) -> Any:
     if type(argument) is Tracer:
         return functools.cache(functools.partial(strides_of, argument))
-    if isinstance(argument, np.ndarray) and not argument.flags.c_contiguous:
+    if isinstance(argument, ndarray) and not argument.flags.c_contiguous:
         return functools.cache(functools.partial(tuple, argument.strides))
     return None
 
@@ -310,10 +311,10 @@ def _true_array(box: Tracer) -> Any:
         if type(value._interpreter) is Vmap or (value is not root and _place_of(value) is not None):
             return None
         value = value._value
-    if type(value) is not np.ndarray or not value.flags.forc:
+    if type(value) is not ndarray or not value.flags.forc:
         return None
     value = bottom_of(box)._value
-    return value if type(value) is np.ndarray else None
+    return value if type(value) is ndarray else None
 
 
 def layout_of(x: Array) -> Any:
@@ -458,7 +459,7 @@ def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence
     if bottom is None or bottom._value is not None or not isinstance(bottom._interpreter, Stage):
         order = tuple(find(*[layout_of(a) for a in arrays]))
         strides = dense_strides(shape_of(x), dtype_of(x).itemsize, order)
-        if bottom is None and isinstance(x, np.ndarray) and not same_layout(x.shape, x.strides, strides):
+        if bottom is None and isinstance(x, ndarray) and not same_layout(x.shape, x.strides, strides):
             return x.transpose(order).copy("C").transpose(inverse_permutation(order))
         return with_strides(x, strides)
     stage, ranks = bottom._interpreter, [len(shape_of(a)) for a in arrays]

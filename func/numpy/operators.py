@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func.interpreters.core import (
     PYTHON_SCALARS,
@@ -42,7 +43,7 @@ def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
         if type(other) is Tracer:
             if other._interpreter is not self._interpreter:
                 return primitive(self, other)
-        elif type(other) is np.ndarray:
+        elif type(other) is ndarray:
             if other.dtype.kind not in "fciub":
                 other = operand(other)
         elif type(other) not in _SCALARS:
@@ -181,7 +182,7 @@ def _abs(self: Tracer) -> Any:
 
 
 def _matmul(self: Tracer, other: Any) -> Any:
-    if type(other) is not Tracer and type(other) is not np.ndarray:
+    if type(other) is not Tracer and type(other) is not ndarray:
         if has_rules(type(other)):
             return _by_rules(np.matmul, self, other)
         other = _right_operand(self, other, "__rmatmul__")

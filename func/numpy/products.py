@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support.arrays import broadcast_shape
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.core.strides import found_order, iterated_order, stand_in
 from func.interpreters.primitives.elementwise.builder import multiply, negative
@@ -58,7 +59,7 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
     a, b = shape_of(x), shape_of(y)
     batches = [a[: len(a) - len(x_core)], b[: len(b) - len(y_core)]]
     try:
-        batch = np.broadcast_shapes(*batches)
+        batch = broadcast_shape(batches)
     except ValueError:
         raise ValueError(f"{function}: the batch axes of shapes {a} and {b} do not broadcast") from None
     operands = (x, y)
@@ -71,8 +72,8 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
     result = contract(x, y, spec=labels)
     if len(out) != len(batch):
         result = reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
-    if is_plain(operands[0]) and is_plain(operands[1]):
-        return in_order(result, "C")
+    if len(batch) < 2 or (is_plain(operands[0]) and is_plain(operands[1])):
+        return in_order(result, "C")  # NumPy's loop over batch axes, if there are several, is in the order of memory
     return with_order_of(result, functools.partial(_batches_first, len(x_core), len(y_core)), operands)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy import ndarray
 
 from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
@@ -99,7 +100,7 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
             if y is _ABSENT:
                 return x._interpreter.apply1(primitive, x)
             other = type(y if type(x) is Tracer else x)
-            if other is not Tracer and other is not np.ndarray and has_rules(other):
+            if other is not Tracer and other is not ndarray and has_rules(other):
                 return NotImplemented
             return primitive(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
         function = UFUNCS.get(ufunc)
@@ -300,4 +301,4 @@ def _boxed(out: Any) -> Any:
     """The arrays in a result of NumPy's as boxes of level 0, as the arguments were."""
     if isinstance(out, (list, tuple)):
         return type(out)([_boxed(item) for item in out]) if type(out) in (list, tuple) else out
-    return WIRING.mark_tensor(out) if type(out) is np.ndarray else out
+    return WIRING.mark_tensor(out) if type(out) is ndarray else out

@@ -90,6 +90,9 @@ def mask_for(a: Array, where: Any) -> Array | None:
     return shapes.broadcast(mask, shape=shape_of(a)) if shape_of(mask) != shape_of(a) else mask
 
 
+_add = np.add
+
+
 def loop_dtype(ufunc: Any, a: Array, dtype: Any, out: Any) -> np.dtype[Any] | None:
     """The dtype in which NumPy reduces, where `dtype` or `out` have a say in it; None elsewhere."""
     if dtype is None and out is None:
@@ -162,7 +165,7 @@ def sum(
     a = operand(a)
     shape = shape_of(a)
     axes = reduction_axes(axis, len(shape))
-    total = total_of(a, axes, loop_dtype(np.add, a, dtype, out), initial, where)
+    total = total_of(a, axes, loop_dtype(_add, a, dtype, out), initial, where)
     return finish(total, shape, axes, keepdims, out)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy import ndarray
 
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
@@ -73,7 +74,7 @@ def where(
         raise ArgumentError("func.numpy.where: size and fill_value go with the condition alone")
     condition = as_bool(condition)
     chosen = where_primitive(condition, operand(x), operand(y))
-    has_axes = type(condition) is np.ndarray and condition.shape
+    has_axes = type(condition) is ndarray and condition.shape
     return chosen if has_axes else with_memory(chosen)
 
 

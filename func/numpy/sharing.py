@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy import ndarray
 
 from func import tree
 from func.interpreters.calls.outside_values import read_by
@@ -89,7 +90,7 @@ class TracedArguments(SharedArguments):
                 functions = [] if writer.called is None else [writer.called[0]]
                 functions += [function for ref, function, _ in writer.inner_calls if ref() is not None]
                 for function in functions:
-                    arrays = [array for _, array in _arrays_in_scope(function) if type(array) is np.ndarray]
+                    arrays = [array for _, array in _arrays_in_scope(function) if type(array) is ndarray]
                     self.in_scope |= {(i, id(array)): (i, array) for array in arrays}
 
     @property
@@ -392,8 +393,8 @@ def are_separate(values: Sequence[Any]) -> bool:
     """Whether arguments are numbers and different plain arrays that own their memory: the common case."""
     arrays = values
     if {*map(type, values)} != _ARRAYS:
-        arrays = [value for value in values if type(value) is np.ndarray]
-        if not _WITHOUT_MEMORY.issuperset([type(value) for value in values if type(value) is not np.ndarray]):
+        arrays = [value for value in values if type(value) is ndarray]
+        if not _WITHOUT_MEMORY.issuperset([type(value) for value in values if type(value) is not ndarray]):
             return False
     return {*map(id, map(_base_of, arrays))} <= _OWN and len({*map(id, arrays)}) == len(arrays)
 
@@ -408,13 +409,13 @@ _ARRAYS = {np.ndarray}
 
 def owner_of(leaf: Array) -> Any:
     """What identifies the memory that an argument is part of; None for numbers and empty arrays."""
-    if type(leaf) is np.ndarray:
+    if type(leaf) is ndarray:
         base = leaf.base
         if base is None:
             return id(leaf) if leaf.size else None
         if not leaf.size:
             return None
-        return id(base) if type(base) is np.ndarray and base.base is None else FOREIGN
+        return id(base) if type(base) is ndarray and base.base is None else FOREIGN
     if type(leaf) is not Tracer:
         return None
     memory = _memory_of(leaf)
@@ -433,7 +434,7 @@ def _shared_now(box: Tracer) -> list[SharedArguments]:
 
 def read_only(array: Array) -> Array:
     """A plain array that must not be written, since a traced value has its memory."""
-    if type(array) is np.ndarray:
+    if type(array) is ndarray:
         array = array.view()
         array.flags.writeable = False
     return array
@@ -459,7 +460,7 @@ def overlap(a: Array, b: Array) -> bool:
             return a is b or shares_memory(a, b)
         partners = [argument for shared in _shared_now(first) for argument in shared.partners(first)]
         return any([argument.box is not None and argument.box() is second for argument in partners])
-    if type(a) is not np.ndarray or type(b) is not np.ndarray or not np.may_share_memory(a, b):
+    if type(a) is not ndarray or type(b) is not ndarray or not np.may_share_memory(a, b):
         return False
     try:
         return bool(np.shares_memory(a, b, max_work=MAX_WORK))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
+from func.interpreters.core import REAL_DTYPES, Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
@@ -77,10 +77,9 @@ def mean(
     """The arithmetic mean over axes, as numpy.mean."""
     a = operand(a)
     shape = shape_of(a)
-    if axis is None and dtype is None and out is None and keepdims is NO_VALUE and where is NO_VALUE:
-        known = dtype_of(a)
-        if (known == np.float64 or known == np.float32) and 0 not in shape:
-            return reduce_mean(a, axes=tuple(range(len(shape))), dtype=None)
+    has_options = not (axis is None and dtype is None and out is None and keepdims is NO_VALUE and where is NO_VALUE)
+    if not has_options and dtype_of(a) in REAL_DTYPES and 0 not in shape:
+        return reduce_mean(a, axes=tuple(range(len(shape))), dtype=None)
     axes = mean_axes(axis, len(shape))
     number = number_of(a, axes, where)
     accumulate = _mean_dtype(a, dtype)

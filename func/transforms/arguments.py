@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func import tree
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
@@ -117,7 +118,7 @@ class CallArguments(Arguments):
 
 
 def _copied(leaf: Any) -> Any:
-    return leaf.copy("K") if type(leaf) is np.ndarray and leaf.flags.writeable else leaf
+    return leaf.copy("K") if type(leaf) is ndarray and leaf.flags.writeable else leaf
 
 
 def place_arguments(
@@ -128,7 +129,7 @@ def place_arguments(
     given: Sequence[Array],
 ) -> None:
     """Let the boxes of the active leaves lie in memory as what was given for them; note which arguments share it."""
-    if len(given) == 1 and type(leaf := given[0]) is np.ndarray and leaf.flags.c_contiguous and leaf.shape:
+    if len(given) == 1 and type(leaf := given[0]) is ndarray and leaf.flags.c_contiguous and leaf.shape:
         args = arguments.args
         place = arguments.places[0]
         is_first = type(place) is int and args[place] is leaf
@@ -162,7 +163,7 @@ def _with_inactive(
     owners = {owner_of(leaf) for leaf in given}
 
     def is_shared(leaf: Any) -> bool:
-        return (type(leaf) is np.ndarray or type(leaf) is Tracer) and owner_of(leaf) in owners
+        return (type(leaf) is ndarray or type(leaf) is Tracer) and owner_of(leaf) in owners
 
     plain: list[Array] = []
 
@@ -181,7 +182,7 @@ def _with_inactive(
         arg = args[place] if isinstance(place, int) else kwargs[place]
         kind = type(arg)
         is_tree = kind is tuple or kind is list or kind is dict
-        if (kind is np.ndarray or kind is Tracer or is_tree) and place not in arguments.places:
+        if (kind is ndarray or kind is Tracer or is_tree) and place not in arguments.places:
             leaves = tree.leaves(arg) if is_tree else (arg,)
             if any([is_shared(leaf) for leaf in leaves]):
                 arguments.replace(place, tree.map(protected, arg))
@@ -218,13 +219,13 @@ def differentiable(
     for place in places:
         value = args[place] if type(place) is int else kwargs[place]  # type: ignore[index]
         kind = type(value)
-        if (value.dtype.kind if kind is np.ndarray else "f" if kind is float else " ") in kinds:
+        if (value.dtype.kind if kind is ndarray else "f" if kind is float else " ") in kinds:
             specs.append(None)
             active.append(len(leaves))
             leaves.append(value)
             continue
         name = place if isinstance(place, str) else root.format(place)
-        if kind is np.ndarray or kind is Tracer:
+        if kind is ndarray or kind is Tracer:
             spec, values = None, [value]
         else:
             values, spec = tree.flatten(value)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func import tree
 from func.backends import HOST_TYPES
@@ -68,7 +69,7 @@ _DESCRIBED = frozenset({Tracer, bool, int, float, complex})
 def array_leaf(value: Any, path: str, transform: str) -> Array:
     """A leaf as primitives take it, or a TypeError that names its path."""
     kind = type(value)
-    if kind is Tracer or (kind is np.ndarray and value.dtype.kind in "fciub"):
+    if kind is Tracer or (kind is ndarray and value.dtype.kind in "fciub"):
         return value
     try:
         if kind in HOST_TYPES or hasattr(value, "dtype") or hasattr(value, "__array__"):
@@ -134,7 +135,7 @@ def output_leaves(out: Any, transform: str) -> tuple[list[Array], Any]:
     leaves, spec = tree.flatten(out)
     for i, leaf in enumerate(leaves):
         kind = type(leaf)
-        if not (kind is Tracer or (kind is np.ndarray and leaf.dtype.kind in "fciub")):
+        if not (kind is Tracer or (kind is ndarray and leaf.dtype.kind in "fciub")):
             leaf = array_leaf(leaf, output_paths(spec)[i], transform)
         leaves[i] = unbox(_without_tensors(leaf))
     return leaves, spec
@@ -160,7 +161,7 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
     def strip(leaf: Any) -> Any:
         if type(leaf) in CARRIERS:
             leaf = CARRIERS[type(leaf)](leaf)
-        if type(leaf) is np.ndarray and leaf.dtype.kind == "O" and any([type(item) is Tracer for item in leaf.flat]):
+        if type(leaf) is ndarray and leaf.dtype.kind == "O" and any([type(item) is Tracer for item in leaf.flat]):
             leaf = operand(leaf)
         return leaf._value if type(leaf) is Tracer and leaf._interpreter is interpreter else leaf
 
@@ -228,10 +229,10 @@ def own(leaves: list[Any]) -> list[Any]:
         if type(leaf) is Tracer:
             leaves[i] = unbox(leaf) if leaf._interpreter is EVALUATE else copy_of(leaf)
             leaf = leaves[i]
-            if type(leaf) is np.ndarray:
+            if type(leaf) is ndarray:
                 leaves[i] = _copied(leaf)
             continue
-        if type(leaf) is not np.ndarray:
+        if type(leaf) is not ndarray:
             if type(leaf) not in HOST_TYPES and hasattr(leaf, "copy") and hasattr(leaf, "dtype"):
                 leaves[i] = leaf.copy()
             continue
@@ -240,7 +241,7 @@ def own(leaves: list[Any]) -> list[Any]:
             if base is None:
                 continue
             if (
-                type(base) is np.ndarray
+                type(base) is ndarray
                 and base.base is None
                 and base.size == leaf.size
                 and sys.getrefcount(base) <= _EXCLUSIVE
@@ -267,7 +268,7 @@ def own_tree(value: Any) -> Any:
 
 def defensive_copies(values: Iterable[Array]) -> list[Array]:
     """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
-    return [copy_lying(value) if type(value) is np.ndarray else snapshot(value) for value in values]
+    return [copy_lying(value) if type(value) is ndarray else snapshot(value) for value in values]
 
 
 def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:
@@ -289,13 +290,13 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
 
 def handed_out(values: Iterable[Array]) -> list[Array]:
     """Results for the user: copies, as of `defensive_copies`, which of tensors have nodes of their own."""
-    return [_copied(value) if type(value) is np.ndarray else copy_of(value) for value in values]
+    return [_copied(value) if type(value) is ndarray else copy_of(value) for value in values]
 
 
 def like_input(grad: Array, leaf: Array) -> Array:
     """A gradient as the same kind of object as its input: an ndarray for an ndarray, also when it is 0-d."""
-    if type(grad) is np.ndarray:
-        return grad if type(leaf) is np.ndarray or grad.shape != () or type(leaf) is Tracer else grad[()]
-    if type(leaf) is np.ndarray and type(grad) is not Tracer and isinstance(grad, np.generic):
+    if type(grad) is ndarray:
+        return grad if type(leaf) is ndarray or grad.shape != () or type(leaf) is Tracer else grad[()]
+    if type(leaf) is ndarray and type(grad) is not Tracer and isinstance(grad, np.generic):
         return np.asarray(grad)
     return grad

@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import namespace_of
 from func.backends.support.arrays import scipy_of
@@ -235,7 +236,7 @@ def evaluate(primitive: Primitive, args: tuple[Array, ...], params: Params) -> A
     """Run a primitive on concrete arrays, on their backend; host arrays beside device arrays move to the device."""
     xp = namespace_of(args)
     if xp is not np:
-        args = tuple([xp.asarray(arg) if type(arg) is np.ndarray else arg for arg in args])
+        args = tuple([xp.asarray(arg) if type(arg) is ndarray else arg for arg in args])
     return primitive.impl(xp, *args, **params)
 
 
@@ -297,7 +298,7 @@ class Linear(Primitive):
             (x,) = args
             if type(x) is Tracer:
                 return x._interpreter.apply(self, args, params)
-            if type(x) is np.ndarray:
+            if type(x) is ndarray:
                 return self.impl(np, x, **params)
         return bind(self, args, params)
 

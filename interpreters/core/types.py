@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
 from func.interpreters.core.containers import as_plain_array, refuse_array
@@ -28,6 +29,9 @@ Params: TypeAlias = dict[str, Any]
 Shape: TypeAlias = tuple[int, ...]
 
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
+REAL_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
+"""Those in which most of differentiable code computes."""
+_DTYPES = frozenset({type(np.dtype(code)) for code in np.typecodes["All"]})
 
 
 class Zero:
@@ -70,10 +74,12 @@ class Aval(Shaped):
     __slots__ = ("is_real_array", "weak")
 
     def __init__(self, shape: Shape, dtype: Any, weak: bool = False) -> None:
+        if type(dtype) not in _DTYPES:
+            dtype = np.dtype(dtype)
         self.shape = shape
-        self.dtype = np.dtype(dtype)
+        self.dtype = dtype
         self.weak = weak
-        self.is_real_array = shape != () and self.dtype.char in "df" and self.dtype.isnative
+        self.is_real_array = shape != () and dtype in REAL_DTYPES
 
     def __repr__(self) -> str:
         return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]{'~' if self.weak else ''}"
@@ -161,8 +167,8 @@ class Tracer:
         @property
         def __class__(self) -> type:
             """What isinstance answers by: the class of the value that this one stands for. The engine asks type()."""
-            if type(self._value) is np.ndarray and self._interpreter.differentiates:
-                return np.ndarray
+            if type(self._value) is ndarray and self._interpreter.differentiates:
+                return ndarray
             return class_behind(self)
 
     @property
@@ -183,7 +189,7 @@ def class_behind(tracer: Tracer) -> type:
     bottom = innermost(tracer)
     interpreter = tracer._interpreter
     if isinstance(interpreter, ClosedInterpreter):
-        return np.ndarray
+        return ndarray
     shape = interpreter.shape(tracer)
     if bottom is not None and tracer._value is not None and shape_of(bottom) == shape:
         return type(bottom)
@@ -193,7 +199,7 @@ def class_behind(tracer: Tracer) -> type:
     aval = interpreter.aval(tracer)
     if aval.weak and aval.dtype.kind in _WEAK_CLASSES:
         return _WEAK_CLASSES[aval.dtype.kind]
-    return aval.dtype.type if array_class is np.ndarray else array_class
+    return aval.dtype.type if array_class is ndarray else array_class
 
 
 _WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
@@ -201,7 +207,7 @@ _WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 def is_plain_array(value: Any) -> bool:
     """Whether a value is an ndarray in memory; isinstance alone is True for a traced array too."""
-    return type(value) is not Tracer and isinstance(value, np.ndarray)
+    return type(value) is not Tracer and isinstance(value, ndarray)
 
 
 def new_tracer(interpreter: Interpreter, value: Any, attached: Any) -> Tracer:
@@ -397,7 +403,7 @@ def example_of(value: Array) -> Any:
 def snapshot(value: Array) -> Array:
     """A value that later in-place writes of the user cannot change: what a graph or a program may save."""
     kind = type(value)
-    if kind is np.ndarray:
+    if kind is ndarray:
         return value.copy("K") if value.flags.writeable else value
     if kind is Tracer:
         return Tracer(value._interpreter, value._value, value._attached)
@@ -411,7 +417,7 @@ def operand(value: Any) -> Array:
     kind = type(value)
     if kind is Tracer:
         return value
-    if kind is np.ndarray or kind in HOST_TYPES:
+    if kind is ndarray or kind in HOST_TYPES:
         dtype = getattr(value, "dtype", None)
         if dtype is not None and dtype.kind in "OSUVMmT" and dtype.name != "bfloat16":
             return WIRING.array_of_objects(value) if dtype.kind == "O" else refuse_array(value)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import is_device_array
 from func.interpreters import grad
@@ -151,7 +152,7 @@ def free(node: Any) -> None:
 def _has_arrays(saved: Sequence[Any]) -> bool:
     """Whether saved values are more than shapes and dtypes."""
     for value in saved:  # noqa: SIM110  (a generator takes longer)
-        if value is not None and (type(value) is np.ndarray or not isinstance(value, Shaped)):
+        if value is not None and (type(value) is ndarray or not isinstance(value, Shaped)):
             return True
     return False
 

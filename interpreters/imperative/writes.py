@@ -10,7 +10,7 @@ import warnings
 import weakref
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy import ndarray
 
 from func.interpreters.core import EVALUATE, Array, Interpreter, Primitive, Tracer, unboxed
 from func.interpreters.core.errors import FrozenValueWarning, LeafError
@@ -143,10 +143,10 @@ def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
     if getattr(box, "_views", None) or getattr(box, "_view_of", None):
         return False
     value, other = box._value, unboxed(other)
-    if type(value) is not np.ndarray or type(other) is Tracer:
+    if type(value) is not ndarray or type(other) is Tracer:
         return False
     new = primitive(value, other)
-    if type(new) is not np.ndarray or new.dtype != value.dtype or new.shape != value.shape:
+    if type(new) is not ndarray or new.dtype != value.dtype or new.shape != value.shape:
         return False
     box._value = new
     count_write(state_of(box))

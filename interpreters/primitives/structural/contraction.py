@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import ndarray
 
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Params, Shaped, dtype_of, shape_of
 from func.interpreters.core.parameters import Kind
@@ -149,8 +150,8 @@ def _product(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array],
     x_index, y_index = _spread(x, out), _spread(y, out)
 
     def run(xp: Any, a: Array, b: Array) -> Array:
-        a = a if type(a) is np.ndarray else xp.asarray(a)
-        b = b if type(b) is np.ndarray else xp.asarray(b)
+        a = a if type(a) is ndarray else xp.asarray(a)
+        b = b if type(b) is ndarray else xp.asarray(b)
         return xp.multiply(a.transpose(x_order)[x_index], b.transpose(y_order)[y_index])
 
     return run
@@ -177,7 +178,7 @@ def _transpose(ct: Array, x: Any, y: Any, *, spec: Spec) -> tuple[Any, Any]:
 
 def _contribution(ct: Array, other: Array, derived: Spec, labels: Labels, target: Shaped) -> Array:
     """The cotangent of one operand; labels that only it had and that were summed do not occur."""
-    if type(ct) is np.ndarray and type(other) is np.ndarray and other.dtype.kind == "f":
+    if type(ct) is ndarray and type(other) is ndarray and other.dtype.kind == "f":
         contribution = derived.run(np, ct, other)
         if contribution.shape == target.shape and contribution.dtype is target.dtype:
             return contribution

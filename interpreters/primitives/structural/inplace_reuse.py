@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func.interpreters.core import Array, Tracer
 
@@ -54,7 +55,7 @@ def _collect(box: Tracer, places: list[int]) -> None:
         kind = type(getattr(box, slot))
         if kind is Tracer and _references(box, slot) == _IN_BOX:
             _collect(getattr(box, slot), places)
-        elif kind is np.ndarray and _references(box, slot) == _IN_BOX and _is_owner(getattr(box, slot)):
+        elif kind is ndarray and _references(box, slot) == _IN_BOX and _is_owner(getattr(box, slot)):
             places.append(id(getattr(box, slot)))
 
 
@@ -64,7 +65,7 @@ def _is_owner(array: Any) -> bool:
 
 def is_spare_cotangent(ct: Any) -> bool:
     """True in `pull` for an array that only the caller's variable, from which it was passed, and `pull` itself hold."""
-    return type(ct) is np.ndarray and sys.getrefcount(ct) == _IN_PULL and _is_owner(ct)
+    return type(ct) is ndarray and sys.getrefcount(ct) == _IN_PULL and _is_owner(ct)
 
 
 def reuse(buffers: list[int]) -> None:

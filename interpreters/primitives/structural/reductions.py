@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import HOST_TYPES
 from func.backends.quiet import quietly
-from func.backends.support.arrays import logaddexp_reduce
+from func.backends.support.arrays import logaddexp_reduce, plain_where
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -171,14 +172,14 @@ class Extremum(Reduction):
 
     def _chosen(self, ct: Any, saved: Any, params: Params) -> Any:
         x, out = saved
-        if type(x) is not np.ndarray or type(ct) not in HOST_TYPES or x.dtype.kind != "f":
+        if type(x) is not ndarray or type(ct) not in HOST_TYPES or x.dtype.kind != "f":
             return None
         shape = ones_at(x.shape, params["axes"])
-        hit = x == np.reshape(out, shape)
-        number = np.add.reduce(hit, params["axes"], x.dtype, keepdims=True)
+        hit = x == _array(out, copy=None).reshape(shape)
+        number = _add.reduce(hit, params["axes"], x.dtype, keepdims=True)
         if not number.all():  # NaN equals nothing
             return None
-        return np.where(hit, np.reshape(ct, shape) / number, zero_of(x.dtype))
+        return plain_where(hit, _array(ct, copy=None).reshape(shape) / number, zero_of(x.dtype))
 
 
 def _extremum(name: str, ufunc: str) -> Extremum:
@@ -245,26 +246,32 @@ def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
 reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_partial, cost=costs.log_sum_exp)
 
 
+_add, _array, _empty = np.add, np.array, np.empty  # as in `shapes`
 _EXACT_COUNTS = {np.dtype(np.float64): 2**53, np.dtype(np.float32): 2**24, np.dtype(np.float16): 2**11}
 
 
 def counts_exactly(dtype: np.dtype[Any], number: Any) -> bool:
     """Whether total / number rounds as NumPy's division by an integer does, in double precision where it matters."""
-    return dtype == np.complex128 or (type(number) is int and number <= _EXACT_COUNTS.get(dtype, -1))
+    return (type(number) is int and number <= _EXACT_COUNTS.get(dtype, -1)) or dtype == np.complex128
 
 
 def _mean_impl(xp: Any, x: Array, *, axes: Axes, dtype: Any) -> Array:
-    total = xp.add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+    total = _add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
     number = math.prod([shape_of(x)[axis] for axis in axes])
     if counts_exactly(total.dtype, number):
-        return xp.true_divide(total, number)
+        return total / number
     return xp.asarray(xp.true_divide(total, np.intp(number))).astype(total.dtype)[()]
+
+
+_REAL_SCALARS = frozenset({np.float64, np.float32})
 
 
 def _mean_transpose(ct: Array, x: Shaped, *, axes: Axes, dtype: Any) -> tuple[Array]:
     number = math.prod([x.shape[axis] for axis in axes])
-    if type(ct) in (np.float64, np.float32) and ct.dtype == x.dtype:
-        return (np.full(x.shape, ct * ct.dtype.type(1 / number)),)
+    if type(ct) in _REAL_SCALARS and ct.dtype == x.dtype:
+        share = _empty(x.shape, x.dtype)
+        share.fill(ct * type(ct)(1 / number))
+        return (share,)
     share = same_dtype(multiply(ct, 1 / number), x)
     return (broadcast(reshape(share, shape=ones_at(x.shape, axes)), shape=x.shape),)
 

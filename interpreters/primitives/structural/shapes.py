@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import HOST_TYPES, namespace_of
 from func.backends.support.arrays import plain_where
@@ -58,13 +59,13 @@ class Where(Linear):
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Any) -> Any:
         condition, x, y = values
-        plain = type(condition) is np.ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
+        plain = type(condition) is ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
         out = plain_where(condition, x, y) if plain else bind(self, values, params)
         return out, self, snapshot(condition)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         _, px, py = parents
-        if type(ct) is np.ndarray and type(saved) is np.ndarray:
+        if type(ct) is ndarray and type(saved) is ndarray:
             zero, choose = zero_of(ct.dtype), plain_where
         else:
             zero, choose = 0, where
@@ -101,7 +102,9 @@ def result_dtype(*avals: Any) -> np.dtype[Any]:
     )
 
 
-_numpy_array = np.array  # by its own name: while a transform runs, looking np.array up takes longer than the call
+# By their own names: `numpy` has a `__getattr__`, so that Python finds np.empty the long way; and while a transform
+# runs, np.array by a function.
+_add, _array, _empty, _nditer, _zeros = np.add, np.array, np.empty, np.nditer, np.zeros
 
 
 def full_like(like: Array, fill: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
@@ -111,8 +114,8 @@ def full_like(like: Array, fill: Any, shape: Shape | None = None, dtype: Any = N
     value = innermost(like)
     xp = namespace_of((value,))
     if fill == 0 and type(fill) is int:
-        return xp.zeros(shape, dtype)
-    return _numpy_array(fill, dtype) if xp is np and shape == () else xp.full(shape, fill, dtype)
+        return _zeros(shape, dtype) if xp is np else xp.zeros(shape, dtype)
+    return _array(fill, dtype) if xp is np and shape == () else xp.full(shape, fill, dtype)
 
 
 def zeros_like(like: Array) -> Array:
@@ -145,7 +148,7 @@ def iota(length: int, like: Array) -> Array:
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
     if dtype.kind not in "cb" and dtype_of(x).kind == "c":
         x = x.real
-    return xp.asarray(x).astype(dtype) if shape_of(x) or type(x) is np.ndarray else xp.asarray(x).astype(dtype)[()]
+    return xp.asarray(x).astype(dtype) if shape_of(x) or type(x) is ndarray else xp.asarray(x).astype(dtype)[()]
 
 
 def _convert_transpose(ct: Array, x: Shaped, *, dtype: Any) -> tuple[Array]:
@@ -175,15 +178,22 @@ def same_dtype(x: Array, like: Shaped | Tracer | Array) -> Array:
 
 
 SMALL = 1024
-"""Up to this number of elements a filled array is faster than NumPy's view, which takes 3 µs to make."""
+"""Up to this number of elements a filled array is faster to compute with than a view."""
 
 
 def _broadcast_impl(xp: Any, x: Array, *, shape: Shape) -> Array:
-    if xp is np and math.prod(shape) <= SMALL and shape and (len(shape_of(x)) < 2 or x.flags.c_contiguous):
-        out = np.empty(shape, dtype_of(x))
+    if xp is not np or not shape:
+        return xp.broadcast_to(x, shape)
+    if math.prod(shape) <= SMALL and (len(shape_of(x)) < 2 or x.flags.c_contiguous):
+        out = _empty(shape, dtype_of(x))
         out[...] = x
         return out
-    return xp.broadcast_to(x, shape)
+    view: Array = _nditer((x,), _VIEW, _READ, itershape=shape, order="C").itviews[0]  # as broadcast_to, without Python
+    return view
+
+
+_VIEW: Any = ("multi_index", "refs_ok", "zerosize_ok")
+_READ: Any = ("readonly",)
 
 
 def _broadcast_transpose(ct: Array, x: Shaped, *, shape: Shape) -> tuple[Array]:
@@ -221,7 +231,7 @@ def _reshape_layout(x: Any, *, shape: Shape) -> Any:
 
 reshape: Linear = linear(
     "reshape",
-    lambda xp, x, *, shape: x.reshape(shape) if type(x) is np.ndarray else xp.reshape(x, shape),
+    lambda xp, x, *, shape: x.reshape(shape) if type(x) is ndarray else xp.reshape(x, shape),
     aval=lambda x, *, shape: Aval(shape, x.dtype),
     parameters={"shape": SHAPE},
     fits=lambda x, *, shape: math.prod(x.shape) == math.prod(shape),
@@ -303,7 +313,7 @@ def _sum_batch(x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
 
 
 def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
-    return xp.add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+    return _add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
 
 
 reduce_sum: Linear = linear(
@@ -327,13 +337,13 @@ def unbroadcast(ct: Array, shape: Shape) -> Array:
     have = shape_of(ct)
     if have == shape:
         return ct
-    if shape == () and type(ct) is np.ndarray:
-        return np.add.reduce(ct, None)
+    if shape == () and type(ct) is ndarray:
+        return _add.reduce(ct, None)
     if len(have) < len(shape):
         return broadcast(ct, shape=shape)
     axes = _stretched(have, shape)
     if axes:
-        ct = np.add.reduce(ct, axes) if type(ct) is np.ndarray else reduce_sum(ct, axes=axes)
+        ct = _add.reduce(ct, axes) if type(ct) is ndarray else reduce_sum(ct, axes=axes)
     return ct if shape_of(ct) == shape else broadcast(reshape_to_ones(ct, shape), shape=shape)
 
 

@@ -40,8 +40,11 @@ def _getitem_impl(xp: Any, x: Array, *, index: Index) -> Array:
     return x[as_slices(index)]
 
 
+_zeros = np.zeros  # as in `shapes`
+
+
 def _embed_impl(xp: Any, x: Array, *, index: Index, shape: Shape) -> Array:
-    out = xp.zeros(shape, dtype_of(x))
+    out = _zeros(shape, dtype_of(x)) if xp is np else xp.zeros(shape, dtype_of(x))
     out[as_slices(index)] = x
     return out
 
