@@ -3,6 +3,7 @@ skip."""
 
 import atexit
 import functools
+import gc
 import os
 import shutil
 import tempfile
@@ -43,6 +44,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test marked `gpu` with the reason where there is no device."""
     if item.get_closest_marker("gpu") is not None and (reason := why_no_gpu()) is not None:
         pytest.skip(reason)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave the tests themselves, which are many objects, out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
