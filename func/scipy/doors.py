@@ -41,12 +41,15 @@ MAX_DEPTH = 4
 
 TABLE: dict[str, str] = {
     "scipy.linalg": """
-        block_diag cho_factor cho_solve cholesky circulant companion convolution_matrix coshm cosm det diagsvd eig eigh
-        eigh_tridiagonal eigvals eigvalsh eigvalsh_tridiagonal expm expm_frechet fiedler fractional_matrix_power hankel
-        inv khatri_rao leslie logm lstsq lu lu_factor lu_solve matmul_toeplitz norm null_space orth
-        orthogonal_procrustes pinv pinvh polar qr rq schur signm sinhm sinm solve solve_banded solve_circulant
-        solve_continuous_lyapunov solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz
-        solve_triangular solveh_banded sqrtm subspace_angles svd svdvals tanhm tanm toeplitz
+        bandwidth block_diag cdf2rdf cho_factor cho_solve cho_solve_banded cholesky cholesky_banded circulant
+        clarkson_woodruff_transform companion convolution_matrix coshm cosm cossin det diagsvd eig eig_banded eigh
+        eigh_tridiagonal eigvals eigvals_banded eigvalsh eigvalsh_tridiagonal expm expm_cond expm_frechet fiedler
+        fiedler_companion fractional_matrix_power funm() hankel hessenberg inv ishermitian issymmetric khatri_rao ldl
+        leslie logm lstsq lu lu_factor lu_solve matmul_toeplitz matrix_balance norm null_space ordqz orth
+        orthogonal_procrustes pinv pinvh polar qr qr_delete qr_insert qr_multiply qr_update qz rq rsf2csf schur signm
+        sinhm sinm solve solve_banded solve_circulant solve_continuous_are solve_continuous_lyapunov
+        solve_discrete_are solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz solve_triangular
+        solveh_banded sqrtm subspace_angles svd svdvals tanhm tanm toeplitz
     """,
     "scipy.special": """
         bernoulli comb diric factorial lambertw log_softmax logsumexp multigammaln perm polygamma softmax softplus

@@ -1,0 +1,44 @@
+"""scipy.linalg on traced and plain arrays.
+
+The functions of `func.linalg` are primitives, or compositions of them. The others get their values from SciPy, on plain
+arrays, and their derivative from the equation that the result satisfies. Leading axes are batch axes, as in SciPy 1.17,
+whichever version computes.
+
+>>> import numpy as np, func, scipy.linalg
+>>> a, b = np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([[0.0], [1.0]])
+>>> def cost(mass):
+...     return np.trace(scipy.linalg.solve_continuous_are(a / mass, b, np.eye(2), 1.0))
+>>> bool(func.grad(cost)(1.0) > 0)
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.linalg as _scipy
+
+from func import linalg as _own
+from func.scipy.linalg.hermitian_bands import cho_solve_banded, cholesky_banded, eig_banded, eigvals_banded
+from func.scipy.linalg.reductions import cossin, hessenberg, ldl, matrix_balance, ordqz, qz
+from func.scipy.linalg.forms import cdf2rdf, rsf2csf
+from func.scipy.linalg.user_functions import expm_cond, funm
+from func.scipy.linalg.qr_changes import qr_delete, qr_insert, qr_multiply, qr_update
+from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
+from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
+from func.scipy.linalg.structured import clarkson_woodruff_transform, fiedler_companion
+
+__all__ = [
+    *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", "clarkson_woodruff_transform",
+    "cossin", "eig_banded", "eigvals_banded", "expm_cond", "fiedler_companion", "funm", "hessenberg", "ishermitian",
+    "issymmetric", "ldl", "matrix_balance", "ordqz", "qr_delete", "qr_insert", "qr_multiply", "qr_update", "qz",
+    "rsf2csf", "solve_continuous_are", "solve_discrete_are",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own if name in _own.__all__ else _scipy, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,95 @@
+"""From real Schur forms to complex ones, and from complex eigenvalues to real blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.backends.support.linalg import complex_dtype, real_dtype
+from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, shape_of
+from func.linalg import checks
+from func.scipy.doors import holds_traced
+from func.scipy.linalg.scipy_values import adjoint, over_batch, scipy_function
+
+
+def rsf2csf(T: Array, Z: Array, check_finite: bool = True) -> Any:
+    """The complex Schur form (T, Z) of a real one (…, n, n), by a rotation for each block of two rows.
+
+    The derivative is that of the rotations which the numbers need.
+    """
+    if not holds_traced((T, Z)):
+        return scipy_function("rsf2csf")(T, Z, check_finite)
+    T, Z = checks.squares(T, "T", check_finite), checks.squares(Z, "Z", check_finite)
+    if shape_of(T)[-1] != shape_of(Z)[-1]:
+        raise ValueError(f"Input array shapes must match: Z: {shape_of(Z)} vs. T: {shape_of(T)}")
+    dtype = complex_dtype(np.result_type(dtype_of(T), dtype_of(Z)))
+    return over_batch(_complex_form, [checks.as_dtype(T, dtype), checks.as_dtype(Z, dtype)], [2, 2], "rsf2csf")
+
+
+def _complex_form(t: Array, z: Array) -> tuple[Array, Array]:
+    n = shape_of(t)[0]
+    index = np.arange(n)
+    for m in range(n - 1, 0, -1):
+        last = t[m, m - 1]
+        limit = np.finfo(np.float64).eps * (np.abs(t[m - 1, m - 1]) + np.abs(t[m, m]))
+        is_block = np.abs(last) > limit
+        block = np.where(is_block, t[m - 1 : m + 1, m - 1 : m + 1], np.array([[0, 1], [-1, 0]]))
+        shift = np.linalg.eigvals(block)[0] - block[1, 1]
+        lower = block[1, 0]
+        length = np.sqrt(np.real(shift) ** 2 + np.imag(shift) ** 2 + np.real(lower) ** 2 + np.imag(lower) ** 2)
+        c, s = shift / length, lower / length
+        rotation = np.stack([np.stack([np.conjugate(c), s]), np.stack([-s, c])])
+        rows = np.concatenate([t[: m - 1], rotation @ t[m - 1 : m + 1], t[m + 1 :]])
+        turned = np.where(is_block & (index >= m - 1), rows, t)
+        turned = np.where(is_block & (index <= m)[:, None], _columns_turned(turned, rotation, m), turned)
+        z = np.where(is_block, _columns_turned(z, rotation, m), z)
+        t = np.where((index[:, None] == m) & (index == m - 1), 0, turned)
+    return t, z
+
+
+def _columns_turned(a: Array, rotation: Array, m: int) -> Array:
+    """The matrix with its columns m - 1 and m multiplied by the adjoint of a rotation."""
+    return np.concatenate([a[:, : m - 1], a[:, m - 1 : m + 1] @ adjoint(rotation), a[:, m + 1 :]], 1)
+
+
+def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
+    """(wr, vr): the real block diagonal form (…, n, n) of eigenvalues w (…, n), and the vectors (…, n, n) for it.
+
+    Complex pairs are neighbours; which eigenvalues are complex is decided by the numbers, and has no derivative.
+    """
+    if not holds_traced((w, v)):
+        found: tuple[Array, Array] = scipy_function("cdf2rdf")(w, v)
+        return found
+    w, v = checks.validated(w, "w"), checks.validated(v, "v")
+    if len(shape_of(w)) < 1:
+        raise ValueError("expected w to be at least 1D")
+    if len(shape_of(v)) < 2:
+        raise ValueError("expected v to be at least 2D")
+    if len(shape_of(v)) != len(shape_of(w)) + 1:
+        raise ValueError("expected eigenvectors array to have exactly one dimension more than eigenvalues array")
+    if shape_of(v)[-2] != shape_of(v)[-1]:
+        raise ValueError("expected v to be a square matrix or stacked square matrices: v.shape[-2] = v.shape[-1]")
+    n = shape_of(w)[-1]
+    if shape_of(v)[-1] != n:
+        raise ValueError("expected the same number of eigenvalues as eigenvectors")
+    is_complex = np.imag(w) != 0
+    known = known_value(is_complex)
+    if is_plain_array(known) and np.any(np.sum(known, axis=-1) % 2):
+        raise ValueError("expected complex-conjugate pairs of eigenvalues")
+    is_first = is_complex & (np.cumsum(is_complex, axis=-1) % 2 == 1)
+    own, following = np.arange(n)[:, None] == np.arange(n), np.arange(n)[:, None] + 1 == np.arange(n)
+    upper = np.where(is_first, np.imag(w), 0)[..., :, None] * following
+    lower = np.where(is_complex & ~is_first, np.imag(w), 0)[..., :, None] * np.swapaxes(following, 0, 1)
+    wr = (np.real(w)[..., :, None] * own + upper + lower).astype(real_dtype(dtype_of(w)))
+    pairs = _pair_matrix(is_complex, is_first, own, following)
+    return wr, np.real(v @ pairs)
+
+
+def _pair_matrix(is_complex: Any, is_first: Any, own: Any, following: Any) -> Any:
+    """The matrix that makes real vectors of the complex ones of a pair: imaginary part, real part."""
+    second = is_complex & ~is_first
+    diagonal = np.where(is_first, 0.5j, np.where(second, 0.5, 1.0))[..., :, None] * own
+    above = np.where(is_first, 0.5, 0)[..., :, None] * following
+    below = np.where(second, -0.5j, 0)[..., :, None] * np.swapaxes(following, 0, 1)
+    return diagonal + above + below
