@@ -172,6 +172,17 @@ TABLE: dict[str, str] = {
         _distn_infrastructure.rv_generic.moment _distn_infrastructure.rv_generic.stats
         _distn_infrastructure.rv_generic.rvs! _distn_infrastructure.rv_generic.support
         ~_distn_infrastructure.rv_frozen.__init__
+        _continuous_distns.beta_gen.fit _continuous_distns.erlang_gen.fit _continuous_distns.expon_gen.fit
+        _continuous_distns.gamma_gen.fit _continuous_distns.gumbel_l_gen.fit _continuous_distns.gumbel_r_gen.fit
+        _continuous_distns.halfcauchy_gen.fit _continuous_distns.halflogistic_gen.fit
+        _continuous_distns.halfnorm_gen.fit _continuous_distns.invgauss_gen.fit _continuous_distns.irwinhall_gen.fit
+        _continuous_distns.laplace_gen.fit _continuous_distns.logistic_gen.fit _continuous_distns.loglaplace_gen.fit
+        _continuous_distns.lognorm_gen.fit _continuous_distns.norm_gen.fit _continuous_distns.pareto_gen.fit
+        _continuous_distns.pearson3_gen.fit _continuous_distns.powerlaw_gen.fit _continuous_distns.rayleigh_gen.fit
+        _continuous_distns.reciprocal_gen.fit _continuous_distns.rel_breitwigner_gen.fit
+        _continuous_distns.skewnorm_gen.fit _continuous_distns.truncpareto_gen.fit
+        _continuous_distns.uniform_gen.fit _continuous_distns.vonmises_gen.fit _continuous_distns.weibull_min_gen.fit
+        _distn_infrastructure.rv_generic.nnlf rv_continuous.fit rv_discrete.expect()
         _multivariate.dirichlet_gen.__call__ _multivariate.dirichlet_gen.cov _multivariate.dirichlet_gen.entropy
         _multivariate.dirichlet_gen.logpdf _multivariate.dirichlet_gen.mean _multivariate.dirichlet_gen.pdf
         _multivariate.dirichlet_gen.rvs! _multivariate.dirichlet_gen.var
