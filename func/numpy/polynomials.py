@@ -186,6 +186,8 @@ def poly(seq_of_zeros: Any) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a matrix, as numpy.poly."""
     zeros = _coefficients(seq_of_zeros)
     shape = shape_of(zeros)
+    # The eigenvalues of a real matrix come in pairs, under jit too, where they are not known.
+    is_real = len(shape) == 2 and dtype_of(zeros).kind != "c"
     if len(shape) == 2 and shape[0] == shape[1] and shape[0] != 0:
         zeros = linalg.eigvals(zeros)
     elif len(shape) != 1:
@@ -205,6 +207,8 @@ def poly(seq_of_zeros: Any) -> Array:
         p = ops.add(slicing.concatenate(p, ends, axis=0), slicing.concatenate(ends, scaled, axis=0))
     if dtype.kind != "c":
         return p
+    if is_real:
+        return ops.real(p)
     pairs = ops.equal(sort(zeros), sort(ops.conjugate(zeros)))
     return ops.real(p) if bool(all_of(pairs)) else p
 

@@ -117,16 +117,16 @@ TABLE: dict[str, str] = {
         ~choose_conv_method ~closest_STFT_dual_window ~coherence ~cont2discrete convolve convolve2d correlate
         correlate2d ~correlation_lags ~csd cspline1d cspline1d_eval ~cspline2d ~czt ~czt_points ~dbode ~decimate
         ~deconvolve detrend ~dfreqresp ~dimpulse ~dlsim ~dstep ~ellip ellipap ~ellipord ~envelope fftconvolve
-        ~filtfilt find_peaks ~find_peaks_cwt ~findfreqs ~firls ~firwin ~firwin2 ~firwin_2d ~freqresp ~freqs
+        ~filtfilt find_peaks ~find_peaks_cwt ~findfreqs ~firls firwin ~firwin2 ~firwin_2d ~freqresp ~freqs
         ~freqs_zpk ~freqz ~freqz_sos ~freqz_zpk gammatone ~gauss_spline ~gausspulse ~get_window group_delay ~hilbert
-        ~hilbert2 iircomb ~iirdesign ~iirfilter iirnotch iirpeak ~impulse ~invres ~invresz ~istft ~kaiser_atten
+        ~hilbert2 iircomb ~iirdesign iirfilter iirnotch iirpeak ~impulse ~invres ~invresz ~istft ~kaiser_atten
         ~kaiser_beta ~kaiserord lfilter lfilter_zi ~lfiltic ~lombscargle ~lp2bp lp2bp_zpk ~lp2bs lp2bs_zpk ~lp2hp
         lp2hp_zpk ~lp2lp lp2lp_zpk ~lsim ~max_len_seq ~medfilt medfilt2d ~minimum_phase normalize oaconvolve
         ~order_filter peak_prominences peak_widths ~periodogram ~place_poles ~qspline1d qspline1d_eval ~qspline2d
         ~remez ~resample ~resample_poly ~residue ~residuez ~savgol_coeffs ~savgol_filter sawtooth sepfir2d
         ShortTimeFFT ~ShortTimeFFT._fft_func ~ShortTimeFFT._ifft_func ~ShortTimeFFT.istft ~ShortTimeFFT.spectrogram
         ~ShortTimeFFT.stft_detrend ~sos2tf ~sos2zpk sosfilt sosfilt_zi ~sosfiltfilt ~sosfreqz ~spectrogram
-        spline_filter square ~ss2tf ~ss2zpk ~step ~stft ~sweep_poly symiirorder1 symiirorder2 ~tf2sos tf2ss ~tf2zpk
+        spline_filter square ~ss2tf ~ss2zpk ~step ~stft ~sweep_poly symiirorder1 symiirorder2 ~tf2sos tf2ss tf2zpk
         ~unique_roots ~unit_impulse upfirdn ~vectorstrength ~welch ~wiener ~zoom_fft ~zpk2sos ~zpk2ss ~zpk2tf
     """,
     "scipy.signal.windows": """
@@ -217,6 +217,8 @@ TABLE: dict[str, str] = {
     """,
 }
 """What each module of SciPy has doors for."""
+HOLDERS = {"scipy.signal": ("_ltisys.LinearTimeInvariant",)}
+"""Classes of SciPy whose objects keep traced values that they are given, as attributes."""
 
 
 def holds_traced(value: Any, depth: int = 0) -> bool:
@@ -237,6 +239,11 @@ def holds_traced(value: Any, depth: int = 0) -> bool:
 def is_key(value: Any) -> bool:
     """Whether a value has the shape and dtype of a key of func.random."""
     return getattr(value, "dtype", None) == np.uint32 and value.shape == (2,)
+
+
+def _has_traced_attribute(self: Any) -> bool:
+    """`__func_holds_traced__` of the objects of `HOLDERS`."""
+    return any([holds_traced(value, MAX_DEPTH) for value in vars(self).values()])
 
 
 class Door:
@@ -382,6 +389,12 @@ def install(module: str) -> None:
             _look_up_numpy(imported)
     if module in ("scipy.fft", "scipy.sparse", "scipy.spatial.transform"):
         importlib.import_module(f"func.{module}").register()
+    for path in HOLDERS.get(module, ()):
+        holder: Any = scipy_module
+        for part in path.split("."):
+            holder = getattr(holder, part, None)
+        if holder is not None:
+            holder.__func_holds_traced__ = _has_traced_attribute
     target = "func." + module
     for entry in TABLE.get(module, "").split():
         always, keyed = entry.endswith("()"), entry.endswith("!")

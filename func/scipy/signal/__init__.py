@@ -20,8 +20,6 @@ from func.scipy.signal.adapted import (
     ellipap,
     gammatone,
     iircomb,
-    iirnotch,
-    iirpeak,
     lp2bp_zpk,
     lp2bs_zpk,
     lp2hp_zpk,
@@ -41,6 +39,7 @@ from func.scipy.signal.correlations import (
     oaconvolve,
     sepfir2d,
 )
+from func.scipy.signal.designs import firwin, iirfilter, iirnotch, iirpeak, tf2zpk
 from func.scipy.signal.peaks import find_peaks, peak_prominences, peak_widths
 from func.scipy.signal.recursive_filters import lfilter, lfilter_zi, sosfilt, sosfilt_zi
 from func.scipy.signal.short_time import ShortTimeFFT
@@ -56,12 +55,11 @@ from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth
 
 __all__ = [
     "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "convolve", "convolve2d", "correlate",
-    "correlate2d", "cspline1d", "cspline1d_eval", "detrend", "ellipap", "fftconvolve", "find_peaks", "gammatone",
-    "group_delay",
-    "iircomb", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lp2bp_zpk", "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk",
-    "medfilt2d", "normalize", "oaconvolve", "peak_prominences", "peak_widths",
-    "qspline1d_eval", "sawtooth", "sepfir2d", "sosfilt", "sosfilt_zi",
-    "spline_filter", "square", "symiirorder1", "symiirorder2", "tf2ss", "upfirdn",
+    "correlate2d", "cspline1d", "cspline1d_eval", "detrend", "ellipap", "fftconvolve", "find_peaks", "firwin",
+    "gammatone", "group_delay", "iircomb", "iirfilter", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lp2bp_zpk",
+    "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "medfilt2d", "normalize", "oaconvolve", "peak_prominences",
+    "peak_widths", "qspline1d_eval", "sawtooth", "sepfir2d", "sosfilt", "sosfilt_zi", "spline_filter", "square",
+    "symiirorder1", "symiirorder2", "tf2ss", "tf2zpk", "upfirdn",
 ]  # fmt: skip
 _DOORS = (
     _arraytools__validate_fs,
