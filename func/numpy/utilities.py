@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy import memory
+from func.numpy import creation, memory
 from func.numpy.argument_checks import normalize_axes, normalize_axis, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import stack
@@ -27,13 +27,18 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
     shape = shape_of(slices)
     if 0 in shape[:-1]:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    results = [operand(func1d(slices[index], *args, **kwargs)) for index in np.ndindex(*shape[:-1])]
+    results = [_as_result(func1d(slices[index], *args, **kwargs)) for index in np.ndindex(*shape[:-1])]
     inner = shape_of(results[0])
     out = reshape(stack(results), (*shape[:-1], *inner))
     rank = len(shape) - 1
     for k in range(len(inner)):
         out = moveaxis(out, rank + k, place + k)
     return out
+
+
+def _as_result(value: Any) -> Array:
+    """What a user's function returned, which may be a sequence of traced numbers."""
+    return creation.asarray(list(value)) if isinstance(value, (list, tuple)) else operand(value)
 
 
 @implements(np.apply_over_axes)

@@ -162,6 +162,17 @@ TABLE: dict[str, str] = {
         Slerp Slerp.__call__
     """,
     "scipy.stats": """
+        _axis_nan_policy._contains_nan _stats_py._cdf_distance alexandergovern anderson_ksamp ansari barnard_exact
+        bayes_mvs binned_statistic_dd binomtest boschloo_exact boxcox boxcox_normmax boxcox_normplot brunnermunzel
+        bws_test chatterjeexi chi2_contingency circmean combine_pvalues contingency.association contingency.crosstab
+        contingency.odds_ratio cramervonmises() cramervonmises_2samp cumfreq describe differential_entropy dunnett
+        entropy expectile f_oneway false_discovery_control fisher_exact fligner friedmanchisquare gmean jarque_bera
+        kendalltau kruskal ks_1samp() ks_2samp kstat kstatvar kstest() kurtosis kurtosistest levene lmoment logrank
+        mannwhitneyu median_abs_deviation median_test mode moment mood multiscale_graphcorr mvsdist normaltest
+        obrientransform page_trend_test percentileofscore ppcc_max ppcc_plot quantile quantile_test rankdata ranksums
+        relfreq sem shapiro siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean
+        tmin trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel tvar variation wasserstein_distance_nd weightedtau
+        wilcoxon yeojohnson_normmax yeojohnson_normplot
         bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
         linregress pearsonr pmean pointbiserialr power_divergence yeojohnson yeojohnson_llf
         _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf

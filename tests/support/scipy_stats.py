@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from tests.support import scipy_stats_samples
 from tests.support.scipy_rows import Row, main
 
 CONTINUOUS: dict[str, tuple[float, ...]] = {
@@ -324,6 +325,10 @@ ROWS: dict[str, Row] = {
     **_distribution_rows(),
     **MULTIVARIATE,
     **SAMPLES,
+    **scipy_stats_samples.ROWS,
+}
+WITHOUT: dict[str, str] = {
+    **scipy_stats_samples.WITHOUT,
 }
 
 if __name__ == "__main__":

@@ -25,20 +25,14 @@ from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats import multivariate_sampling as _multivariate_samples  # registers all methods
 from func.scipy.stats.fitting import OWN as _FITS
 from func.scipy.stats.multivariate_methods import OWN as _MULTIVARIATE
-from func.scipy.stats import sample_functions as _samples
+from func.scipy.stats.of_samples import OWN as _OF_SAMPLES
 from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
 from func.special.protocol import implements_scipy as _implements_scipy
 
-_OWN: dict[str, Any] = (
-    {
-        name: getattr(module, name)
-        for module in (_methods, _multivariate_samples, _samples, _sampling)
-        for name in module.__all__
-    }
-    | _MULTIVARIATE
-    | _FITS
-)
+_OWN: dict[str, Any] = {
+    name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__
+} | {**_MULTIVARIATE, **_FITS, **_OF_SAMPLES}
 
 __all__ = [name for name in _OWN if hasattr(_scipy, name)]
 

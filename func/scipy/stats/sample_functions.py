@@ -6,6 +6,8 @@ p-values differentiate by the statistic. Tests that draw random numbers (`method
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +20,8 @@ import func
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.scipy.doors import holds_traced, original
+from func.scipy.stats.policies import in_wrapper
 
 __all__ = [
     "_stats_py__SimpleStudentT_cdf",
@@ -37,7 +41,6 @@ __all__ = [
     "pmean",
     "pointbiserialr",
     "power_divergence",
-    "yeojohnson",
     "yeojohnson_llf",
 ]  # fmt: skip
 
@@ -87,47 +90,43 @@ def _average(a: Any, axis: int, weights: Any) -> Any:
     return np.sum(a * weights, axis=axis) / np.sum(weights, axis=axis)
 
 
-def hmean(
-    a: Any,
-    axis: int | None = 0,
-    dtype: Any = None,
-    *,
-    weights: Any = None,
-    nan_policy: str = "propagate",
-    keepdims: bool = False,
-) -> Any:
+@in_wrapper("hmean")
+def hmean(a: Any, axis: int = 0, dtype: Any = None, *, weights: Any = None) -> Any:
     """The harmonic mean: NaN where an element is negative, 0 where one is 0."""
-    ndim = np.ndim(a)
-    (a,), along = _samples("hmean", [a if dtype is None else np.asarray(a, dtype)], axis, nan_policy)
+    a = _nonnegative("harmonic", np.asarray(a, dtype))
     with np.errstate(all="ignore"):
-        out = 1 / _average(1 / a, along, weights)
-    return _kept(np.where(np.any(a < 0, axis=along), np.nan, out), ndim, axis, keepdims)
+        return 1.0 / _average(1.0 / a, axis, weights)
 
 
-def pmean(
-    a: Any,
-    p: Any,
-    *,
-    axis: int | None = 0,
-    dtype: Any = None,
-    weights: Any = None,
-    nan_policy: str = "propagate",
-    keepdims: bool = False,
-) -> Any:
+@in_wrapper("pmean")
+def pmean(a: Any, p: Any, *, axis: int = 0, dtype: Any = None, weights: Any = None) -> Any:
     """The power mean, differentiable by its power p too, at p = 0 the geometric mean: (mean of Box-Cox of a)⁻¹."""
     if np.ndim(p) != 0:
-        raise ValueError("Power mean only implemented for finite p")
-    ndim = np.ndim(a)
-    (a,), along = _samples("pmean", [a if dtype is None else np.asarray(a, dtype)], axis, nan_policy)
+        raise ValueError("Power mean only defined for exponent of type int or float.")
+    if _known(np.isinf(p)):
+        raise NotImplementedError("Power mean only implemented for finite `p`")
+    a = _nonnegative("power", np.asarray(a, dtype))
+    p = np.asarray(p, a.dtype) if not holds_traced(p) else p
     with np.errstate(all="ignore"):
         log = np.log(a)
-        top = func.stop_gradient(np.max(log, axis=along, keepdims=True))
+        top = func.stop_gradient(np.max(log, axis=axis, keepdims=True))
         top = np.where(np.isfinite(top), top, 0.0)
-        mean = _average(sc.boxcox(np.exp(log - top), p), along, weights)
-        out = sc.inv_boxcox(mean, p) * np.exp(np.squeeze(top, axis=along))
-    return _kept(np.where(np.any(a < 0, axis=along), np.nan, out), ndim, axis, keepdims)
+        mean = _average(sc.boxcox(np.exp(log - top), p), axis, weights)
+        return sc.inv_boxcox(mean, p) * np.exp(np.squeeze(top, axis=axis))
 
 
+def _nonnegative(mean: str, a: Any) -> Any:
+    """A sample with NaN for what is negative."""
+    if _known(a < 0):
+        warnings.warn(
+            f"The {mean} mean is only defined if all elements are non-negative; otherwise, the result is NaN.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return np.where(a < 0, np.nan, a)
+
+
+@in_wrapper("iqr")
 def iqr(
     x: Any,
     axis: Any = None,
@@ -146,34 +145,29 @@ def iqr(
         raise TypeError("quantile range must be two element sequence")
     if np.isnan(rng).any():
         raise ValueError("range must not contain NaNs")
-    _samples("iqr", [x], None, nan_policy)
+    if min(rng) < 0 or max(rng) > 100:
+        raise ValueError("Elements of `rng` must be in the range [0, 100].")
     options: dict[str, Any] = {"axis": axis, "method": interpolation, "keepdims": keepdims}
-    low, high = np.percentile(np.asarray(x), sorted(rng), **options)
+    low, high = np.percentile(x, np.asarray(sorted(rng), np.asarray(x).dtype), **options)
     return (high - low) / scale
 
 
-def _resultant(name: str, samples: Any, high: Any, low: Any, axis: int | None, nan_policy: str) -> Any:
+def _resultant(samples: Any, high: Any, low: Any, axis: Any) -> Any:
     """The length of the mean of unit vectors."""
-    (samples,), along = _samples(name, [samples], axis, nan_policy)
     angles = (samples - low) * (2 * np.pi) / (high - low)
-    sine, cosine = np.mean(np.sin(angles), axis=along), np.mean(np.cos(angles), axis=along)
+    sine, cosine = np.mean(np.sin(angles), axis=axis), np.mean(np.cos(angles), axis=axis)
     return np.minimum(1.0, np.hypot(sine, cosine))
 
 
+@in_wrapper("circvar")
 def circvar(
-    samples: Any,
-    high: Any = 2 * np.pi,
-    low: Any = 0,
-    axis: int | None = None,
-    nan_policy: str = "propagate",
-    *,
-    keepdims: bool = False,
+    samples: Any, high: Any = 2 * np.pi, low: Any = 0, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Any:
     """The circular variance, 1 - R."""
-    out = 1.0 - _resultant("circvar", samples, high, low, axis, nan_policy)
-    return _kept(out, np.ndim(samples), axis, keepdims)
+    return 1.0 - _resultant(samples, high, low, axis)
 
 
+@in_wrapper("circstd")
 def circstd(
     samples: Any,
     high: Any = 2 * np.pi,
@@ -182,13 +176,10 @@ def circstd(
     nan_policy: str = "propagate",
     *,
     normalize: bool = False,
-    keepdims: bool = False,
 ) -> Any:
     """The circular standard deviation, √(-2 log R)."""
-    out = np.sqrt(-2 * np.log(_resultant("circstd", samples, high, low, axis, nan_policy)))
-    if not normalize:
-        out = out * ((high - low) / (2 * np.pi))
-    return _kept(out, np.ndim(samples), axis, keepdims)
+    out = np.sqrt(-2 * np.log(_resultant(samples, high, low, axis)))
+    return out if normalize else out * ((high - low) / (2 * np.pi))
 
 
 def _correlation(x: Any, y: Any, axis: int) -> Any:
@@ -224,15 +215,25 @@ def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = No
     return _stats_py.PearsonRResult(statistic=r, pvalue=pvalue, n=n, alternative=alternative, x=x, y=y, axis=along)
 
 
+@in_wrapper("pointbiserialr")
 def pointbiserialr(x: Any, y: Any) -> Any:
     """pearsonr, as a pair."""
     result = pearsonr(x, y)
-    return _stats_py.SignificanceResult(result.statistic, result.pvalue)
+    pair = _stats_py.SignificanceResult(result.statistic, result.pvalue)
+    pair.correlation = result.statistic
+    return pair
 
 
+@functools.cache
+def _of_constants() -> Any:
+    """The correlation with equal numbers, which is 0 or NaN by SciPy's version."""
+    return original(_scipy.linregress)([0.0, 1.0, 2.0], [0.0, 0.0, 0.0]).rvalue
+
+
+@in_wrapper("linregress")
 def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
     """The line through points, with standard errors and the p-value of a slope of 0."""
-    (x, y), _ = _samples("linregress", [x, y], None, "propagate")
+    x, y = [v if v.dtype.kind == "f" else v.astype(float) for v in (np.asarray(x), np.asarray(y))]
     if x.size == 0 or y.size == 0:
         raise ValueError("Inputs must not be empty.")
     if x.shape != y.shape:
@@ -244,7 +245,7 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
     xm, ym = x - xmean, y - ymean
     ssx, ssy, sxy = np.mean(xm * xm), np.mean(ym * ym), np.mean(xm * ym)
     flat = (ssx == 0) | (ssy == 0)
-    r = np.where(flat, 0.0, np.clip(sxy / np.sqrt(np.where(flat, 1.0, ssx * ssy)), -1.0, 1.0))
+    r = np.where(flat, _of_constants(), np.clip(sxy / np.sqrt(np.where(flat, 1.0, ssx * ssy)), -1.0, 1.0))
     slope = sxy / ssx
     intercept = ymean - slope * xmean
     if n == 2:
@@ -265,25 +266,22 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
     )
 
 
-def bartlett(*samples: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
+@in_wrapper("bartlett")
+def bartlett(*samples: Any, axis: int = 0) -> Any:
     """Bartlett's test for equal variances."""
     if len(samples) < 2:
         raise ValueError("Must enter at least two input sample vectors.")
-    ndim = max([np.ndim(x) for x in samples])
-    arrays, along = _samples("bartlett", samples, axis, nan_policy)
-    k = len(arrays)
-    counts = [x.shape[along] for x in arrays]
+    k = len(samples)
+    counts = [x.shape[axis] for x in samples]
     total = sum(counts)
-    variances = [np.var(x, axis=along, ddof=1) for x in arrays]
+    variances = [np.var(x, axis=axis, ddof=1) for x in samples]
     pooled = sum([(n - 1) * v for n, v in zip(counts, variances, strict=True)]) / (total - k)
     numerator = (total - k) * np.log(pooled) - sum(
         [(n - 1) * np.log(v) for n, v in zip(counts, variances, strict=True)]
     )
     denominator = 1 + (sum([1 / (n - 1) for n in counts]) - 1 / (total - k)) / (3 * (k - 1))
-    statistic = numerator / denominator
-    pvalue = sc.chdtrc(k - 1, statistic)
-    statistic, pvalue = [_kept(x, ndim, axis, keepdims) for x in (statistic, pvalue)]
-    return _morestats.BartlettResult(statistic, pvalue)
+    statistic = np.maximum(numerator / denominator, 0.0)
+    return _morestats.BartlettResult(statistic, sc.chdtrc(k - 1, statistic))
 
 
 _POWERS = {
@@ -292,39 +290,32 @@ _POWERS = {
 }  # fmt: skip
 
 
-def power_divergence(
-    f_obs: Any,
-    f_exp: Any = None,
-    ddof: Any = 0,
-    axis: int | None = 0,
-    lambda_: Any = None,
-    *,
-    keepdims: bool = False,
-    nan_policy: str = "propagate",
-    sum_check: bool = True,
-) -> Any:
-    """The Cressie-Read divergence of observed from expected frequencies."""
+def _power_divergence(f_obs: Any, f_exp: Any, ddof: Any, axis: Any, lambda_: Any, sum_check: bool) -> Any:
     if isinstance(lambda_, str):
         if lambda_ not in _POWERS:
             raise ValueError(f"invalid string for lambda_: {lambda_!r}. Valid strings are {sorted(_POWERS)}")
         lambda_ = _POWERS[lambda_]
     elif lambda_ is None:
         lambda_ = 1.0
-    ndim = np.ndim(f_obs)
+    observed, axis = (np.ravel(f_obs), 0) if axis is None else (np.asarray(f_obs), axis)
+    if observed.dtype.kind != "f":
+        observed = observed.astype(float)
     if f_exp is None:
-        (observed,), along = _samples("power_divergence", [f_obs], axis, nan_policy)
-        expected = np.mean(observed, axis=along, keepdims=True)
+        expected = np.mean(observed, axis=axis, keepdims=True)
     else:
-        (observed, expected), along = _samples("power_divergence", [f_obs, f_exp], axis, nan_policy)
+        expected = np.asarray(f_exp)
         if sum_check:
-            sums = [np.sum(x, axis=along) for x in np.broadcast_arrays(observed, expected)]
+            sums = [np.sum(x, axis=axis) for x in np.broadcast_arrays(observed, expected)]
             difference = np.abs(sums[0] - sums[1]) / np.minimum(sums[0], sums[1])
-            if _known(difference > 1.5e-8):
+            tolerance = np.finfo(np.result_type(observed, expected)).eps ** 0.5
+            if _known(difference > tolerance):
                 raise ValueError(
                     "For each axis slice, the sum of the observed frequencies must agree with the sum of the expected "
-                    "frequencies to a relative tolerance of 1.4901161193847656e-08."
+                    f"frequencies to a relative tolerance of {tolerance}."
                 )
-    if lambda_ == 1:
+    if holds_traced(lambda_):
+        terms = _any_power(observed, expected, lambda_)
+    elif lambda_ == 1:
         terms = (observed - expected) ** 2 / expected
     elif lambda_ == 0:
         terms = 2.0 * sc.xlogy(observed, observed / expected)
@@ -332,26 +323,33 @@ def power_divergence(
         terms = 2.0 * sc.xlogy(expected, expected / observed)
     else:
         terms = observed * ((observed / expected) ** lambda_ - 1) / (0.5 * lambda_ * (lambda_ + 1))
-    statistic = np.sum(terms, axis=along)
-    pvalue = sc.chdtrc(np.broadcast_to(terms.shape[along] - 1.0 - np.asarray(ddof), np.shape(statistic)), statistic)
-    statistic, pvalue = [_kept(x, ndim, axis, keepdims) for x in (statistic, pvalue)]
-    return _stats_py.Power_divergenceResult(statistic, pvalue)
+    statistic = np.sum(terms, axis=axis)
+    degrees = np.asarray(terms.shape[axis] - 1.0 - np.asarray(ddof), statistic.dtype)
+    statistic, degrees = np.broadcast_arrays(statistic, degrees) if np.ndim(degrees) else (statistic, degrees)
+    return _stats_py.Power_divergenceResult(statistic, sc.chdtrc(degrees, statistic))
 
 
-def chisquare(
-    f_obs: Any,
-    f_exp: Any = None,
-    ddof: Any = 0,
-    axis: int | None = 0,
-    *,
-    sum_check: bool = True,
-    keepdims: bool = False,
-    nan_policy: str = "propagate",
-) -> Any:
+def _any_power(observed: Any, expected: Any, power: Any) -> Any:
+    """Terms of the divergence by a traced power: Box-Cox transforms of the ratio, whose limit at 0 is the logarithm.
+
+    At -1 the terms have their parts of Σ (expected - observed) = 0 left out.
+    """
+    ratio = observed / expected
+    last = power == -1
+    at_last = 2.0 * expected * sc.boxcox(ratio, power + 1) / np.where(last, power, -1.0)
+    return np.where(last, at_last, 2.0 * observed * sc.boxcox(ratio, power) / np.where(last, 1.0, power + 1))
+
+
+@in_wrapper("power_divergence")
+def power_divergence(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: Any = 0, lambda_: Any = None) -> Any:
+    """The Cressie-Read divergence of observed from expected frequencies."""
+    return _power_divergence(f_obs, f_exp, ddof, axis, lambda_, True)
+
+
+@in_wrapper("chisquare")
+def chisquare(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: Any = 0, *, sum_check: bool = True) -> Any:
     """Pearson's χ² test."""
-    return power_divergence(
-        f_obs, f_exp, ddof, axis, "pearson", sum_check=sum_check, keepdims=keepdims, nan_policy=nan_policy
-    )
+    return _power_divergence(f_obs, f_exp, ddof, axis, "pearson", sum_check)
 
 
 def boxcox_llf(
@@ -371,22 +369,8 @@ def boxcox_llf(
     return _kept(out, ndim, axis, keepdims)
 
 
-def yeojohnson(x: Any, lmbda: Any = None) -> Any:
-    """The Yeo-Johnson transform, differentiable by λ; its best λ is SciPy's."""
-    x = np.asarray(x)
-    if x.size == 0:
-        return x
-    if x.dtype.kind == "c":
-        raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
-    if lmbda is None:
-        raise UnsupportedFunctionError(
-            f"scipy.stats.yeojohnson without lmbda searches the best one, which is not differentiated{at_line()}\n"
-            "Find lmbda on plain arrays and pass it."
-        )
-    return _yeojohnson(x if x.dtype.kind == "f" else x.astype(float), lmbda)
-
-
-def _yeojohnson(x: Any, lmbda: Any) -> Any:
+def yeojohnson_of(x: Any, lmbda: Any) -> Any:
+    """The Yeo-Johnson transform, differentiable by λ."""
     positive = x >= 0
     right = sc.boxcox1p(np.where(positive, x, 0.0), lmbda)
     left = -sc.boxcox1p(np.where(positive, 0.0, -x), 2 - lmbda)
@@ -402,7 +386,7 @@ def yeojohnson_llf(
     n = data.shape[along]
     if n == 0:
         return np.nan
-    variance = np.var(_yeojohnson(data, lmb), axis=along)
+    variance = np.var(yeojohnson_of(data, lmb), axis=along)
     out = -n / 2 * np.log(variance) + (lmb - 1) * np.sum(np.sign(data) * np.log1p(np.abs(data)), axis=along)
     return _kept(out, ndim, axis, keepdims)
 

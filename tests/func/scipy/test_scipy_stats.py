@@ -8,16 +8,23 @@ import scipy.stats
 
 import func
 from tests.support.scipy_rows import LAWS, check
-from tests.support.scipy_stats import CONTINUOUS, DISCRETE, ROWS
+from tests.support.scipy_stats import CONTINUOUS, DISCRETE, ROWS, SAMPLES
+from tests.support.scipy_stats_samples import ROWS as ELSEWHERE
 
 CHECKED = ("jvp", "order 2", "jit", "vmap", "vjp", "value")
 FULL = ("norm ", "beta density", "gamma cumulative", "t quantile", "binom")
 
 
 def _chosen() -> list[tuple[str, str]]:
-    """All laws of a few distributions and of all functions; of each other distribution one group and law in turn."""
+    """All laws of a few distributions and of all functions; of each other distribution one group and law in turn.
+
+    Functions of samples are the same under both names: all laws are those of SciPy's own name.
+    """
     chosen = []
     for place, name in enumerate(ROWS):
+        if name in SAMPLES or name in ELSEWHERE:
+            chosen += [(name, law) for law in ("value", "unmodified") if name in SAMPLES]
+            continue
         distribution, _, group = name.partition(" ")
         laws = [law for law in (*LAWS, "unmodified") if law not in ROWS[name].without]
         if name.startswith(FULL) or distribution not in CONTINUOUS | DISCRETE:

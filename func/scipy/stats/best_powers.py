@@ -1,0 +1,204 @@
+"""Transforms to normality by their best parameter, which differentiates by the implicit function theorem.
+
+SciPy searches the parameter; at the maximum the slope of what is maximized is 0, and that equation has its derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.special as sc
+import scipy.stats as _scipy
+
+import func
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.source import at_line
+from func.scipy.doors import original
+from func.scipy.stats.estimates import floats, known
+from func.scipy.stats.ranks import on_the_host
+from func.scipy.stats.sample_functions import boxcox_llf, yeojohnson_llf, yeojohnson_of
+
+__all__ = [
+    "boxcox",
+    "boxcox_normmax",
+    "boxcox_normplot",
+    "ppcc_max",
+    "ppcc_plot",
+    "yeojohnson",
+    "yeojohnson_normmax",
+    "yeojohnson_normplot",
+]
+
+Function = Callable[..., Any]
+
+
+def _never(primals: Any, tangents: Any) -> NoReturn:
+    raise NotDifferentiableError(f"scipy.stats: the search for the best parameter is not differentiated{at_line()}")
+
+
+def _searched(name: str, example: Any, *args: Any, **kwargs: Any) -> Any:
+    """What SciPy's own function finds for plain values; `example` has the shapes of it."""
+    plain = original(getattr(_scipy, name))
+
+    def search(*args: Any, **kwargs: Any) -> Any:
+        return np.asarray(plain(*args, **kwargs)[2] if name == "boxcox" else plain(*args, **kwargs), dtype=float)
+
+    return on_the_host(search, _never, func.stop_gradient(args), func.stop_gradient(kwargs), example)
+
+
+def _root(equation: Function, found: Any) -> Any:
+    """What has been found, as the root of an equation with traced values in its closure."""
+    return func.custom_root(equation, lambda g, start: start)(func.stop_gradient(found))
+
+
+def _slope(objective: Function) -> Function:
+    return func.grad(objective)
+
+
+def _plotting_positions(n: int) -> Any:
+    """The medians of the order statistics of uniform numbers. Source: J. Filliben (1975)."""
+    middle = (np.arange(2, n) - 0.3175) / (n + 0.365)
+    end = 0.5 ** (1.0 / n)
+    return np.concatenate([[1 - end], middle, [end]])
+
+
+def _misfit(quantiles: Any, order: Any) -> Any:
+    """1 - r of a probability plot."""
+    q, y = quantiles - np.mean(quantiles), order - np.mean(order)
+    return 1 - np.sum(q * y) / np.sqrt(np.sum(q * q) * np.sum(y * y))
+
+
+def boxcox_normmax(x: Any, brack: Any = None, method: str = "pearsonr", optimizer: Any = None, **limit: Any) -> Any:
+    """The best λ of the Box-Cox transform."""
+    x = floats(x)
+    found = _searched("boxcox_normmax", np.zeros(2 if method == "all" else ()), x, brack, method, optimizer, **limit)
+    if method == "all":
+        return np.stack([_best_power(x, found[i], kind, limit) for i, kind in enumerate(("pearsonr", "mle"))])
+    return _best_power(x, found, method, limit)
+
+
+def _best_power(x: Any, found: Any, method: str, limit: dict[str, Any]) -> Any:
+    plain = func.stop_gradient(x)
+    top = limit.get("ymax")
+    if top is None:
+        top = np.finfo(x.dtype).max / 10000
+    least, most = np.min(x), np.max(x)
+    outside = np.where(func.stop_gradient(least) >= 1, most, least)
+    outside = np.where((func.stop_gradient(least) < 1) & (func.stop_gradient(most) > 1), _farther(x, found), outside)
+    reach = sc.boxcox(func.stop_gradient(outside), func.stop_gradient(found))
+    bounded = np.abs(reach) >= top * (1 - 1e-9)
+    safe = np.where(bounded, 1.0, found)
+
+    def objective(power: Any) -> Any:
+        if method == "mle":
+            return boxcox_llf(power, x)
+        return _misfit(sc.ndtri(_plotting_positions(len(plain))), np.sort(sc.boxcox(x, power)))
+
+    def equation(power: Any) -> Any:
+        free = _slope(objective)(np.where(bounded, safe, power))
+        return np.where(bounded, sc.boxcox(outside, np.where(bounded, power, 0.5)) - np.sign(reach) * top, free)
+
+    return _root(equation, found)
+
+
+def _farther(x: Any, power: Any) -> Any:
+    """Of the least and the largest value, the one that the transform takes farther from 0."""
+    least, most = np.min(x), np.max(x)
+    ends = [np.abs(sc.boxcox(func.stop_gradient(v), power)) for v in (most, least)]
+    return np.where(ends[0] > ends[1], most, least)
+
+
+def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) -> Any:
+    """The Box-Cox transform, by λ or by the best one, with the interval of λ that a confidence level gives."""
+    x = np.asarray(x)
+    if lmbda is not None:
+        return sc.boxcox(x, lmbda)
+    if x.ndim != 1:
+        raise ValueError("Data must be 1-dimensional.")
+    if x.size == 0:
+        return x
+    if not known(x != x[0]) and known(x == x[0]):
+        raise ValueError("Data must not be constant.")
+    if known(x <= 0):
+        raise ValueError("Data must be positive.")
+    best = boxcox_normmax(x, method="mle", optimizer=optimizer)
+    y = sc.boxcox(x, best)
+    if alpha is None:
+        return y, best
+    fall = 0.5 * _scipy.chi2.ppf(1 - alpha, 1)
+    found = _searched("boxcox", np.zeros(2), x, None, alpha, optimizer)
+    ends = [_root(lambda power: boxcox_llf(power, x) - boxcox_llf(best, x) + fall, end) for end in (found[0], found[1])]
+    return y, best, tuple(ends)
+
+
+def yeojohnson_normmax(x: Any, brack: Any = None) -> Any:
+    """The best λ of the Yeo-Johnson transform."""
+    x = floats(x)
+    found = _searched("yeojohnson_normmax", np.zeros(()), x, brack)
+    constant = np.all(func.stop_gradient(x) == 0)
+    slope = _slope(lambda power: yeojohnson_llf(power, np.where(constant, np.arange(1.0, x.size + 1), x)))
+    return _root(lambda power: np.where(constant, power - 1.0, slope(power)), found)
+
+
+def yeojohnson(x: Any, lmbda: Any = None) -> Any:
+    """The Yeo-Johnson transform, by λ or by the best one."""
+    x = np.asarray(x)
+    if x.size == 0:
+        return x
+    if x.dtype.kind == "c":
+        raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
+    x = floats(x)
+    if lmbda is not None:
+        return yeojohnson_of(x, lmbda)
+    best = yeojohnson_normmax(x)
+    return yeojohnson_of(x, best), best
+
+
+def _normality_plot(transform: Function, x: Any, la: Any, lb: Any, plot: Any, N: int, name: str) -> Any:
+    if plot is not None:
+        return original(getattr(_scipy, name))(func.stop_gradient(x), la, lb, plot, N)
+    x = np.asarray(x)
+    if x.size == 0:
+        return x
+    if known(lb <= la):
+        raise ValueError("`lb` has to be larger than `la`.")
+    powers = np.linspace(la, lb, num=N)
+    quantiles = sc.ndtri(_plotting_positions(x.size))
+    fits = [1 - _misfit(quantiles, np.sort(transform(x, powers[i]))) for i in range(N)]
+    return powers, np.stack(fits)
+
+
+def boxcox_normplot(x: Any, la: Any, lb: Any, plot: Any = None, N: int = 80) -> Any:
+    """The correlation of the probability plot for each of several λ of the Box-Cox transform."""
+    if known(np.asarray(x) <= 0):
+        raise ValueError("Data must be positive.")
+    return _normality_plot(sc.boxcox, x, la, lb, plot, N, "boxcox_normplot")
+
+
+def yeojohnson_normplot(x: Any, la: Any, lb: Any, plot: Any = None, N: int = 80) -> Any:
+    """The correlation of the probability plot for each of several λ of the Yeo-Johnson transform."""
+    return _normality_plot(yeojohnson, x, la, lb, plot, N, "yeojohnson_normplot")
+
+
+def _quantiles(dist: Any, shape: Any, n: int) -> Any:
+    dist = getattr(_scipy, dist) if isinstance(dist, str) else dist
+    return dist.ppf(_plotting_positions(n), shape)
+
+
+def ppcc_max(x: Any, brack: Any = (0.0, 1.0), dist: Any = "tukeylambda") -> Any:
+    """The shape of a distribution whose probability plot of a sample is closest to a line."""
+    order = np.sort(floats(x))
+    found = _searched("ppcc_max", np.zeros(()), x, brack, dist)
+    return _root(_slope(lambda shape: _misfit(_quantiles(dist, shape, len(order)), order)), found)
+
+
+def ppcc_plot(x: Any, a: Any, b: Any, dist: Any = "tukeylambda", plot: Any = None, N: int = 80) -> Any:
+    """The correlation of the probability plot for each of several shapes of a distribution."""
+    if plot is not None:
+        return original(_scipy.ppcc_plot)(func.stop_gradient(x), a, b, dist, plot, N)
+    if known(b <= a):
+        raise ValueError("`b` has to be larger than `a`.")
+    order, shapes = np.sort(floats(x)), np.linspace(a, b, num=N)
+    return shapes, np.stack([1 - _misfit(_quantiles(dist, shapes[i], len(order)), order) for i in range(N)])

@@ -1,0 +1,273 @@
+"""Estimates by order and by roots: slopes of medians, expectiles, adjusted p-values, posterior distributions.
+
+What orders the data is not differentiated: an estimate has the derivative of the formula that holds near by.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.stats as _scipy
+from scipy.stats import _stats_py
+
+import func
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.scipy.doors import original
+from func.scipy.stats.policies import in_wrapper
+
+__all__ = [
+    "bayes_mvs",
+    "chi2_contingency",
+    "describe",
+    "expectile",
+    "false_discovery_control",
+    "mvsdist",
+    "obrientransform",
+    "siegelslopes",
+    "theilslopes",
+]
+
+
+def known(condition: Any) -> bool:
+    """Whether a condition holds somewhere, as far as that is known."""
+    return not is_abstract_value(condition) and bool(np.any(func.stop_gradient(condition)))
+
+
+def floats(x: Any) -> Any:
+    """An array of floating point."""
+    x = np.asarray(x)
+    return x if x.dtype.kind in "fc" else x.astype(float)
+
+
+def _points(y: Any, x: Any, dtype: Any = None) -> tuple[Any, Any]:
+    y = np.ravel(floats(y))
+    x = np.arange(len(y), dtype=float) if x is None else np.ravel(floats(x))
+    if len(x) != len(y):
+        raise ValueError("Array shapes are incompatible for broadcasting.")
+    if len(x) < 2:
+        raise ValueError("`x` and `y` must have length at least 2.")
+    dtype = np.result_type(x, y, np.float32) if dtype is None else dtype
+    return y.astype(dtype), x.astype(dtype)
+
+
+def _slopes(y: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Slopes between all pairs of points, and whether x differs, and increases."""
+    dx, dy = x[:, None] - x, y[:, None] - y
+    apart = dx != 0
+    return dy / np.where(apart, dx, 1.0), apart, dx > 0
+
+
+def _nth(sorted_values: Any, place: Any) -> Any:
+    """An element by its place, which may be a traced number; NaN where there is none."""
+    last = sorted_values.shape[0] - 1
+    inside = (place >= 0) & (place <= last)
+    return np.where(inside, sorted_values[np.clip(place, 0, last)], np.nan)
+
+
+def _median_of(values: Any, chosen: Any) -> Any:
+    """The median along the last axis of those values that are chosen."""
+    counts = np.sum(chosen, axis=-1, keepdims=True)
+    order = np.sort(np.where(chosen, values, np.inf), axis=-1)
+    low, high = [np.clip(place, 0, values.shape[-1] - 1) for place in ((counts - 1) // 2, counts // 2)]
+    pair = [np.take_along_axis(order, place, axis=-1)[..., 0] for place in (low, high)]
+    return np.where(counts[..., 0] > 0, 0.5 * (pair[0] + pair[1]), np.nan)
+
+
+@in_wrapper("siegelslopes")
+def siegelslopes(y: Any, x: Any = None, method: str = "hierarchical") -> Any:
+    """The line by repeated medians of slopes."""
+    if method not in ("hierarchical", "separate"):
+        raise ValueError("method can only be 'hierarchical' or 'separate'")
+    y, x = _points(y, x)
+    slopes, apart, _ = _slopes(y, x)
+    slope = _median_over_rows(slopes, apart)
+    if method == "separate":
+        intercepts = (y * x[:, None] - y[:, None] * x) / np.where(apart, x[:, None] - x, 1.0)
+        return _stats_mstats().SiegelslopesResult(slope=slope, intercept=_median_over_rows(intercepts, apart))
+    return _stats_mstats().SiegelslopesResult(slope=slope, intercept=np.median(y - slope * x))
+
+
+def _median_over_rows(values: Any, chosen: Any) -> Any:
+    """The median of the medians of rows, of those rows that have a median."""
+    return _median_of(_median_of(values, chosen), np.any(chosen, axis=-1))
+
+
+@functools.cache
+def _stats_mstats() -> Any:
+    """SciPy's module of the results of slopes."""
+    return importlib.import_module("scipy.stats._stats_mstats_common")
+
+
+@in_wrapper("theilslopes")
+def theilslopes(y: Any, x: Any = None, alpha: Any = 0.95, method: str = "separate") -> Any:
+    """The line by the median of slopes, with an interval of the slope between two of the slopes."""
+    if method not in ("joint", "separate"):
+        raise ValueError(f"method must be either 'joint' or 'separate'.'{method}' is invalid.")
+    y, x = _points(y, x, float)
+    slopes, _, increasing = _slopes(y, x)
+    slopes, increasing = np.reshape(slopes, (-1,)), np.reshape(increasing, (-1,))
+    if not is_abstract_value(increasing) and not np.any(increasing):
+        warnings.warn("All `x` coordinates are identical.", RuntimeWarning, stacklevel=2)
+    slope = _median_of(slopes, increasing)
+    intercept = np.median(y - slope * x) if method == "joint" else np.median(y) - slope * np.median(x)
+    z = _scipy.norm.ppf((1.0 - alpha if alpha > 0.5 else alpha) / 2.0)
+    n, pairs = len(y), np.sum(increasing)
+    variance = (n * (n - 1) * (2 * n + 5) - _of_ties(x) - _of_ties(y)) / 18.0
+    sigma = np.sqrt(np.maximum(variance, 0.0))
+    high = np.minimum(np.round((pairs - z * sigma) / 2.0).astype(int), pairs - 1)
+    low = np.maximum(np.round((pairs + z * sigma) / 2.0).astype(int) - 1, 0)
+    order = np.sort(np.where(increasing, slopes, np.inf))
+    within = (variance >= 0) & (pairs > 0) & (low < pairs)
+    interval = [np.where(within, _nth(order, place), np.nan) for place in (low, np.where(high < 0, pairs + high, high))]
+    return _stats_mstats().TheilslopesResult(
+        slope=slope, intercept=intercept, low_slope=interval[0], high_slope=interval[1]
+    )
+
+
+def _of_ties(values: Any) -> Any:
+    """Σ k (k - 1) (2k + 5) over groups of k equal values."""
+    values = func.stop_gradient(values)
+    counts = np.sum(values[:, None] == values, axis=-1)
+    return np.sum((counts - 1) * (2 * counts + 5))
+
+
+def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
+    """The expectile: the mean with weights α above itself and 1 - α below, of which SciPy finds the root."""
+    if known(alpha < 0) or known(alpha > 1):
+        raise ValueError("The expectile level alpha must be in the range [0, 1].")
+    a = np.ravel(floats(a))
+    weights = np.ones(a.shape) if weights is None else np.ravel(np.broadcast_to(weights, a.shape))
+    plain, level, w = [func.stop_gradient(v) for v in (a, alpha, weights)]
+    at = plain[:, None]  # the sign of the equation at each value tells which of them are below the root
+    equation = np.sum(w * np.where(plain <= at, 1 - level, level) * (plain - at), axis=-1)
+    share = np.where(equation >= 0, 1 - alpha, alpha) * weights
+    return np.sum(share * a) / np.sum(share)
+
+
+def false_discovery_control(ps: Any, *, axis: Any = 0, method: str = "bh") -> Any:
+    """Adjusted p-values: each is the least of the scaled p-values that are not smaller."""
+    ps = np.asarray(ps)
+    if ps.dtype.kind not in "iuf" or known((ps < 0) | (ps > 1) | np.isnan(ps)):
+        raise ValueError("`ps` must include only numbers between 0 and 1.")
+    if method.lower() not in ("bh", "by"):
+        raise ValueError(f"Unrecognized `method` '{method}'. Method must be one of {{'bh', 'by'}}.")
+    if axis is None:
+        ps, axis = np.reshape(ps, (-1,)), 0
+    if np.ndim(axis) or np.asarray(axis).dtype.kind not in "iu":
+        raise ValueError("`axis` must be an integer or `None`")
+    if ps.size <= 1 or ps.shape[axis] <= 1:
+        return ps
+    ps = np.moveaxis(ps, int(axis), -1)
+    m = ps.shape[-1]
+    order = np.argsort(ps, axis=-1)
+    i = np.arange(1, m + 1, dtype=ps.dtype if ps.dtype.kind == "f" else float)
+    scaled = np.take_along_axis(ps, order, axis=-1) * (m / i)
+    if method.lower() == "by":
+        scaled = scaled * np.sum(1 / i)
+    least = np.minimum.accumulate(scaled[..., ::-1], axis=-1)[..., ::-1]
+    adjusted = np.take_along_axis(least, np.argsort(order, axis=-1), axis=-1)
+    return np.clip(np.moveaxis(adjusted, -1, int(axis)), 0.0, 1.0)
+
+
+def obrientransform(*samples: Any) -> Any:
+    """O'Brien's transform of samples, whose means are their variances."""
+    arrays = []
+    for sample in samples:
+        a = floats(sample)
+        n = len(a)
+        squares = (a - np.mean(a)) ** 2
+        total = np.sum(squares)
+        t = ((n - 1.5) * n * squares - 0.5 * total) / ((n - 1) * (n - 2))
+        if known(np.abs(total / (n - 1) - np.mean(t)) > np.sqrt(np.finfo(float).eps)):
+            raise ValueError("Lack of convergence in obrientransform.")
+        arrays.append(t)
+    if len({a.shape for a in arrays}) > 1:
+        raise UnsupportedFunctionError(
+            f"scipy.stats.obrientransform of traced samples of several lengths gives an array of objects{at_line()}\n"
+            "Call it for each sample."
+        )
+    return np.stack(arrays)
+
+
+def chi2_contingency(observed: Any, correction: bool = True, lambda_: Any = None, *, method: Any = None) -> Any:
+    """The χ² test of independence in a table of frequencies."""
+    if method is not None:
+        raise UnsupportedFunctionError(
+            f"scipy.stats.chi2_contingency: method= with traced values{at_line()}\n"
+            "Call it on func.stop_gradient(observed)."
+        )
+    observed = np.asarray(observed)
+    if known(observed < 0):
+        raise ValueError("All values in `observed` must be nonnegative.")
+    if observed.size == 0:
+        raise ValueError("No data; `observed` has size 0.")
+    expected = _scipy.contingency.expected_freq(observed)
+    zero = expected == 0
+    if known(zero):
+        place = next(zip(*np.nonzero(func.stop_gradient(zero)), strict=True))
+        raise ValueError(f"The internally computed table of expected frequencies has a zero element at {place}.")
+    dof = expected.size - sum(expected.shape) + expected.ndim - 1
+    chi2, p = 0.0, 1.0
+    if dof:
+        if dof == 1 and correction:
+            difference = expected - observed
+            observed = observed + np.minimum(0.5, np.abs(difference)) * np.sign(difference)
+        chi2, p = _scipy.power_divergence(observed, expected, ddof=observed.size - 1 - dof, axis=None, lambda_=lambda_)
+    return _scipy.contingency.Chi2ContingencyResult(chi2, p, dof, expected)
+
+
+def mvsdist(data: Any) -> Any:
+    """The posterior distributions of mean, variance and standard deviation, frozen."""
+    x = np.ravel(floats(data))
+    n = len(x)
+    if n < 2:
+        raise ValueError("Need at least 2 data-points.")
+    mean, variance = np.mean(x), np.var(x)
+    if n > 1000:
+        return (
+            _scipy.norm(loc=mean, scale=np.sqrt(variance / n)),
+            _scipy.norm(loc=variance, scale=np.sqrt(2.0 / n) * variance),
+            _scipy.norm(loc=np.sqrt(variance), scale=np.sqrt(variance / (2.0 * n))),
+        )
+    half = (n - 1) / 2.0
+    return (
+        _scipy.t(n - 1, loc=mean, scale=np.sqrt(variance / (n - 1))),
+        _scipy.invgamma(half, scale=n * variance / 2.0),
+        _scipy.gengamma(half, -2, scale=np.sqrt(n * variance / 2.0)),
+    )
+
+
+def bayes_mvs(data: Any, alpha: Any = 0.90) -> Any:
+    """Means and intervals of the posterior distributions of mean, variance and standard deviation."""
+    if known(alpha >= 1) or known(alpha <= 0):
+        raise ValueError(f"0 < alpha < 1 is required, but {alpha=} was given.")
+    results = importlib.import_module("scipy.stats._morestats")
+    kinds = (results.Mean, results.Variance, results.Std_dev)
+    return tuple([kind(d.mean(), d.interval(alpha)) for kind, d in zip(kinds, mvsdist(data), strict=True)])
+
+
+def describe(a: Any, axis: Any = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate") -> Any:
+    """Several statistics of a sample; NaN is omitted from samples of one dimension."""
+    a = np.asarray(a)
+    if nan_policy == "omit" and a.size and a.dtype.kind == "f":
+        if is_abstract_value(a):
+            raise UnsupportedFunctionError(
+                f"scipy.stats.describe: nan_policy='omit' asks for the values, which are not known while the code is "
+                f"staged{at_line()}"
+            )
+        nans = func.stop_gradient(np.isnan(a))
+        if np.any(nans):
+            if axis is not None and a.ndim > 1:
+                raise UnsupportedFunctionError(
+                    f"scipy.stats.describe: nan_policy='omit' with traced values of several dimensions{at_line()}\n"
+                    "Call it for each slice: scipy.stats.describe(x[:, 0], nan_policy='omit')."
+                )
+            a, axis = np.reshape(a, (-1,))[~np.reshape(nans, (-1,))], 0
+    policy = "propagate" if nan_policy == "omit" else nan_policy
+    return original(_stats_py.describe)(a, axis=axis, ddof=ddof, bias=bias, nan_policy=policy)

@@ -1,0 +1,281 @@
+"""Quantiles of samples and distances between them: which elements they take is held, the elements differentiate."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special as sc
+
+import func
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.scipy.doors import original
+from func.scipy.stats.estimates import floats, known
+from func.scipy.stats.policies import spread
+from func.scipy.stats.ranks import on_the_host
+
+__all__ = ["_stats_py__cdf_distance", "quantile", "wasserstein_distance_nd"]
+
+_OFFSETS: dict[str, Callable[[Any], Any]] = {
+    "inverted_cdf": lambda p: 0.0,
+    "averaged_inverted_cdf": lambda p: 0.0,
+    "closest_observation": lambda p: -0.5,
+    "interpolated_inverted_cdf": lambda p: 0.0,
+    "hazen": lambda p: 0.5,
+    "weibull": lambda p: p,
+    "linear": lambda p: 1 - p,
+    "median_unbiased": lambda p: p / 3 + 1 / 3,
+    "normal_unbiased": lambda p: p / 4 + 3 / 8,
+}
+"""The methods of R. J. Hyndman, Y. Fan (1996), by m: the quantile lies at the place p n + m."""
+_AT_ONE: dict[str, Any] = {
+    "_lower": np.floor,
+    "_higher": np.ceil,
+    "_nearest": np.round,
+    "round_outward": (np.floor, np.ceil),
+    "round_inward": (np.ceil, np.floor),
+    "round_nearest": (np.round, np.round),
+}
+
+
+def quantile(
+    x: Any,
+    p: Any,
+    *,
+    method: str = "linear",
+    axis: int | None = 0,
+    nan_policy: str = "propagate",
+    keepdims: bool | None = None,
+    weights: Any = None,
+) -> Any:
+    """Quantiles, differentiable by the elements, the probabilities and, where a method interpolates, the weights."""
+    weighted = weights is not None
+    arrays = [np.asarray(x), np.asarray(p), *([np.asarray(weights)] if weighted else [])]
+    if arrays[0].dtype.kind not in "iuf":
+        raise ValueError("`x` must have real dtype.")
+    if arrays[1].dtype.kind != "f":
+        raise ValueError("`p` must have real floating dtype.")
+    if weighted and arrays[2].dtype.kind not in "iuf":
+        raise ValueError("`weights` must have real dtype.")
+    dtype = np.result_type(*[np.asarray(a) if a.ndim else a.dtype for a in arrays])
+    if dtype.kind != "f":
+        dtype = np.dtype(float)
+    arrays = [a.astype(dtype) for a in arrays]
+    ndim = max([a.ndim for a in arrays[:2]])
+    if axis is None:
+        arrays, place, rank = [np.reshape(a, (-1,)) for a in arrays], 0, 1
+    elif np.iterable(axis) or int(axis) != axis:
+        raise ValueError("`axis` must be an integer or None.")
+    elif not -ndim <= axis < max(ndim, 1):
+        raise ValueError("`axis` is not compatible with the shapes of the inputs.")
+    else:
+        place, rank = int(axis), max(ndim, 1)
+    if method not in _OFFSETS and method not in _AT_ONE and method not in ("harrell-davis", "_midpoint"):
+        raise ValueError(f"`method` must be one of {sorted([*_OFFSETS, 'harrell-davis', *_AT_ONE])}")
+    if weighted and method not in _OFFSETS:
+        raise ValueError(f"`method='{method}'` does not support `weights`.")
+    if keepdims not in (None, True, False):
+        raise ValueError("If specified, `keepdims` must be True or False.")
+    _check_policy(arrays[0], nan_policy)
+    arrays = [np.moveaxis(np.reshape(a, (1,) * (rank - a.ndim) + a.shape), place, -1) for a in arrays]
+    lead = np.broadcast_shapes(*[a.shape[:-1] for a in arrays])
+    x, p, *rest = [np.broadcast_to(a, (*lead, a.shape[-1])) for a in arrays]
+    if x.shape[-1] == 0:
+        x = np.full((*lead, 1), np.nan, dtype)
+    if keepdims is False and p.shape[-1] != 1:
+        raise ValueError("`keepdims` may be False only if the length of `p` along `axis` is 1.")
+    keepdims = p.shape[-1] != 1 if keepdims is None else keepdims
+    out = _sorted_quantile(x, p, np.broadcast_to(rest[0], x.shape) if weighted else None, method, nan_policy)
+    if axis is None and keepdims:
+        out, place = np.reshape(out, (1,) * (ndim - 1) + out.shape), -1
+    out = np.moveaxis(out, -1, place)
+    return out if keepdims else np.squeeze(out, axis=place)
+
+
+def _check_policy(x: Any, nan_policy: str) -> None:
+    if nan_policy not in ("propagate", "raise", "omit"):
+        raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
+    if nan_policy == "raise" and x.size:
+        if is_abstract_value(x):
+            raise UnsupportedFunctionError(
+                f"scipy.stats.quantile: nan_policy='raise' asks for the values, which are not known while the code is "
+                f"staged{at_line()}"
+            )
+        if known(np.isnan(x)):
+            raise ValueError("The input contains nan values")
+
+
+def _sorted_quantile(x: Any, p: Any, weights: Any, method: str, nan_policy: str) -> Any:
+    """Quantiles along the last axis."""
+    if nan_policy == "propagate":
+        x = spread(x, -1)
+    if weights is not None:
+        order = np.argsort(func.stop_gradient(np.where(weights == 0, np.inf, x)), axis=-1)
+        y, weights = np.take_along_axis(x, order, axis=-1), np.take_along_axis(weights, order, axis=-1)
+        left_out = np.isnan(y) | (weights == 0)
+    else:
+        y = np.sort(x, axis=-1)
+        left_out = np.isnan(y)
+    n = np.sum(~left_out, axis=-1, keepdims=True)
+    empty = n == 0
+    n = np.where(empty, 1, n).astype(y.dtype)
+    y = np.where(np.isnan(y), 0.0, y)
+    bad = ~((p >= 0) & (p <= 1))
+    p = np.where(bad, 0.5, p)
+    if method == "harrell-davis":
+        out = _harrell_davis(y, p, n)
+    elif method in _OFFSETS:
+        out = _interpolated(y, p, n, method, weights)
+    else:
+        out = _at_one(y, p, n, method)
+    return np.where(bad | empty, np.nan, out)
+
+
+def _taken(y: Any, place: Any) -> Any:
+    return np.take_along_axis(y, func.stop_gradient(place).astype(int), axis=-1)
+
+
+def _interpolated(y: Any, p: Any, n: Any, method: str, weights: Any) -> Any:
+    offset = _OFFSETS[method](p)
+    if weights is None:
+        at = p * n + offset
+        above = np.floor(func.stop_gradient(at))
+        below = above - 1
+    else:
+        sums = np.cumsum(weights, axis=-1)
+        at = p * _taken(sums, n - 1) + offset
+        plain, held = func.stop_gradient(sums)[..., None, :], func.stop_gradient(at)[..., None]
+        above = np.sum(plain <= held, axis=-1).astype(y.dtype)
+        below = np.sum(plain <= held - 1, axis=-1).astype(y.dtype)
+    share = at - np.floor(func.stop_gradient(at))
+    if method == "inverted_cdf":
+        share = np.where(share > 0, 1.0, 0.0)
+    elif method == "averaged_inverted_cdf":
+        share = np.where(share > 0, 1.0, 0.5)
+    elif method == "closest_observation":
+        share = np.where((share == 0) & (below % 2 == 1), 0.0, 1.0)
+    if method in ("inverted_cdf", "averaged_inverted_cdf", "closest_observation"):
+        share = np.where(at < 0, 0.0, share)
+    share = np.where(below < 0, 0.0, share).astype(y.dtype)
+    low, high = [_taken(y, np.clip(place, 0.0, n - 1)) for place in (below, above)]
+    return (1 - share) * low + share * high
+
+
+def _harrell_davis(y: Any, p: Any, n: Any) -> Any:
+    """Sums of all elements with weights of a beta distribution. Source: F. Harrell, C. Davis (1982)."""
+    p, n = p[..., None], n[..., None]
+    steps = np.arange(y.shape[-1] + 1, dtype=y.dtype) / n
+    weights = np.diff(sc.betainc(p * (n + 1), (1 - p) * (n + 1), np.minimum(steps, 1.0)), axis=-1)
+    at_end = (p == 0) | (p == 1)
+    ends = np.where(p == 0, steps[..., :-1] == 0, np.abs(steps[..., 1:] - 1) < 1e-9)
+    weights = np.where(at_end, ends, np.where(np.isnan(weights), 0.0, weights))
+    return np.sum(weights * y[..., None, :], axis=-1)
+
+
+def _at_one(y: Any, p: Any, n: Any, method: str) -> Any:
+    if method.startswith("round"):
+        left, right = _AT_ONE[method]
+        return _taken(y, np.clip(np.where(p < 0.5, left(p * n), right(n * p - 1)), 0, n - 1))
+    place = func.stop_gradient(p * (n - 1))
+    if method == "_midpoint":
+        return (_taken(y, np.floor(place)) + _taken(y, np.ceil(place))) / 2
+    return _taken(y, _AT_ONE[method](place))
+
+
+def _weighed(values: Any, weights: Any) -> tuple[Any, Any]:
+    """The values and weights of a discrete distribution, checked as far as they are known."""
+    values = floats(values)
+    if values.size == 0:
+        raise ValueError("Distribution can't be empty.")
+    if weights is None:
+        return values, None
+    weights = floats(weights)
+    if len(weights) != len(values):
+        raise ValueError("Value and weight array-likes for the same empirical distribution must be of the same size.")
+    if known(weights < 0):
+        raise ValueError("All weights must be non-negative.")
+    if not is_abstract_value(weights) and not known((np.sum(weights) > 0) & (np.sum(weights) < np.inf)):
+        raise ValueError(
+            "Weight array-like sum must be positive and finite. Set as None for an equal distribution of weight."
+        )
+    return values, weights
+
+
+def _distribution_function(values: Any, weights: Any, at: Any) -> Any:
+    order = np.argsort(func.stop_gradient(values))
+    counts = np.searchsorted(func.stop_gradient(values)[order], func.stop_gradient(at), side="right")
+    if weights is None:
+        return counts / values.size
+    sums = np.concatenate([np.zeros(1), np.cumsum(weights[order])])
+    return sums[counts] / sums[-1]
+
+
+def _stats_py__cdf_distance(p: Any, u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
+    """The distance of two distribution functions: ∫ |U - V|ᵖ to the power of 1/p."""
+    u_values, u_weights = _weighed(u_values, u_weights)
+    v_values, v_weights = _weighed(v_values, v_weights)
+    every = np.sort(np.concatenate([u_values, v_values]))
+    gaps = np.diff(every)
+    apart = _distribution_function(u_values, u_weights, every[:-1]) - _distribution_function(
+        v_values, v_weights, every[:-1]
+    )
+    if p == 1:
+        return np.sum(np.abs(apart) * gaps)
+    if p == 2:
+        return np.sqrt(np.sum(apart * apart * gaps))
+    return np.power(np.sum(np.abs(apart) ** p * gaps), 1 / p)
+
+
+def wasserstein_distance_nd(u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
+    """The least mean distance of a transport, the solution of a linear program; which pairs it joins is held."""
+    u_values, v_values = floats(u_values), floats(v_values)
+    if max(u_values.ndim, v_values.ndim) > 2:
+        raise ValueError("Invalid input values. The inputs must have either one or two dimensions.")
+    if u_values.ndim != v_values.ndim:
+        raise ValueError("Invalid input values. Dimensions of inputs must be equal.")
+    if u_values.ndim == 1:
+        return _stats_py__cdf_distance(1, u_values, v_values, u_weights, v_weights)
+    u_values, u_weights = _weighed(u_values, u_weights)
+    v_values, v_weights = _weighed(v_values, v_weights)
+    if u_values.shape[1] != v_values.shape[1]:
+        raise ValueError(
+            "Invalid input values. If two-dimensional, `u_values` and `v_values` must have the same number of columns."
+        )
+    m, n = len(u_values), len(v_values)
+    squares = np.sum((u_values[:, None, :] - v_values) ** 2, axis=-1)
+    apart = squares > 0
+    costs = np.where(apart, np.sqrt(np.where(apart, squares, 1.0)), 0.0)
+    shares = [
+        np.full(size, 1 / size) if weights is None else weights / np.sum(weights)
+        for size, weights in ((m, u_weights), (n, v_weights))
+    ]
+    plan, prices, response = _transport(costs, *shares)
+    plain, constant = np.concatenate(shares), func.stop_gradient(np.ravel(costs))
+    change = plain - func.stop_gradient(plain)
+    if u_weights is None and v_weights is None:
+        return np.sum(plan * costs)
+    moved = response @ change  # how the plan follows the weights; the prices tell what that costs
+    return np.sum(plan * costs) + np.sum(prices * change) + np.sum((np.ravel(costs) - constant) * moved)
+
+
+def _transport(costs: Any, left: Any, right: Any) -> Any:
+    """The best plan, the prices of both marginals, and how the plan follows the marginals, as constants."""
+    linprog = original(importlib.import_module("scipy.optimize").linprog)
+    m, n = costs.shape
+
+    def solve(costs: Any, left: Any, right: Any) -> Any:
+        sums = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
+        found = linprog(np.ravel(costs), A_eq=sums, b_eq=np.concatenate([left, right]), method="highs")
+        response = np.linalg.pinv(sums * (found.x > 1e-12))
+        return np.reshape(found.x, (m, n)), found.eqlin.marginals, response
+
+    example = np.zeros((m, n)), np.zeros(m + n), np.zeros((m * n, m + n))
+    return on_the_host(solve, _never, func.stop_gradient((costs, left, right)), {}, example)
+
+
+def _never(primals: Any, tangents: Any) -> Any:
+    raise AssertionError("constants have no tangents")
