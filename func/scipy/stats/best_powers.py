@@ -17,8 +17,8 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
 from func.scipy.doors import original
 from func.scipy.stats.estimates import floats, known
-from func.scipy.stats.ranks import on_the_host
 from func.scipy.stats.sample_functions import boxcox_llf, yeojohnson_llf, yeojohnson_of
+from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = [
     "boxcox",

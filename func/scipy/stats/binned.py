@@ -15,7 +15,7 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced, original
-from func.scipy.stats.ranks import on_the_host
+from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = ["binned_statistic_dd"]
 

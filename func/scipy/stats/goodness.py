@@ -21,7 +21,7 @@ from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.stats.estimates import floats, known
 from func.scipy.stats.policies import in_wrapper
-from func.scipy.stats.ranks import on_the_host
+from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = ["binomtest", "cramervonmises", "ks_1samp", "kstest", "shapiro"]
 

@@ -10,12 +10,12 @@ from func.scipy.stats import (
     estimates,
     goodness,
     policies,
-    quantiles,
-    ranks,
     sample_functions,
+    sample_quantiles,
+    sample_ranks,
 )
 
-MODULES = (best_powers, binned, estimates, goodness, policies, quantiles, ranks, sample_functions)
+MODULES = (best_powers, binned, estimates, goodness, policies, sample_quantiles, sample_ranks, sample_functions)
 OWN: dict[str, Any] = {name: getattr(module, name) for module in MODULES for name in module.__all__}
 
 policies.install()

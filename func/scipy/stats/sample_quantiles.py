@@ -16,7 +16,7 @@ from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import original
 from func.scipy.stats.estimates import floats, known
 from func.scipy.stats.policies import spread
-from func.scipy.stats.ranks import on_the_host
+from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = ["_stats_py__cdf_distance", "quantile", "wasserstein_distance_nd"]
 
