@@ -115,11 +115,17 @@ def array(
     order: str | None = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int | None = None,
     like: Any = None,
 ) -> Array:
     """An array from a nested sequence, as numpy.array; traced values inside stay traced."""
     check_order(order)
     out, copy = stack_nested(object), _copy_wanted(copy)
+    if ndmax is not None and isinstance(object, (list, tuple)) and rank_of(out) > ndmax:
+        raise ValueError(
+            f"setting an array element with a sequence: ndmax={ndmax}, and the sequences make an array of "
+            f"{rank_of(out)} axes; one of fewer axes would hold objects"
+        )
     if dtype is not None and dtype_of(out).kind == "c":
         _refuse_complex(object, np.dtype(dtype))
     if type(out) is Tracer:

@@ -41,11 +41,11 @@ def work(name: str, seed: int, first: int, limit: float, report: Path) -> None:
             current.seek(0)
             current.write(f"{number:12d}")
             current.flush()
-            faulthandler.dump_traceback_later(cases.CASE_LIMIT, exit=True)
+            faulthandler.dump_traceback_later(cases.case_limit(), exit=True)
 
         def found(difference: cases.Difference) -> None:
             print(json.dumps({"difference": asdict(difference) | {"drawn": ()}}), file=lines, flush=True)
-            faulthandler.dump_traceback_later(cases.CASE_LIMIT, exit=True)
+            faulthandler.dump_traceback_later(cases.case_limit(), exit=True)
 
         tally = cases.run_campaign(name, seed, limit, first=first, began=began, found=found)
         faulthandler.cancel_dump_traceback_later()
