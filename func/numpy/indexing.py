@@ -394,7 +394,9 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
         if type(value) is Tracer:
             value = shapes.convert(value, dtype=dtype)
         else:
-            if dtype.kind in "iu" and (type(value) is int or _is_not_finite(value)):
-                dtype.type(value)  # raises where it does not fit
+            if dtype.kind in "iu" and type(value) in (int, float):
+                np.asarray(value, dtype)  # raises where it does not fit
+            elif dtype.kind in "iu" and _is_not_finite(value):
+                dtype.type(value)
             value = namespace_of((value,)).asarray(value).astype(dtype)
     return value if shape == region else shapes.broadcast(value, shape=region)

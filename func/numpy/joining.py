@@ -278,6 +278,8 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     """An array with values inserted before the places `obj`, as numpy.insert."""
     arr, number = arrayed(operand(arr)), values
+    if dtype_of(arr).kind in "iu" and type(values) in (int, float):
+        values = np.asarray(values, dtype_of(arr))  # raises where it does not fit
     values = arrayed(operand(values))
     if axis is None:
         arr, axis = ravel(arr), 0

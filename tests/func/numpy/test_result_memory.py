@@ -60,3 +60,23 @@ def test_most_axes_of_an_array(ndmax):
     else:
         with pytest.raises(ValueError, match="setting an array element with a sequence"):
             func.jit(lambda x: np.array([x, x], ndmax=ndmax))(x)
+
+
+@pytest.mark.parametrize("number", [-1, -1.5, 2**40, 1e30, np.inf, np.nan])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, number: x.fill(number),
+        lambda x, number: x.__setitem__(0, number),
+        lambda x, number: x.__setitem__(x == 0, number),
+        lambda x, number: np.put(x, [0], number),
+        lambda x, number: np.insert(x, 0, number),
+    ],
+)
+def test_numbers_of_python_that_an_integer_array_does_not_have(write, number):
+    x = np.zeros(2, np.uint32)
+    with pytest.raises((OverflowError, ValueError)) as expected:
+        write(x.copy(), number)
+    for run in (func.jit(lambda x: write(x, number)), func.vmap(lambda x: write(x, number), out_axes=None)):
+        with pytest.raises(expected.type, match=r"out of bounds|too large|convert float"):
+            run(np.stack([x, x]))
