@@ -11,7 +11,7 @@ import scipy.interpolate as _scipy
 
 import func.numpy as fnp
 from func.interpreters.core import Array, shape_of
-from func.linalg import solve_banded
+from func.linalg import solve, solve_banded
 from func.numpy.argument_checks import to_dtype
 from func.scipy.interpolate.basis import basis, knot_intervals
 from func.scipy.interpolate.bsplines import BSpline
@@ -32,11 +32,13 @@ from func.scipy.interpolate.data_arguments import (
     holds,
     is_finite,
     is_traced,
+    numbers,
     reals,
     refuse,
     require,
     traced_version,
 )
+from func.transforms.implicit import custom_root
 
 
 def _boundary(spec: Any, shape: tuple[int, ...], k: int, where: Any) -> tuple[list[int], list[Array]]:
@@ -196,14 +198,9 @@ def _divided(x: Sequence[Array]) -> list[Array]:
 def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
     """The natural cubic spline that weighs distance from data against bending, as SciPy's function of the name.
 
-    Differentiable in nodes, values, weights and `lam`, which must be given: SciPy finds the one of generalized
-    cross-validation only to five digits.
+    Differentiable in nodes, values, weights and `lam`. Without `lam` the minimum of generalized cross-validation is
+    SciPy's, known to five digits, and so is its derivative, by the equation of a minimum.
     """
-    if lam is None:
-        raise refuse(
-            "scipy.interpolate.make_smoothing_spline without lam",
-            "Give lam, e.g. the one that SciPy finds for plain numbers.",
-        )
     x, y = reals(x), reals(y, "y")
     n = shape_of(x)[0] if shape_of(x) else 0
     require(fnp.diff(x) > 0, "``x`` should be an ascending array")
@@ -213,13 +210,16 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
     require(w > 0, "Invalid vector of weights")
     if n <= 4:
         raise ValueError("``x`` and ``y`` length must be at least 5")
-    lam = to_dtype(array_of(lam), DOUBLE)
-    require(lam >= 0, "Regularization parameter should be non-negative")
     y, axis = first_axis(y, axis)
     rest = shape_of(y)[1:]
     flat = fnp.reshape(y, (n, -1))
     t = fnp.concatenate([*[x[:1]] * 3, x, *[x[n - 1 :]] * 3])
     fit, bend = _smoothing_bands(x, w, t, n)
+    if lam is None:
+        columns = [cross_validated(fit, bend, flat[:, i], w) for i in range(shape_of(flat)[1])]
+        lam = fnp.stack(columns) if rest else columns[0]
+    lam = to_dtype(array_of(lam), DOUBLE)
+    require(lam >= 0, "Regularization parameter should be non-negative")
     if len(shape_of(lam)) == 0:
         c = solve_banded((2, 2), fit + lam * bend, flat, check_finite=False)
     elif shape_of(lam) == shape_of(flat)[1:]:
@@ -235,6 +235,46 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
     others = [d0 * (t[e - 4] - t[e - 6]) + d1, d0 * (2.0 * t[e - 4] - t[e - 5] - t[e - 6]) + d1]
     c = fnp.reshape(fnp.concatenate([*ends, c[1 : n - 1], *others]), (n + 2, *rest))
     return BSpline.construct_fast(t, c, 3, axis=axis)
+
+
+def cross_validated(fit: Array, bend: Array, y: Array, w: Array) -> Array:
+    """The weight of bending where generalized cross-validation is least, of a system X + λ E in bands.
+
+    The score is |λ E c|² / (n - tr(A X))² with A = (X + λ E)⁻¹ and c = A y.
+    """
+    plain = [numbers(v, "the minimum of cross-validation") for v in (fit, bend, y, w)]
+    start = float(getattr(_scipy, "_bsplines")._compute_optimal_gcv_parameter(*plain))  # noqa: B009
+    n = len(plain[2])
+
+    def slope(lam: Array, fit: Array, bend: Array, y: Array) -> Array:
+        """Half the derivative of the logarithm of the score."""
+        x, e = full_matrix(fit), full_matrix(bend)
+        both = fnp.concatenate([y[:, None], x], axis=1)
+        solved = solve(x + lam * e, both, check_finite=False)
+        again = solve(x + lam * e, e @ solved, check_finite=False)
+        gap, gap_rate = lam * (e @ solved[:, 0]), e @ (solved[:, 0] - lam * again[:, 0])
+        free, free_rate = n - fnp.trace(solved[:, 1:]), fnp.trace(again[:, 1:])
+        return fnp.sum(gap * gap_rate) / fnp.sum(gap * gap) - free_rate / free
+
+    step = 1e-3 * start
+    ends = [float(slope(np.float64(lam), *plain[:3])) for lam in (start - step, start + step)]
+    rest = full_matrix(plain[1]) @ solve_banded((2, 2), plain[0] + start * plain[1], plain[2], check_finite=False)
+    is_exact = start * np.linalg.norm(rest) <= 1e-12 * np.linalg.norm(plain[2])
+    if is_exact or not ends[0] < 0 < ends[1]:
+        raise refuse(
+            "scipy.interpolate.make_smoothing_spline without lam, where the score has no minimum in its range,",
+            "Give lam.",
+        )
+    found: Array = custom_root(lambda lam: slope(lam, fit, bend, y), lambda _, start: start)(start)
+    return found
+
+
+def full_matrix(bands: Array) -> Array:
+    """The matrix of five diagonals (5, n)."""
+    n = shape_of(bands)[1]
+    i, j = np.arange(n)[:, None], np.arange(n)
+    inside = np.abs(i - j) <= 2
+    return fnp.where(inside, fnp.take(fnp.reshape(bands, (-1,)), np.clip(2 + i - j, 0, 4) * n + j), 0.0)
 
 
 def _smoothing_bands(x: Array, w: Array, t: Array, n: int) -> tuple[Array, Array]:

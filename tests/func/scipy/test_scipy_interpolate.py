@@ -398,7 +398,7 @@ def test_tensors():
         (lambda y: scipy.interpolate.interp1d(NODES, y, kind="strange"), NotImplementedError, "unsupported"),
         (lambda y: scipy.interpolate.splev(9.0, (KNOTS, y, 3), ext=2), ValueError, "not in the domain"),
         (lambda y: scipy.interpolate.splrep(NODES, y, s=0.1, per=1), UnsupportedFunctionError, "s > 0"),
-        (lambda y: scipy.interpolate.make_smoothing_spline(NODES, y), UnsupportedFunctionError, "lam"),
+        (lambda y: scipy.interpolate.make_smoothing_spline(NODES, 0 * y + NODES), UnsupportedFunctionError, "lam"),
         (lambda y: scipy.interpolate.AAA(NODES, y), UnsupportedFunctionError, "AAA"),
         (lambda y: BSpline.design_matrix(y, KNOTS, 3), UnsupportedFunctionError, "design_matrix"),
     ],
@@ -435,6 +435,22 @@ def test_smoothing(name):
         np.testing.assert_allclose(scaled + 2 * 0.6 * by_s, value, rtol=1e-6, atol=1e-7)
     (pulled,) = func.vjp(lambda y: call(DATA_X, y, 0.6), DATA_Y)[1](np.ones(3))
     np.testing.assert_allclose(pulled @ DATA_Y, np.sum(scaled), rtol=1e-8)
+
+
+def test_cross_validation():
+    """The parameter is found to five digits, which differences with a large step and the derivative share."""
+
+    def f(y):
+        return scipy.interpolate.make_smoothing_spline(DATA_X, y)(AT_DATA)
+
+    tangent = np.cos(7 * DATA_X)
+    value, slope = func.jvp(f, (DATA_Y,), (tangent,))
+    np.testing.assert_allclose(value, f(DATA_Y), rtol=1e-9)
+    h = 3e-3
+    differences = (f(DATA_Y + h * tangent) - f(DATA_Y - h * tangent)) / (2 * h)
+    np.testing.assert_allclose(slope, differences, rtol=2e-2, atol=1e-3)
+    (pulled,) = func.vjp(f, DATA_Y)[1](np.ones(3))
+    np.testing.assert_allclose(pulled @ tangent, np.sum(slope), rtol=1e-8)
 
 
 def test_thin_plates_have_no_second_derivative_at_a_node():
