@@ -23,7 +23,7 @@ from func.interpreters.primitives.elementwise.table import (
     remainder, remainder as mod, right_shift, right_shift as bitwise_right_shift, rint, signbit, sin, sinh, spacing,
     sqrt, square, subtract, tan, tanh, trunc,
 )
-from func.numpy import dispatchers, fft, linalg, ufunc_methods
+from func.numpy import fft, linalg, ufunc_methods
 from func.numpy.concatenators import c_, r_
 from func.numpy.convolution import conv_general, convolve, correlate, sliding_window_view
 from func.numpy.creation import (
@@ -130,8 +130,7 @@ __all__ = [
 # fmt: on
 
 _install()
-dispatchers.install(dispatchers.numpy_dispatchers())
-del dispatchers, ufunc_methods
+del ufunc_methods
 
 
 def __getattr__(name: str) -> _Any:

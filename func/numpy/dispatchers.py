@@ -1,8 +1,9 @@
 """Traced values inside lists: `np.linalg.norm([x, y])` reaches the traced version of the function.
 
 NumPy asks the arguments of a function for `__array_function__`; it does not look into lists. Which arguments it asks,
-the function's *dispatcher* says, a private Python function that returns them. When func is imported, the dispatchers
-get code that also returns a traced value inside a list or tuple. NumPy then hands the call over, list and all.
+the function's *dispatcher* says, a private Python function that returns them. When the first transform runs or the
+first tensor is made, the dispatchers get code that also returns a traced value inside a list or tuple. NumPy then hands
+the call over, list and all.
 
 The new code looks at one flag first, which says whether traced values exist: while a transform runs, and once a
 tensor has been made. If not, it does what it did before. Functions are the objects they were, and the new code has
@@ -219,7 +220,7 @@ def hidden_dispatchers() -> list[types.FunctionType]:
 
 
 def install(dispatchers: Sequence[types.FunctionType]) -> None:
-    """Give dispatchers their new code: when func is imported, and the hidden ones when the first transform runs."""
+    """Give dispatchers their new code, when the first transform runs or the first tensor is made."""
     known = [d for d in dispatchers if not d.__code__.co_freevars and "type" not in d.__globals__]
     texts = {dispatcher: _text(dispatcher) for dispatcher in known}
     shared = list(dict.fromkeys([text for text in texts.values() if text is not None]))

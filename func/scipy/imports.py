@@ -8,6 +8,7 @@ first tensor is made after that; at once where one runs already.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -15,8 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from func.interpreters.core import TRACED
+from func.interpreters.core.scopes import Turns
 from func.interpreters.core.wiring import WIRING
-from func.numpy import dispatchers
+from func.numpy.dispatchers import hidden_dispatchers, install, numpy_dispatchers
 
 MODULES = frozenset(
     [
@@ -79,12 +81,25 @@ def imported(name: str) -> None:
 
 def install_pending() -> None:
     """Install the doors of what has been imported; at first also NumPy's, which take long to find."""
+    if "numpy" in TRACED.pending:
+        with _TURNS.take():  # a thread that starts its first transform meanwhile waits
+            if "numpy" in TRACED.pending:
+                install([*numpy_dispatchers(), *hidden_dispatchers()])
+                TRACED.pending[:] = [name for name in TRACED.pending if name != "numpy"]
     while TRACED.pending:
-        name = TRACED.pending.pop()
-        if name == "numpy":
-            dispatchers.install(dispatchers.hidden_dispatchers())
-        else:
-            importlib.import_module("func.scipy.doors").install(name)
+        importlib.import_module("func.scipy.doors").install(TRACED.pending.pop())
+
+
+_TURNS = Turns()
+
+
+def _renew_turns() -> None:
+    global _TURNS
+    _TURNS = Turns()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_turns)
 
 
 def watch_imports() -> None:

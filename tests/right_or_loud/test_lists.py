@@ -419,6 +419,26 @@ assert abs(w.grad.item() - 0.6) < 1e-15
     assert done.returncode == 0, done.stderr
 
 
+def test_the_first_transforms_of_several_threads_look_into_lists() -> None:
+    program = """
+import threading
+import numpy as np, func
+found, start = [], threading.Barrier(4)
+def first(loss):
+    start.wait()
+    found.append(func.grad(loss)(2.0))
+losses = [lambda x: np.sum([x, x * x]), lambda x: 5.0 * np.stack([x, x])[0]]
+threads = [threading.Thread(target=first, args=(loss,)) for loss in losses * 2]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert found == [5.0] * 4
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_lists_that_never_end_are_numpys_affair() -> None:
     endless: list[Any] = [1.0]
     endless.append(endless)
