@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.linalg import complex_dtype, real_dtype
-from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, shape_of
+from func.backends.support.linalg import complex_dtype
+from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.linalg import checks
 from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import adjoint, over_batch, scipy_function
@@ -34,7 +34,7 @@ def _complex_form(t: Array, z: Array) -> tuple[Array, Array]:
         last = t[m, m - 1]
         limit = np.finfo(np.float64).eps * (np.abs(t[m - 1, m - 1]) + np.abs(t[m, m]))
         is_block = np.abs(last) > limit
-        block = np.where(is_block, t[m - 1 : m + 1, m - 1 : m + 1], np.array([[0, 1], [-1, 0]]))
+        block = np.where(is_block, t[m - 1 : m + 1, m - 1 : m + 1], np.array([[0, 1], [-1, 0]], dtype_of(t)))
         shift = np.linalg.eigvals(block)[0] - block[1, 1]
         lower = block[1, 0]
         length = np.sqrt(np.real(shift) ** 2 + np.imag(shift) ** 2 + np.real(lower) ** 2 + np.imag(lower) ** 2)
@@ -56,12 +56,13 @@ def _columns_turned(a: Array, rotation: Array, m: int) -> Array:
 def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
     """(wr, vr): the real block diagonal form (…, n, n) of eigenvalues w (…, n), and the vectors (…, n, n) for it.
 
-    Complex pairs are neighbours; which eigenvalues are complex is decided by the numbers, and has no derivative.
+    Complex pairs are not interleaved; which eigenvalues are complex is decided by the numbers, and has no derivative.
     """
     if not holds_traced((w, v)):
         found: tuple[Array, Array] = scipy_function("cdf2rdf")(w, v)
         return found
-    w, v = checks.validated(w, "w"), checks.validated(v, "v")
+    checks.validated(w, "w")
+    w, v = operand(w), checks.validated(v, "v")
     if len(shape_of(w)) < 1:
         raise ValueError("expected w to be at least 1D")
     if len(shape_of(v)) < 2:
@@ -77,19 +78,14 @@ def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
     known = known_value(is_complex)
     if is_plain_array(known) and np.any(np.sum(known, axis=-1) % 2):
         raise ValueError("expected complex-conjugate pairs of eigenvalues")
-    is_first = is_complex & (np.cumsum(is_complex, axis=-1) % 2 == 1)
-    own, following = np.arange(n)[:, None] == np.arange(n), np.arange(n)[:, None] + 1 == np.arange(n)
-    upper = np.where(is_first, np.imag(w), 0)[..., :, None] * following
-    lower = np.where(is_complex & ~is_first, np.imag(w), 0)[..., :, None] * np.swapaxes(following, 0, 1)
-    wr = (np.real(w)[..., :, None] * own + upper + lower).astype(real_dtype(dtype_of(w)))
-    pairs = _pair_matrix(is_complex, is_first, own, following)
-    return wr, np.real(v @ pairs)
-
-
-def _pair_matrix(is_complex: Any, is_first: Any, own: Any, following: Any) -> Any:
-    """The matrix that makes real vectors of the complex ones of a pair: imaginary part, real part."""
-    second = is_complex & ~is_first
-    diagonal = np.where(is_first, 0.5j, np.where(second, 0.5, 1.0))[..., :, None] * own
-    above = np.where(is_first, 0.5, 0)[..., :, None] * following
-    below = np.where(second, -0.5j, 0)[..., :, None] * np.swapaxes(following, 0, 1)
-    return diagonal + above + below
+    place = np.cumsum(is_complex, axis=-1)
+    is_first = is_complex & (place % 2 == 1)
+    is_second = is_complex & (place % 2 == 0)
+    is_pair = is_first[..., :, None] & is_second[..., None, :] & (place[..., :, None] + 1 == place[..., None, :])
+    is_off = is_pair | np.swapaxes(is_pair, -1, -2)
+    own = np.eye(n, dtype=bool)
+    parts = np.where(is_off, np.imag(w)[..., :, None], 0)
+    wr = np.where(own, np.real(w)[..., :, None], parts).astype(dtype_of(np.real(w)))
+    diagonal = np.where(is_first, 0.5j, np.where(is_second, 0.5, 1.0))
+    beside = np.where(is_pair, 0.5, np.where(is_off, -0.5j, 0))
+    return wr, np.real(v @ np.where(own, diagonal[..., :, None], beside))

@@ -164,6 +164,8 @@ def eig_banded(
 
     def of_one(band: Array) -> Any:
         n = shape_of(band)[1]
+        if n == 1:  # of which LAPACK's drivers for upper diagonals read the wrong row
+            band = band[:1] if lower else band[-1:]
         count = _count(band, options, n)
         outs = [Aval((count,), real_dtype(dtype_of(band))), Aval((n, count), dtype_of(band))]
         if 0 in shape_of(band):

@@ -1,21 +1,24 @@
 """Products with the factor Q of a QR decomposition, and decompositions of matrices with rows or columns changed.
 
-The derivative is that of the QR decomposition of the changed matrix, at constant signs of the diagonal of R. The
-further columns of a complete Q turn so that it stays unitary, as with `func.linalg.qr`.
+The derivative is that of the QR decomposition of the changed real matrix, at constant signs of the diagonal of R. The
+further columns of a complete Q turn so that it stays orthogonal, as with `func.linalg.qr`: SciPy turns them in another
+way among themselves. Q is taken as orthogonal.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.exceptions import ComplexWarning
 
 from func import linalg as _dense
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.linalg import checks
 from func.scipy.doors import holds_traced
-from func.scipy.linalg.scipy_values import adjoint, by_equation, scipy_function
+from func.scipy.linalg.scipy_values import adjoint, by_equation, refuse_derivative, scipy_function
 from func.transforms.custom import stop_gradient
 from func.transforms.forward import jvp
 
@@ -46,7 +49,10 @@ def qr_multiply(
     if shape_of(c)[-2 if mode == "left" else -1] != (min(m, n) if mode == "left" else m):
         kind = "Q @ c" if mode == "left" else "c @ Q"
         raise ValueError(f"Array shapes are not compatible for {kind} operation: {shape_of(a)} and {shape_of(c)}")
-    a, c = checks.promoted(a, c)
+    if dtype_of(c).kind == "c" and dtype_of(a).kind != "c":
+        warnings.warn("The imaginary part of c is discarded, as a is real", ComplexWarning, stacklevel=2)
+        c = np.real(c)
+    a, c = checks.promoted(a, checks.as_dtype(c, dtype_of(a)))
     q, *rest = _dense.qr(a, mode="economic", pivoting=pivoting)
     q = np.conjugate(q) if conjugate and dtype_of(q).kind == "c" else q
     product = q @ c if mode == "left" else c @ q
@@ -127,13 +133,19 @@ def _changed(
         return np.linalg.qr(change(q @ r, *rest), "reduced")
 
     def derivative(primals: Any, tangents: Any, values: Any) -> Any:
+        if dtype.kind == "c":
+            refuse_derivative(
+                name,
+                "the phases of complex factors follow from the order of its rotations, and have no derivative here",
+                "Take np.linalg.qr of the changed matrix, whose R has a real diagonal.",
+            )
         q1, r1 = values
         (own_q, _), (d_own_q, d_own_r) = jvp(factors, tuple(primals), tuple(tangents))
         k = shape_of(own_q)[1]
         lead = q1[:, :k]
-        phases = stop_gradient(np.sum(np.conjugate(own_q) * lead, axis=0))
-        d_lead = d_own_q * phases
-        d_upper = np.conjugate(phases)[:, None] * d_own_r
+        signs = stop_gradient(np.sign(np.sum(own_q * lead, axis=0)))
+        d_lead = d_own_q * signs
+        d_upper = signs[:, None] * d_own_r
         rest = q1[:, k:]
         d_rest = -lead @ (adjoint(d_lead) @ rest)
         below = np.zeros_like(r1[k:])

@@ -152,7 +152,11 @@ def matrix_balance(
         return tuple(by_equation(balanced, outs, derivative, [a]))
 
     b, t, scaling, permutation = over_batch(of_one, [A], [2], "matrix_balance")
-    return (b, (scaling, permutation)) if separate else (b, t)
+    if not separate:
+        return b, t
+    if len(shape_of(b)) == 2:
+        return b, (scaling, permutation)
+    return b, np.stack([scaling, permutation.astype(np.float64)], -2)  # as SciPy stacks the pairs of a batch
 
 
 def cossin(

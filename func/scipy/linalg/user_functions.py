@@ -28,10 +28,10 @@ def expm_cond(A: Array, check_finite: bool = True) -> Array:
     if not holds_traced(A):
         out: Array = scipy_function("expm_cond")(A, check_finite)
         return out
-    A = checks.in_double(checks.squares(A, "A", check_finite))
+    A = checks.squares(A, "A", check_finite)
     n = shape_of(A)[-1]
     basis = np.reshape(np.eye(n * n), (n * n, n, n))
-    a = np.expand_dims(A, -3)
+    a = np.expand_dims(checks.in_double(A), -3)
     slopes = _dense.expm_frechet(a, basis, compute_expm=False, check_finite=False)
     whole = np.reshape(slopes, (*shape_of(slopes)[:-2], n * n))
     largest = np.max(np.linalg.svd(whole, compute_uv=False), axis=-1)
@@ -42,9 +42,9 @@ def funm(A: Array, func: Callable[[Any], Any], disp: bool = True) -> Array:
     """f(A) of A (…, n, n) for a function of arrays of eigenvalues, which func differentiates, as often as A asks for.
 
     SciPy's value is accurate for matrices that have a basis of eigenvectors, and so is the derivative: a matrix without
-    one (whose eigenvectors are dependent to ten digits) has NaN as its derivative. So have second derivatives where
-    eigenvalues are equal. Traced values that `func` finds by itself are differentiated too. Real for real A with a real
-    result, but complex while staging.
+    one (whose eigenvectors are dependent to six digits) has NaN as its derivative. So have second derivatives where
+    eigenvalues are equal, or so close that no digits would be left. Traced values that `func` finds by itself are
+    differentiated too. Real for real A with a real result, but complex while staging.
 
     Source: N. Higham (2008), "Functions of Matrices", theorem 3.11 and corollary 3.12 (Daleckii and Krein): the
     derivative is V (D ∘ V⁻¹ E V) V⁻¹ with the divided differences D of f.
@@ -116,7 +116,8 @@ def _once_jvp(primals: Any, tangents: Any) -> Any:
     w, v = primals
     n = shape_of(w)[0]
     gap = np.abs(w[:, None] - w[None, :]) + np.where(np.eye(n, dtype=bool), np.inf, 0)
-    is_lost = np.min(gap, initial=np.inf) <= 1e-12 * np.max(np.abs(w), initial=0)
+    smallest = np.min(np.linalg.svd(v, compute_uv=False), initial=1)
+    is_lost = np.min(gap, initial=np.inf) * smallest <= 1e-5 * np.max(np.abs(w), initial=0)
     dw, dv = [np.where(is_lost, np.nan, 1) * tangent for tangent in tangents]
     return _once(w, v), (dw, dv)
 
@@ -127,7 +128,7 @@ def _basis(a: Array) -> tuple[Array, Array, Array]:
     w, v = np.linalg.eig(checks.as_dtype(a, dtype))
     w, v = _once(w, v)
     singular = np.linalg.svd(v, compute_uv=False)
-    is_basis = np.min(singular, initial=1) > 1e-10
+    is_basis = np.min(singular, initial=1) > 1e-6
     safe = np.where(is_basis, v, np.eye(shape_of(v)[0]))
     inverse = np.linalg.inv(safe)
     return w, v, np.where(is_basis, inverse, np.nan)
