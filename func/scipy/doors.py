@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from func import tree
 from func.interception import intercepted_call
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.numpy.code_prefix import function_code, with_prefix
@@ -230,6 +231,8 @@ TABLE: dict[str, str] = {
 """What each module of SciPy has doors for."""
 HOLDERS = {"scipy.signal": ("_ltisys.LinearTimeInvariant",)}
 """Classes of SciPy whose objects keep traced values that they are given, as attributes."""
+TREES = {"scipy.spatial.transform": ("Rotation", "RigidTransform")}
+"""Classes whose objects are trees of one leaf: `Class_leaf` and `Class_of_leaf` of func's module convert them."""
 
 
 def holds_traced(value: Any, depth: int = 0) -> bool:
@@ -398,7 +401,7 @@ def install(module: str) -> None:
     for name, imported in list(sys.modules.items()):
         if name.startswith("scipy."):
             _look_up_numpy(imported)
-    if module in ("scipy.fft", "scipy.sparse", "scipy.spatial.transform"):
+    if module in ("scipy.fft", "scipy.sparse"):
         importlib.import_module(f"func.{module}").register()
     for path in HOLDERS.get(module, ()):
         holder: Any = scipy_module
@@ -407,6 +410,8 @@ def install(module: str) -> None:
         if holder is not None:
             holder.__func_holds_traced__ = _has_traced_attribute
     target = "func." + module
+    for name in TREES.get(module, ()):
+        _register_tree(getattr(scipy_module, name, None), target, name)
     for entry in TABLE.get(module, "").split():
         always, keyed = entry.endswith("()"), entry.endswith("!")
         path = entry.removesuffix("()").removesuffix("!").removeprefix("~")
@@ -420,6 +425,20 @@ def install(module: str) -> None:
             _add_class_door(value, target, name)
         elif isinstance(value, types.FunctionType):
             add_door(value, target, name, always, keyed)
+
+
+@functools.cache
+def _register_tree(kind: Any, module: str, name: str) -> None:
+    """Make a class of SciPy one of `TREES`, whose functions are imported when they are called."""
+
+    def flatten(value: Any) -> tuple[tuple[Any, ...], None]:
+        return (getattr(importlib.import_module(module), f"{name}_leaf")(value),), None
+
+    def unflatten(_: None, leaves: Sequence[Any]) -> Any:
+        return getattr(importlib.import_module(module), f"{name}_of_leaf")(leaves[0])
+
+    if kind is not None:
+        tree.register_node(kind, flatten, unflatten)
 
 
 _CREATORS = {

@@ -28,11 +28,5 @@ __all__ = ["RigidTransform", "Rotation", "RotationSpline", "Slerp"]
 _OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DOORS
 
 
-def register() -> None:
-    """Rotations and rigid transforms, SciPy's and func's, become trees."""
-    rotations.register()
-    rigid_transforms.register()
-
-
 def __getattr__(name: str) -> Any:
     return _OF_DOORS[name] if name in _OF_DOORS else getattr(_scipy, name)

@@ -400,10 +400,5 @@ DOORS |= {f"RigidTransform_{name}": method(name) for name in ("apply", "__mul__"
 DOORS["RigidTransform___setitem__"] = set_item
 
 
-def register() -> None:
-    """Transforms are trees whose leaf is their matrices."""
-    for kind in dict.fromkeys([RigidTransform, _Base]):
-        if kind is not object:
-            tree.register_node(
-                kind, lambda transform: ((matrices_of(transform),), None), lambda _, leaves: made(leaves[0])
-            )
+DOORS |= {"RigidTransform_leaf": matrices_of, "RigidTransform_of_leaf": made}
+tree.register_node(RigidTransform, lambda one: ((matrices_of(one),), None), lambda _, leaves: made(leaves[0]))

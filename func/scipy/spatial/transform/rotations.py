@@ -515,9 +515,5 @@ DOORS |= {
 DOORS["Rotation___setitem__"] = set_item
 
 
-def register() -> None:
-    """Rotations are trees whose leaf is their quaternions."""
-    for kind in (Rotation, _scipy.Rotation):
-        tree.register_node(
-            kind, lambda rotation: ((quaternions_of(rotation),), None), lambda _, leaves: made(leaves[0])
-        )
+DOORS |= {"Rotation_leaf": quaternions_of, "Rotation_of_leaf": made}
+tree.register_node(Rotation, lambda rotation: ((quaternions_of(rotation),), None), lambda _, leaves: made(leaves[0]))
