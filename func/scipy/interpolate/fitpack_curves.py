@@ -127,15 +127,22 @@ def splrep(
         require(fnp.diff(knots[k : shape_of(knots)[0] - k]) > 0, "Error on input data")
         c, ier = near_data(x, y, w, knots, k), 0
     else:
-        knots, c, ier = _chosen(x, y, w, ends, k, s, bool(per), "scipy.interpolate.splrep with s > 0")
+        knots, c, ier = _chosen(x, y, w, ends, k, s, bool(per), _by_splrep)
     tck = (knots, c, k)
     return (tck, _residual(x, y, w, knots, c, k), ier, "") if full_output else tck
 
 
+def _by_splrep(x: Any, y: Any, w: Any, first: float, last: float, k: int, s: float) -> tuple[Any, float, int]:
+    """The knots that splrep chooses for plain data, the distance that it attains, and FITPACK's code."""
+    (t, _, _), distance, ier, _ = doors.original(_scipy.splrep)(x, y, w, first, last, k=k, s=s, full_output=1)
+    return t, distance, ier
+
+
 def _chosen(
-    x: Array, y: Array, w: Array, ends: tuple[Any, Any], k: int, s: Any, periodic: bool, what: str
-) -> tuple[Array, Array, int]:
-    """Knots, coefficients and FITPACK's code for a smoothing condition s."""
+    x: Array, y: Array, w: Array, ends: tuple[Any, Any], k: int, s: Any, periodic: bool,
+    choice: Callable[..., tuple[Any, float, int]],
+) -> tuple[Array, Array, int]:  # fmt: skip
+    """Knots, coefficients and FITPACK's code for a smoothing condition s; `choice` is SciPy's for plain data."""
     if not is_traced(s) and s == 0:
         require(fnp.diff(x) > 0, "Error on input data")
         if periodic:
@@ -144,16 +151,17 @@ def _chosen(
     if not periodic:
         values = [numbers(v, "what smoothing chooses") for v in (x, y, w, *ends, s)]
         rest = [float(v) for v in values[3:]]
-        plain = doors.original(_scipy.splrep)(*values[:3], *rest[:2], k=k, s=rest[2], full_output=1)
-        if plain[2] == -2:
+        plain_t, distance, ier = choice(*values[:3], *rest[:2], k, rest[2])
+        if ier == -2:
             t = _with_ends(x[:0], ends, k)
             return t, near_data(x, y, w, t, k), -2
-        if plain[2] == -1:
+        if ier == -1:
             return (*through_data(x, y, k, ends), -1)
-        if plain[2] == 0:
-            t = knots_at_data(plain[0][0], values[0], x, _end_arrays(ends), k)
-            return t, smoothed(x, y, w, t, k, float(plain[1]), s), 0
-    raise refuse(what, _INSTEAD)
+        if ier == 0:
+            t = knots_at_data(plain_t, values[0], x, _end_arrays(ends), k)
+            return t, smoothed(x, y, w, t, k, float(distance), s), 0
+    what = "of periodic data" if periodic else "where FITPACK finds no solution,"
+    raise refuse(f"a smoothing spline of scipy.interpolate with s > 0, {what}", _INSTEAD)
 
 
 def _end_arrays(ends: tuple[Any, Any]) -> tuple[Array, Array]:
@@ -464,8 +472,20 @@ class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
             c = near_data(x, y, w, t, k)
         else:
             s = float(m) if s is None else s
-            t, c, _ = _chosen(x, y, w, ends, k, s, False, "scipy.interpolate.UnivariateSpline with s > 0")
+            t, c, _ = _chosen(x, y, w, ends, k, s, False, self._chosen_by_scipy)
         self._hold(t, c, k, _EXTENSIONS[ext], (x, y, w, *ends, k, s), _residual(x, y, w, t, c, k))
+
+    def _chosen_by_scipy(
+        self, x: Any, y: Any, w: Any, first: float, last: float, k: int, s: float
+    ) -> tuple[Any, float, int]:
+        """What SciPy's object for plain data chooses, which starts with the knots that it had before."""
+        twin: Any = getattr(self, "_twin", None)
+        if twin is None:
+            twin = _scipy.UnivariateSpline(x, y, w, [first, last], k, s=s)
+        else:
+            twin.set_smoothing_factor(s)
+        self._twin = twin
+        return twin._eval_args[0], float(twin.get_residual()), int(twin._data[-1])
 
     def _hold(self, t: Array, c: Array, k: int, ext: int, data: Sequence[Any], residual: Any) -> None:
         self._eval_args = (t, c, k)
@@ -488,6 +508,9 @@ class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
             warnings.warn("smoothing factor unchanged for LSQ spline with fixed knots", stacklevel=2)
             return
         data: Any = self._data
+        if not hasattr(self, "_twin"):
+            values = [numbers(v, "what smoothing chooses") for v in data[:5]]
+            self._twin = _scipy.UnivariateSpline(*values[:3], [float(v) for v in values[3:]], data[5], s=0)
         self._fit(data[0], data[1], data[2], (data[3], data[4]), data[5], self.ext, s=s)
 
     @traced_version(_scipy.UnivariateSpline.__call__)

@@ -410,7 +410,7 @@ def test_errors(call, error, words):
 
 SMOOTHED = {
     "splrep": lambda x, y, s: scipy.interpolate.splev(AT_DATA, scipy.interpolate.splrep(x, y, s=s)),
-    "UnivariateSpline": lambda x, y, s: scipy.interpolate.UnivariateSpline(x, y, s=s, k=4)(AT_DATA, 1),
+    "UnivariateSpline": lambda x, y, s: scipy.interpolate.UnivariateSpline(x, y, s=s / 6, k=4)(AT_DATA, 1),
     "polynomial": lambda x, y, s: scipy.interpolate.UnivariateSpline(x, y, s=1e3 * s)(AT_DATA),
     "splprep": lambda x, y, s: scipy.interpolate.splev(AT_DATA, scipy.interpolate.splprep([y, x * y], u=x, s=s)[0])[1],
     "make_splrep": lambda x, y, s: scipy.interpolate.make_splrep(x, y, s=s, k=2)(AT_DATA),
