@@ -201,18 +201,21 @@ TABLE: dict[str, str] = {
         _multivariate.dirichlet_multinomial_gen.__call__ _multivariate.dirichlet_multinomial_gen.cov
         _multivariate.dirichlet_multinomial_gen.logpmf _multivariate.dirichlet_multinomial_gen.mean
         _multivariate.dirichlet_multinomial_gen.pmf _multivariate.dirichlet_multinomial_gen.var
-        _multivariate.invwishart_frozen.rvs! _multivariate.invwishart_gen.__call__ _multivariate.invwishart_gen.entropy
-        _multivariate.invwishart_gen.logpdf _multivariate.invwishart_gen.mean _multivariate.invwishart_gen.mode
-        _multivariate.invwishart_gen.pdf _multivariate.invwishart_gen.rvs! _multivariate.invwishart_gen.var
-        _multivariate.matrix_normal_gen.__call__ _multivariate.matrix_normal_gen.entropy
-        _multivariate.matrix_normal_gen.logpdf _multivariate.matrix_normal_gen.pdf _multivariate.matrix_normal_gen.rvs!
-        _multivariate.matrix_t_gen.__call__ _multivariate.matrix_t_gen.logpdf _multivariate.matrix_t_gen.pdf
-        _multivariate.matrix_t_gen.rvs! _multivariate.multinomial_gen.__call__ _multivariate.multinomial_gen.cov
-        _multivariate.multinomial_gen.entropy _multivariate.multinomial_gen.logpmf _multivariate.multinomial_gen.mean
-        _multivariate.multinomial_gen.pmf _multivariate.multinomial_gen.rvs!
-        _multivariate.multivariate_normal_gen.__call__ _multivariate.multivariate_normal_gen.entropy
-        _multivariate.multivariate_normal_gen.logpdf _multivariate.multivariate_normal_gen.marginal
-        _multivariate.multivariate_normal_gen.pdf _multivariate.multivariate_normal_gen.rvs!
+        _multivariate.invwishart_frozen.logpdf _multivariate.invwishart_frozen.pdf _multivariate.invwishart_frozen.rvs!
+        _multivariate.invwishart_gen.__call__ _multivariate.invwishart_gen.entropy _multivariate.invwishart_gen.logpdf
+        _multivariate.invwishart_gen.mean _multivariate.invwishart_gen.mode _multivariate.invwishart_gen.pdf
+        _multivariate.invwishart_gen.rvs! _multivariate.invwishart_gen.var _multivariate.matrix_normal_gen.__call__
+        _multivariate.matrix_normal_gen.entropy _multivariate.matrix_normal_gen.logpdf
+        _multivariate.matrix_normal_gen.pdf _multivariate.matrix_normal_gen.rvs! _multivariate.matrix_t_gen.__call__
+        _multivariate.matrix_t_gen.logpdf _multivariate.matrix_t_gen.pdf _multivariate.matrix_t_gen.rvs!
+        _multivariate.multinomial_gen.__call__ _multivariate.multinomial_gen.cov _multivariate.multinomial_gen.entropy
+        _multivariate.multinomial_gen.logpmf _multivariate.multinomial_gen.mean _multivariate.multinomial_gen.pmf
+        _multivariate.multinomial_gen.rvs! _multivariate.multivariate_normal_frozen.cdf
+        _multivariate.multivariate_normal_frozen.logcdf _multivariate.multivariate_normal_gen.__call__
+        _multivariate.multivariate_normal_gen.cdf _multivariate.multivariate_normal_gen.entropy
+        _multivariate.multivariate_normal_gen.logcdf _multivariate.multivariate_normal_gen.logpdf
+        _multivariate.multivariate_normal_gen.marginal _multivariate.multivariate_normal_gen.pdf
+        _multivariate.multivariate_normal_gen.rvs! _multivariate.multivariate_t_frozen.cdf
         _multivariate.multivariate_t_gen.__call__ _multivariate.multivariate_t_gen.cdf
         _multivariate.multivariate_t_gen.entropy _multivariate.multivariate_t_gen.logpdf
         _multivariate.multivariate_t_gen.marginal _multivariate.multivariate_t_gen.pdf
@@ -220,12 +223,14 @@ TABLE: dict[str, str] = {
         _multivariate.normal_inverse_gamma_gen.logpdf _multivariate.normal_inverse_gamma_gen.mean
         _multivariate.normal_inverse_gamma_gen.pdf _multivariate.normal_inverse_gamma_gen.rvs!
         _multivariate.normal_inverse_gamma_gen.var _multivariate.random_correlation_gen.rvs
+        _multivariate.vonmises_fisher_frozen.logpdf _multivariate.vonmises_fisher_frozen.pdf
         _multivariate.vonmises_fisher_frozen.rvs! _multivariate.vonmises_fisher_gen.__call__
         _multivariate.vonmises_fisher_gen.entropy _multivariate.vonmises_fisher_gen.logpdf
-        _multivariate.vonmises_fisher_gen.pdf _multivariate.vonmises_fisher_gen.rvs! _multivariate.wishart_frozen.rvs!
-        _multivariate.wishart_gen.__call__ _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf
-        _multivariate.wishart_gen.mean _multivariate.wishart_gen.mode _multivariate.wishart_gen.pdf
-        _multivariate.wishart_gen.rvs! _multivariate.wishart_gen.var
+        _multivariate.vonmises_fisher_gen.pdf _multivariate.vonmises_fisher_gen.rvs! _multivariate.wishart_frozen.logpdf
+        _multivariate.wishart_frozen.pdf _multivariate.wishart_frozen.rvs! _multivariate.wishart_gen.__call__
+        _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf _multivariate.wishart_gen.mean
+        _multivariate.wishart_gen.mode _multivariate.wishart_gen.pdf _multivariate.wishart_gen.rvs!
+        _multivariate.wishart_gen.var
     """,
 }
 """What each module of SciPy has doors for."""

@@ -69,8 +69,9 @@ def _log(pdf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 def _log_sum(exponents: Array, weight: Array) -> Array:
-    """The logarithm of weight Σ e^exponent over the last axis, which holds at least one finite number."""
+    """The logarithm of weight Σ e^exponent over the last axis."""
     top = func.stop_gradient(np.max(exponents, axis=-1, keepdims=True))
+    top = np.where(np.isfinite(top), top, 0.0)
     return np.log(np.sum(np.exp(exponents - top), axis=-1) * weight) + top[..., 0]
 
 
@@ -136,7 +137,7 @@ def _ncx2(x: Array, df: Array, nc: Array) -> Array:
     x, half, nc = x[..., None], df[..., None] / 2, nc[..., None]
 
     def exponent(j: Array) -> Array:
-        gamma = (half + j - 1) * np.log(x / 2) - x / 2 - sc.gammaln(half + j) - np.log(2.0)
+        gamma = sc.xlogy(half + j - 1, x / 2) - x / 2 - sc.gammaln(half + j) - np.log(2.0)
         return _poisson(j, nc / 2) + gamma
 
     return _mixture(exponent, centre)
@@ -151,7 +152,7 @@ def _ncf(x: Array, dfn: Array, dfd: Array, nc: Array) -> Array:
     ratio = a / b
 
     def exponent(j: Array) -> Array:
-        powers = (a + j) * np.log(ratio) + (a + j - 1) * np.log(x) - (a + b + j) * np.log1p(ratio * x)
+        powers = (a + j) * np.log(ratio) + sc.xlogy(a + j - 1, x) - (a + b + j) * np.log1p(ratio * x)
         return _poisson(j, nc / 2) + powers - sc.betaln(a + j, b)
 
     return _mixture(exponent, centre)
@@ -206,6 +207,12 @@ def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array
 
     slope = along(tail, [a, b], [None if d is None else np.broadcast_to(d, np.shape(a)) for d in dots])
     return np.where(lower, slope, -slope)
+
+
+def _rdist_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F/∂c: a beta distribution on (-1, 1) with both shapes c / 2."""
+    half = [shapes[0] / 2] * 2
+    return _beta_slope((x + 1) / 2, half, [None if dots[0] is None else dots[0] / 2] * 2)
 
 
 def _pearson3(name: str) -> Callable[..., Any]:
@@ -263,7 +270,10 @@ def _genextreme(x: Array, c: Array) -> Array:
 
 def _genextreme_logpdf(x: Array, c: Array) -> Array:
     y = _genextreme(x, c)
-    return (1 - c) * y - np.exp(y)
+    at_end = np.isinf(y)
+    inner = np.where(at_end, 0.0, y)
+    ends = np.where((y > 0) | (c < 1), -np.inf, np.where(c > 1, np.inf, 0.0))
+    return np.where(at_end, ends, (1 - c) * inner - np.exp(inner))
 
 
 GENEXTREME: dict[str, Callable[..., Any]] = {
@@ -340,14 +350,14 @@ def log1mexp(x: Array) -> Array:
 
 def _kstwobign(x: Array) -> Array:
     """Kolmogorov's density by the series that converges fast. Source: W. Feller (1948), DLMF 20.7.32 in effect."""
-    large = x > 0.82
+    large, tiny = x > 0.82, x < 0.02
     k = np.arange(1.0, 9.0)
     far = np.where(large, x, 1.0)[..., None]
-    near = np.where(large, 0.5, x)[..., None]
+    near = np.where(large | tiny, 0.5, x)[..., None]
     right = 8 * far[..., 0] * np.sum((-1) ** (k - 1) * k * k * np.exp(-2 * (k * far) ** 2), axis=-1)
     c = ((2 * k - 1) * np.pi) ** 2 / 8
     left = np.sqrt(2 * np.pi) * np.sum(np.exp(-c / near**2) * (2 * c / near**4 - 1 / near**2), axis=-1)
-    return np.where(large, right, left)
+    return np.where(large, right, np.where(tiny, 0.0, left))
 
 
 def _landau(x: Array) -> Array:
@@ -394,6 +404,31 @@ def _vonmises_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> A
         return x * np.sum(weight * density, axis=-1)
 
     return along(half, [kappa], dots)
+
+
+def _gennorm_cdf(x: Array, beta: Array) -> Array:
+    near = np.abs(x) < 1e-20
+    safe = np.where(near, 1.0, x)
+    half = 0.5 * np.sign(safe)
+    away = (0.5 + half) - half * sc.gammaincc(1 / beta, np.abs(safe) ** beta)
+    return np.where(near, 0.5 + x * beta / (2 * sc.gamma(1 / beta)), away)
+
+
+def _gennorm_ppf(q: Array, beta: Array) -> Array:
+    near = q == 0.5
+    safe = np.where(near, 0.25, q)
+    sign = np.sign(safe - 0.5)
+    away = sign * sc.gammainccinv(1 / beta, (1.0 + sign) - 2.0 * sign * safe) ** (1 / beta)
+    return np.where(near, (q - 0.5) * 2 * sc.gamma(1 / beta) / beta, away)
+
+
+GENNORM: dict[str, Callable[..., Any]] = {
+    "cdf": _gennorm_cdf,
+    "sf": lambda x, beta: _gennorm_cdf(-x, beta),
+    "ppf": _gennorm_ppf,
+    "isf": lambda q, beta: -_gennorm_ppf(q, beta),
+    "stats": lambda beta: _gennorm_stats(beta),
+}
 
 
 def _gennorm_stats(beta: Array) -> tuple[Any, ...]:
@@ -546,7 +581,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "gausshyper": _exp(_gausshyper),
     "genhyperbolic": _exp(_genhyperbolic),
     "geninvgauss": _exp(_geninvgauss),
-    "gennorm": {"stats": _gennorm_stats},
+    "gennorm": GENNORM,
     "kstwobign": _log(_kstwobign),
     "landau": _log(_landau),
     "ncf": _exp(_ncf),
@@ -565,10 +600,14 @@ OWN.update(DISCRETE)
 
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
+    "rdist": _rdist_slope,
     "tukeylambda": _tukeylambda_slope,
     "vonmises": _vonmises_slope,
 }
 """Derivatives of distribution functions by the shapes, where a general quadrature would lose digits."""
+
+PERIODIC = frozenset(["vonmises"])
+"""Densities that do not vanish at infinity."""
 
 MIDDLES: dict[str, Callable[..., Any]] = {
     "crystalball": lambda beta, m: -beta,

@@ -1,7 +1,8 @@
 """The public methods of SciPy's distributions on traced values, which frozen distributions call as well.
 
 SciPy computes where its conditions hold and fills in the rest. Here every element is computed, those outside at a safe
-point, and selected: outside the support the derivatives are zero, and invalid parameters give NaN.
+point, and selected: outside the support the derivatives are zero, and invalid parameters give NaN. A density at an
+infinite argument is zero, also where SciPy's formula gives NaN there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced
-from func.scipy.stats import standard
+from func.scipy.stats import densities, standard
 
 
 class Call(NamedTuple):
@@ -91,6 +92,8 @@ def _density(name: str, outside: float) -> Callable[..., Any]:
         c = _call(self, x, args, kwds)
         with np.errstate(all="ignore"):
             inside = c.valid & intercepted_call(self._support_mask)(c.x, *c.shapes)
+            if self.name not in densities.PERIODIC:
+                inside = inside & ~np.isinf(c.x)
             value = selected(inside, self, name, c.x, c.shapes, standard.interior(c.low, c.high))
             scale = np.where(c.valid, c.scale, 1.0)
             value = value / scale if name == "pdf" else value - np.log(scale)
@@ -272,7 +275,7 @@ def _mass(name: str, outside: float) -> Callable[..., Any]:
     def method(self: Any, k: Any, *args: Any, **kwds: Any) -> Any:
         c = _call_discrete(self, k, args, kwds)
         with np.errstate(all="ignore"):
-            inside = c.valid & (c.x >= c.low) & (c.x <= c.high)
+            inside = c.valid & (c.x >= c.low) & (c.x <= c.high) & ~np.isinf(c.x)
             if not isinstance(self, _infrastructure.rv_sample):
                 inside = inside & intercepted_call(self._nonzero)(c.x, *c.shapes)
             value = selected(inside, self, name, c.x, c.shapes, _first(c))

@@ -23,7 +23,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.stats import multivariate_methods as methods
-from func.scipy.stats.multivariate_more import spreads
+from func.scipy.stats import multivariate_more, normal_boxes
 from func.scipy.stats.sampling import draw, key_of, moved, uniform
 
 OWN: dict[str, Callable[..., Any]] = {}
@@ -212,7 +212,7 @@ def _matrix_t_rvs(
     random_state: Any = None,
 ) -> Any:  # fmt: skip
     key = key_of(random_state)
-    m, n, mean, row_spread, col_spread, df = spreads(mean, row_spread, col_spread, df)
+    m, n, mean, row_spread, col_spread, df = multivariate_more.spreads(mean, row_spread, col_spread, df)
     shape = (int(size), m, n)
     row, column = methods._factor(row_spread), methods._factor(col_spread)
     if key is not None:
@@ -319,18 +319,27 @@ def _correlation_rvs(self: Any, eigs: Any, random_state: Any = None, tol: float 
     )
 
 
-def _frozen_wishart(self: Any, size: Any = 1, random_state: Any = None) -> Any:
-    """wishart_frozen.rvs, which calls a private method."""
-    return self._dist.rvs(self.df, self.scale, size, random_state)
+def _delegated(name: str, *parameters: str) -> Callable[..., Any]:
+    """A method of a frozen distribution that SciPy made, which calls private methods there."""
+
+    def call(self: Any, *points: Any, **options: Any) -> Any:
+        given = {parameter: getattr(self, parameter) for parameter in parameters}
+        return getattr(self._dist, name)(*points, **given, **options)
+
+    return call
 
 
-def _frozen_fisher(self: Any, size: Any = 1, random_state: Any = None) -> Any:
-    """vonmises_fisher_frozen.rvs, which calls a private method."""
-    return self._dist.rvs(self.mu, self.kappa, size, random_state)
-
-
-OWN["_multivariate_wishart_frozen_rvs"] = OWN["_multivariate_invwishart_frozen_rvs"] = _frozen_wishart
-OWN["_multivariate_vonmises_fisher_frozen_rvs"] = _frozen_fisher
+_FROZEN = {
+    "invwishart": (("df", "scale"), ("logpdf", "pdf", "rvs")),
+    "multivariate_normal": (("mean", "cov", "allow_singular", "maxpts", "abseps", "releps"), ("cdf", "logcdf")),
+    "multivariate_t": (("loc", "shape", "df"), ("cdf",)),
+    "vonmises_fisher": (("mu", "kappa"), ("logpdf", "pdf", "rvs")),
+    "wishart": (("df", "scale"), ("logpdf", "pdf", "rvs")),
+}
+for _kind, (_parameters, _names) in _FROZEN.items():
+    OWN.update({f"_multivariate_{_kind}_frozen_{name}": _delegated(name, *_parameters) for name in _names})
+OF_FROZEN = (multivariate_more, normal_boxes)
+"""Modules whose methods frozen distributions have as well."""
 methods.freeze_all()
 __all__ = list(OWN)
 globals().update(OWN)

@@ -120,3 +120,34 @@ def test_outcomes_have_no_derivative():
     counts = np.array([0.0, 2.0, 5.0])
     rates = func.vmap(func.grad(lambda mu, k: scipy.stats.poisson.logpmf(k, mu)), in_dims=(None, 0))(3.0, counts)
     np.testing.assert_allclose(rates, counts / 3.0 - 1.0)
+
+
+@pytest.mark.parametrize("name", ["cauchy", "chi2", "gamma", "genextreme", "kstwobign", "ncx2", "norm", "weibull_min"])
+def test_densities_vanish_at_infinity_and_at_ends(name):
+    dist, shapes = getattr(scipy.stats, name), CONTINUOUS[name]
+    low = dist.support(*shapes)[0]
+    x = np.array([-np.inf, np.inf, low])
+    for method, expected in (("pdf", 0.0), ("logpdf", -np.inf)):
+        f = getattr(dist, method)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(func.jit(lambda x, f=f: f(x, *shapes))(x), expected)
+        slope = func.jvp(lambda x, f=f: f(x, *shapes), (x[:2],), (np.ones(2),))[1]
+        np.testing.assert_array_equal(slope, 0.0)
+        by_scale = func.jvp(lambda s, f=f: f(x[:2], *shapes, scale=s), (1.3,), (1.0,))[1]
+        np.testing.assert_array_equal(by_scale, 0.0)
+
+
+def test_the_middle_of_a_symmetric_distribution():
+    def f(p):
+        dist = scipy.stats.gennorm(p[0], loc=p[1])
+        return np.stack([dist.cdf(0.7), dist.sf(0.7), dist.ppf(0.5), dist.isf(0.5)])
+
+    density = scipy.stats.gennorm.pdf(0.0, 5.2)
+    expected = [[0.0, -density], [0.0, density], [0.0, 1.0], [0.0, 1.0]]
+    np.testing.assert_allclose(func.jacobian(f)(np.array([5.2, 0.7])), expected, rtol=1e-12)
+
+
+def test_shapes_at_which_a_density_is_singular_at_an_end():
+    x = np.array([-0.9, 0.3, 0.95])
+    differences = (scipy.stats.rdist.cdf(x, 1.6 + 1e-6) - scipy.stats.rdist.cdf(x, 1.6 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(func.jacobian(lambda c: scipy.stats.rdist.cdf(x, c))(1.6), differences, rtol=1e-6)
