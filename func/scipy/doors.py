@@ -163,17 +163,33 @@ TABLE: dict[str, str] = {
         Slerp Slerp.__call__
     """,
     "scipy.stats": """
-        _axis_nan_policy._contains_nan _stats_py._cdf_distance alexandergovern anderson_ksamp ansari barnard_exact
-        bayes_mvs binned_statistic_dd binomtest boschloo_exact boxcox boxcox_normmax boxcox_normplot brunnermunzel
-        bws_test chatterjeexi chi2_contingency circmean combine_pvalues contingency.association contingency.crosstab
-        contingency.odds_ratio cramervonmises() cramervonmises_2samp cumfreq describe differential_entropy dunnett
-        entropy expectile f_oneway false_discovery_control fisher_exact fligner friedmanchisquare gmean jarque_bera
-        kendalltau kruskal ks_1samp() ks_2samp kstat kstatvar kstest() kurtosis kurtosistest levene lmoment logrank
-        mannwhitneyu median_abs_deviation median_test mode moment mood multiscale_graphcorr mvsdist normaltest
-        obrientransform page_trend_test percentileofscore ppcc_max ppcc_plot quantile quantile_test rankdata ranksums
-        relfreq sem shapiro siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean
-        tmin trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel tvar variation wasserstein_distance_nd weightedtau
-        wilcoxon yeojohnson_normmax yeojohnson_normplot
+        _axis_nan_policy._contains_nan ~_distribution_infrastructure.Mixture._logsum()
+        ~_distribution_infrastructure.Mixture._moment_central() ~_distribution_infrastructure.Mixture._moment_raw()
+        ~_distribution_infrastructure.Mixture._sum()
+        _distribution_infrastructure.UnivariateDistribution._moment_transform_center _stats_py._cdf_distance
+        alexandergovern anderson_ksamp ansari barnard_exact bayes_mvs binned_statistic_dd binomtest boschloo_exact
+        boxcox boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi chi2_contingency circmean
+        combine_pvalues contingency.association contingency.crosstab contingency.odds_ratio cramervonmises()
+        cramervonmises_2samp cumfreq describe differential_entropy dunnett entropy expectile f_oneway
+        false_discovery_control fisher_exact fligner friedmanchisquare gmean goodness_of_fit() jarque_bera kendalltau
+        kruskal ks_1samp() ks_2samp kstat kstatvar kstest() kurtosis kurtosistest levene lmoment logrank mannwhitneyu
+        median_abs_deviation median_test mode moment monte_carlo_test() mood mstats.argstoarray mstats.brunnermunzel
+        mstats.compare_medians_ms mstats.count_tied_groups mstats.describe mstats.f_oneway mstats.find_repeats
+        mstats.friedmanchisquare mstats.hdmedian mstats.hdquantiles mstats.hdquantiles_sd mstats.idealfourths
+        mstats.kendalltau mstats.kendalltau_seasonal mstats.kruskal mstats.ks_1samp mstats.ks_2samp mstats.kstest
+        mstats.kurtosis mstats.kurtosistest mstats.linregress mstats.mannwhitneyu mstats.median_cihs mstats.meppf
+        mstats.mjci mstats.mode mstats.moment mstats.mquantiles mstats.mquantiles_cimj mstats.msign mstats.normaltest
+        mstats.obrientransform mstats.pearsonr mstats.pointbiserialr mstats.rankdata mstats.rsh mstats.scoreatpercentile
+        mstats.sem mstats.sen_seasonal_slopes mstats.siegelslopes mstats.skew mstats.skewtest mstats.spearmanr
+        mstats.theilslopes mstats.tmax mstats.tmean mstats.tmin mstats.trim mstats.trima mstats.trimboth
+        mstats.trimmed_mean mstats.trimmed_mean_ci mstats.trimmed_std mstats.trimmed_stde mstats.trimmed_var
+        mstats.trimr mstats.trimtail mstats.tsem mstats.ttest_1samp mstats.ttest_ind mstats.ttest_rel mstats.tvar
+        mstats.variation mstats.winsorize multiscale_graphcorr mvsdist normaltest obrientransform page_trend_test
+        percentileofscore permutation_test() power() ppcc_max ppcc_plot qmc.MultinomialQMC.__init__ qmc.discrepancy
+        qmc.geometric_discrepancy qmc.scale qmc.update_discrepancy quantile quantile_test rankdata ranksums relfreq sem
+        shapiro siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin
+        trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel tvar variation wasserstein_distance_nd weightedtau wilcoxon
+        yeojohnson_normmax yeojohnson_normplot
         bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
         linregress pearsonr pmean pointbiserialr power_divergence yeojohnson yeojohnson_llf
         _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf

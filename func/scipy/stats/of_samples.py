@@ -9,13 +9,30 @@ from func.scipy.stats import (
     binned,
     estimates,
     goodness,
+    infrastructure,
+    masked,
     policies,
+    quasi_random,
+    resampled,
     sample_functions,
     sample_quantiles,
     sample_ranks,
 )
 
-MODULES = (best_powers, binned, estimates, goodness, policies, sample_quantiles, sample_ranks, sample_functions)
+MODULES = (
+    best_powers,
+    binned,
+    estimates,
+    goodness,
+    infrastructure,
+    masked,
+    policies,
+    quasi_random,
+    resampled,
+    sample_functions,
+    sample_quantiles,
+    sample_ranks,
+)
 OWN: dict[str, Any] = {name: getattr(module, name) for module in MODULES for name in module.__all__}
 
 policies.install()

@@ -1,0 +1,65 @@
+"""Tests by random resamples: their p-values count, which has no derivative."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.stats as _scipy
+
+import func
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.source import at_line
+from func.scipy.doors import holds_traced, original
+from func.scipy.stats.sample_ranks import on_the_host
+
+__all__ = ["goodness_of_fit", "monte_carlo_test", "permutation_test", "power"]
+
+
+def _test(name: str, takes: int) -> Callable[..., Any]:
+    """SciPy's function; `takes` is the place of the callback, or of the first of them, among its arguments."""
+
+    def refuse(primals: Any, tangents: Any) -> NoReturn:
+        raise NotDifferentiableError(
+            f"scipy.stats.{name} has no derivative: it counts resamples{at_line()}\n"
+            "Differentiate the statistic itself, and call it on func.stop_gradient(x)."
+        )
+
+    @func.custom_jvp
+    def held(x: Any) -> Any:
+        return x + 0.0
+
+    held.defjvp(refuse)
+
+    def counted(call: Any) -> Any:
+        """A callback whose traced results cannot be differentiated."""
+        if not callable(call):
+            return call
+
+        @functools.wraps(call)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            result = call(*args, **kwargs)
+            value = getattr(result, "pvalue", result)
+            return held(np.asarray(value)) if holds_traced(value) else result
+
+        return wrapper
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        plain = original(getattr(_scipy, name))
+        if holds_traced((args, kwargs)):
+            return on_the_host(plain, refuse, args, kwargs)
+        args = tuple([counted(arg) if i >= takes else arg for i, arg in enumerate(args)])
+        callbacks = {key: counted(value) for key, value in kwargs.items() if key in ("test", "statistic", "rvs")}
+        return plain(*args, **(kwargs | callbacks))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"scipy.stats.{name}, whose derivative is refused: it counts resamples."
+    return function
+
+
+goodness_of_fit = _test("goodness_of_fit", 2)
+power = _test("power", 0)
+permutation_test = _test("permutation_test", 1)
+monte_carlo_test = _test("monte_carlo_test", 1)
