@@ -188,8 +188,8 @@ TABLE: dict[str, str] = {
         percentileofscore permutation_test() power() ppcc_max ppcc_plot qmc.MultinomialQMC.__init__ qmc.discrepancy
         qmc.geometric_discrepancy qmc.scale qmc.update_discrepancy quantile quantile_test rankdata ranksums relfreq sem
         shapiro siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin
-        trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel tvar variation wasserstein_distance_nd weightedtau wilcoxon
-        yeojohnson_normmax yeojohnson_normplot
+        trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel tukey_hsd tvar variation wasserstein_distance_nd weightedtau
+        wilcoxon yeojohnson_normmax yeojohnson_normplot
         bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
         linregress pearsonr pmean pointbiserialr power_divergence yeojohnson yeojohnson_llf
         _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf

@@ -18,7 +18,7 @@ MODULES = (
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "sparse.linalg", "spatial",
     "spatial.distance", "spatial.transform", "special", "stats",
 )  # fmt: skip
-INCOMPLETE = ("stats",)
+INCOMPLETE: tuple[str, ...] = ()
 """Modules of which some public names have neither a row nor a reason yet."""
 YES, NO = "✓", "–"
 
@@ -74,6 +74,14 @@ def section(module: str, rows: Mapping[str, Row], without: Mapping[str, str]) ->
     return "\n".join(lines) + "\n"
 
 
+def _not_complete() -> str:
+    """What the page says of modules of which names are missing."""
+    if not INCOMPLETE:
+        return "Every public name of these modules has a row or a reason."
+    modules = ", ".join([f"`scipy.{module}`" for module in INCOMPLETE])
+    return f"Not complete yet: {modules}. Names that are missing there have not been looked at."
+
+
 def page_text() -> str:
     """The whole page."""
     found = {module: table for module in MODULES if (table := tables(module)) is not None}
@@ -89,9 +97,7 @@ mark. {total} names.
 - **unmodified**: all of these with SciPy's own function, called on traced values.
 - {NO}: does not hold; the reason stands below the table of the module.
 
-Not complete yet: {", ".join([f"`scipy.{module}`" for module in INCOMPLETE])}. Names that are missing there have not
-been looked at, or are in the [coverage of NumPy's and func's own functions](coverage.md).
-"""
+{_not_complete()}"""
     return "\n".join([head, *[section(module, *table) for module, table in found.items()]])
 
 

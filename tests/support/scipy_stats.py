@@ -245,6 +245,15 @@ MULTIVARIATE: dict[str, Row] = {
         ),
         V,
     ),
+    "matrix_t": Row(
+        lambda m, v: m.matrix_t.logpdf(
+            np.outer(v, v[:2]), np.zeros((3, 2)), _matrix(v), _matrix(2 * v)[:2, :2], 4.0 + v[0]
+        ),
+        V,
+    ),
+    "normal_inverse_gamma": Row(
+        lambda m, v: m.normal_inverse_gamma.logpdf(v[0], 1.0 + v[1] ** 2, 0.3, 1.2, 2.0 + v[2] ** 2, 1.1), V
+    ),
     "multinomial": Row(lambda m, p: m.multinomial.logpmf([[2, 1, 0], [1, 1, 1]], 3, p / np.sum(p)), np.abs(V) + 0.1),
     "dirichlet_multinomial": Row(lambda m, a: m.dirichlet_multinomial.logpmf([2, 1, 0], a, 3), np.abs(V) + 0.5),
     "vonmises_fisher": Row(
@@ -327,8 +336,22 @@ ROWS: dict[str, Row] = {
     **SAMPLES,
     **scipy_stats_samples.ROWS,
 }
-WITHOUT: dict[str, str] = {
+_INTEGERS = "its parameters and outcomes are integers"
+_ONCE = "its density has no derivative; its cumulative functions and quantiles have their first"
+_DRAWS = "it draws random matrices"
+_REASONS: dict[str, str] = {
     **scipy_stats_samples.WITHOUT,
+    **dict.fromkeys(["hypergeom", "multivariate_hypergeom", "nhypergeom", "randint"], _INTEGERS),
+    **dict.fromkeys(["irwinhall", "ksone", "kstwo", "levy_stable"], _ONCE),
+    **dict.fromkeys(
+        ["ortho_group", "random_correlation", "random_table", "special_ortho_group", "unitary_group"], _DRAWS
+    ),
+    "poisson_binom": "its probabilities are sums of compiled code",
+    "studentized_range": "its density is an integral of compiled code",
+    "uniform_direction": "it draws random vectors",
+}
+WITHOUT: dict[str, str] = {
+    name: reason for name, reason in _REASONS.items() if name not in {n.split()[0] for n in ROWS}
 }
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 import scipy.stats
 
 from tests.support.scipy_rows import Row, main
@@ -35,6 +36,13 @@ def _interval(m: Any, x: Any) -> Any:
     return np.stack([mean.statistic, variance.minmax[0], deviation.minmax[1]])
 
 
+def _least(function: Any, bounds: Any, **options: Any) -> Any:
+    """A search that always takes the same steps."""
+    return scipy.optimize.minimize(
+        function, [np.mean(b) for b in bounds], bounds=bounds, method="Nelder-Mead", tol=1e-13
+    )
+
+
 def _sobol(m: Any, x: Any) -> Any:
     found = m.sobol_indices(
         func=lambda z: x[0, 0] * z[0] + x[1, 0] * z[1] ** 2,
@@ -50,7 +58,54 @@ def _bootstrap(m: Any, x: Any) -> Any:
     return np.stack([found.standard_error, *found.confidence_interval])
 
 
+_STAGED = {"jit": "its code asks for the values"}
+
+
+def _made(m: Any, p: Any) -> Any:
+    gamma = m.make_distribution(m.gamma)(a=p[0])
+    return np.stack([gamma.pdf(p[1]), gamma.cdf(1.2)])
+
+
+def _normal(m: Any, p: Any) -> Any:
+    normal = m.Normal(mu=p[0], sigma=p[1])
+    return np.stack([normal.logpdf(0.3), normal.ccdf(0.1), normal.icdf(0.3), normal.mean(), normal.entropy()])
+
+
+def _truncated(m: Any, p: Any) -> Any:
+    truncated = m.truncate(m.Normal(), lb=p[0], ub=3.0)
+    return np.stack([truncated.pdf(2.0), truncated.icdf(0.3), truncated.mean()])
+
+
+def _mixture(m: Any, p: Any) -> Any:
+    mixture = m.Mixture([m.Normal(mu=p[0]), m.Normal(mu=1.0)], weights=[0.4, 0.6])
+    return np.stack([mixture.pdf(p[1]), mixture.logcdf(0.3), mixture.mean()])
+
+
 ROWS: dict[str, Row] = {
+    "Binomial": Row(
+        lambda m, p: m.Binomial(n=5, p=p[0]).pmf(2) + m.Binomial(n=5, p=p[0]).mean(), PROBABLE, without=_STAGED
+    ),
+    "Covariance": Row(lambda m, p: m.Covariance.from_diagonal(p).whiten(p**2), PROBABLE),
+    "Logistic": Row(lambda m, p: m.Logistic().logpdf(p), PROBABLE, without=_STAGED),
+    "Mixture": Row(_mixture, PROBABLE, without=_STAGED),
+    "Normal": Row(_normal, PROBABLE, without=_STAGED),
+    "Uniform": Row(lambda m, p: m.Uniform(a=p[0], b=p[1] + 2).cdf(1.2), PROBABLE, without=_STAGED),
+    "abs": Row(lambda m, p: m.abs(m.Normal(mu=p[0])).pdf(1.2), PROBABLE, without=_STAGED),
+    "exp": Row(lambda m, p: m.exp(m.Normal(mu=p[0])).cdf(1.2), PROBABLE, without=_STAGED),
+    "fit": Row(
+        lambda m, x: m.fit(m.norm, x[:, 0], [(-3, 3), (0.1, 4)], optimizer=_least).params[1],
+        X,
+        rtol=SEARCHED,
+        exact=1e-5,
+        without=_STAGED,
+    ),
+    "log": Row(lambda m, p: m.log(m.Uniform(a=p[0], b=p[1] + 2)).pdf(0.4), PROBABLE, without=_STAGED),
+    "make_distribution": Row(_made, PROBABLE + 1, rtol=1e-5, without=_STAGED),
+    "order_statistic": Row(
+        lambda m, p: m.order_statistic(m.Normal(mu=p[0]), r=2, n=3).pdf(0.3), PROBABLE, without=_STAGED
+    ),
+    "rv_histogram": Row(lambda m, x: m.rv_histogram(([1, 3, 2], [0.0, 1, 2, 3])).cdf(x) ** 2, PROBABLE),
+    "truncate": Row(_truncated, PROBABLE, without=_STAGED),
     "alexandergovern": Row(lambda m, x: m.alexandergovern(x[:, 0], x[:, 1]).statistic, X),
     "anderson": Row(_anderson, X, without={"jit": "the fit that it returns asks for the values"}),
     "bayes_mvs": Row(_interval, X),
@@ -120,7 +175,7 @@ ROWS: dict[str, Row] = {
     "yeojohnson_normplot": Row(lambda m, x: m.yeojohnson_normplot(x[:, 0], -1, 2, N=2)[1], X),
 }
 
-_DRAWN = "its p-value counts random resamples"
+_DRAWN = "it has no derivative: its p-value counts random resamples"
 _RANKS = "it has no derivative: it computes with ranks; values under vmap and jit"
 _COUNTS = "it has no derivative: it counts; values under vmap and jit"
 WITHOUT: dict[str, str] = {
@@ -169,6 +224,7 @@ WITHOUT: dict[str, str] = {
         _COUNTS,
     ),
     **dict.fromkeys(["goodness_of_fit", "monte_carlo_test", "permutation_test", "power"], _DRAWN),
+    "tukey_hsd": "it has no derivative: its p-values are integrals of compiled code; values under vmap and jit",
     "dunnett": "it has no derivative: its p-values are integrals over random points; values under vmap and jit",
     **dict.fromkeys(
         ["BootstrapMethod", "MonteCarloMethod", "PermutationMethod", "CensoredData", "rv_continuous", "rv_discrete"],

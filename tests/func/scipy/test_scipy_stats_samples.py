@@ -142,6 +142,68 @@ def test_statistics_in_bins_refuse_a_derivative_by_the_place_alone():
         func.grad(lambda x: np.nansum(scipy.stats.binned_statistic(x, X[:, 1], bins=2).statistic))(X[:, 0])
 
 
+CUBE = RNG.uniform(0.1, 0.9, size=(4, 2))
+POINTS = {
+    **{
+        method: lambda x, method=method: scipy.stats.qmc.discrepancy(x, method=method, iterative=method == "WD")
+        for method in ("CD", "WD", "MD", "L2-star")
+    },
+    "update": lambda x: scipy.stats.qmc.update_discrepancy(x[0], x[1:], np.sum(x)),
+    "mindist": lambda x: scipy.stats.qmc.geometric_discrepancy(x),
+    "mst": lambda x: scipy.stats.qmc.geometric_discrepancy(x, method="mst", metric="cityblock"),
+    "scale": lambda x: np.sum(scipy.stats.qmc.scale(x, x[0], x[0] + 2, reverse=False) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_discrepancies_of_points_differentiate(name):
+    f, tangent = POINTS[name], RNG.normal(size=CUBE.shape)
+    value, dot = func.jvp(func.jit(f), (CUBE,), (tangent,))
+    np.testing.assert_allclose(value, f(CUBE), rtol=1e-11)
+    np.testing.assert_allclose(dot, (f(CUBE + 1e-6 * tangent) - f(CUBE - 1e-6 * tangent)) / 2e-6, rtol=1e-6)
+
+
+def test_new_distributions_search_and_integrate_with_derivatives():
+    def f(a):
+        gamma = scipy.stats.make_distribution(scipy.stats.gamma)(a=a)
+        return gamma.icdf(0.3) + gamma.variance()
+
+    np.testing.assert_allclose(func.grad(f)(1.7), (f(1.7 + 1e-5) - f(1.7 - 1e-5)) / 2e-5, rtol=1e-7)
+
+
+REFUSED = {
+    "mstats.winsorize": lambda x: scipy.stats.mstats.winsorize(x, (0.1, 0.1)),
+    "mstats.ttest_ind": lambda x: scipy.stats.mstats.ttest_ind(x, x**2).pvalue,
+    "qmc.MultinomialQMC": lambda x: scipy.stats.qmc.MultinomialQMC(x, n_trials=3),
+    "permutation_test": lambda x: scipy.stats.permutation_test((x, X[:, 1]), _difference, n_resamples=9).pvalue,
+    "monte_carlo_test": lambda x: (
+        scipy.stats.monte_carlo_test(
+            X[:, 0], lambda size: RNG.normal(size=size), lambda v, axis: np.mean(v * x[0], axis=axis), n_resamples=9
+        ).pvalue
+    ),
+    "power": lambda x: (
+        scipy.stats.power(
+            lambda v, axis: scipy.stats.ttest_1samp(v, x[0], axis=axis),
+            lambda size: RNG.normal(size=size),
+            5,
+            n_resamples=9,
+        ).power
+    ),
+}
+
+
+def _difference(a, b, axis):
+    return np.mean(a, axis=axis) - np.mean(b, axis=axis)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_masked_arrays_and_resamples_are_refused_by_name(name):
+    errors = (func.errors.NotDifferentiableError, func.errors.UnsupportedFunctionError)
+    with pytest.raises(errors, match=name.replace(".", r"\.")) as caught:
+        func.grad(lambda x: np.sum(REFUSED[name](x)))(np.abs(X[:, 0]))
+    assert __file__ in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("f", "x"),
     [
