@@ -48,6 +48,9 @@ class Problem(NamedTuple):
     params: tuple[Any, ...]
     check: Callable[..., None] | None = None
     """(x, aux, residual function of x, Jacobian): looks at a solution whose derivative is asked for."""
+    jacobian: Callable[..., Any] | None = None
+    """(x, aux, *params): the derivative of the residual's numbers with respect to those of x, where it is real and has
+    a structure; None for forward mode along each number."""
     native: Callable[..., tuple[Any, Any]] | None = None
     """(otherwise, values, *starts, *params): (x, aux) by traced code, in the place of an outside solver in compiled
     code, which otherwise(values) calls."""
@@ -158,7 +161,8 @@ class ImplicitRule(Record):
         def of_vector(v: Array) -> Array:
             return real_vector(of_x(back(v)))[0]
 
-        jacobian = jacfwd(of_vector)(vector)
+        known = problem.jacobian
+        jacobian = jacfwd(of_vector)(vector) if known is None else known(x, aux, *problem.params)
         sides = real_vector(rate)[0]
         if np.shape(jacobian) != (vector.size, vector.size):
             raise CustomRuleError(

@@ -3,9 +3,10 @@
 SciPy's solvers compute it on numbers. Its derivative is the solution of the variational equation, which the same solver
 computes together with the state, with the same tolerances (forward sensitivity):
 
-    (dy/dq)' = ∂f/∂y dy/dq + ∂f/∂q,  q = (y0, p),    ∂y/∂t = f,    ∂y/∂t0 = -∂y/∂y0 f(t0, y0)
+    (dy/dq)' = ∂f/∂y dy/dq + ∂f/∂q,  q = (y0, p),    ∂y/∂t = f
 
-The derivative of that solution is one of the same kind, so orders nest. States and parameters are real vectors here.
+A start t0 that is traced is one of the parameters there, of f(t0 + τ, y) with the time τ since the start. The
+derivative of that solution is one of the same kind, so orders nest. States and parameters are real vectors here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from func.backends.records import Record
 from func.interpreters.core import Array, Aval, shape_of
 from func.numpy import asarray
 from func.scipy.integrate.numbers import Numbers, Quickened
+from func.transforms.closures import is_traced
 from func.transforms.custom import custom_jvp, custom_vjp
 
 
@@ -46,7 +48,7 @@ class Flow(Record):
 
     def states(self, times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> list[Array]:
         """The states at times, of shape (times, size), and what else the solver tells of them."""
-        count = shape_of(times)[0]
+        count, moves = shape_of(times)[0], is_traced(t0)
         numbers = Numbers(self._on_numbers, count * self.size, self.others)
 
         @custom_jvp
@@ -58,23 +60,36 @@ class Flow(Record):
         def states_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
             (times, t0, y0, p, rest), (times_dot, t0_dot, y0_dot, p_dot, _) = primals, tangents
             outs = states(times, t0, y0, p, rest)
-            rates = self.sensitivities(times, t0, y0, p, rest)
-            base = self.base or self.size
-            slopes = [self.fun(times[i], outs[0][i], p, *rest) * times_dot[i] for i in range(count)]
-            shift = y0_dot - self.fun(t0, self._initial(y0, p), p, *rest)[:base] * t0_dot
-            dot = rates @ np.concatenate([shift, p_dot])
+            directions, ahead = [y0_dot, p_dot], times_dot
+            if moves:
+                directions, ahead = [*directions, np.reshape(t0_dot, (1,))], times_dot - t0_dot
+            rates = self.sensitivities(times, t0, y0, p, rest, moves)
+            dot = rates @ np.concatenate(directions)
             if count:
-                dot = dot + np.stack(slopes)
+                dot = dot + np.stack([self.fun(times[i], outs[0][i], p, *rest) * ahead[i] for i in range(count)])
             return outs, [dot, *[np.zeros_like(other) for other in outs[1:]]]
 
         return list(states(times, t0, y0, p, list(rest)))
 
-    def sensitivities(self, times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> Array:
-        """The derivatives of the states with respect to q, of shape (times, size, q)."""
+    def sensitivities(
+        self, times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array], moves: bool = False
+    ) -> Array:
+        """The derivatives of the states with respect to q, of shape (times, size, q); with `moves` q ends with t0."""
         base, count = self.base or self.size, shape_of(p)[0]
-        flow = self.derivative(base, count)
-        states = flow.states(times, t0, y0, p, rest)[0]
+        flow = self
+        if moves:
+            flow, p, count = self.since_start(), np.concatenate([p, np.reshape(t0, (1,))]), count + 1
+            times, t0 = times - t0, np.zeros(())
+        states = flow.derivative(base, count).states(times, t0, y0, p, rest)[0]
         return np.reshape(states[:, self.size :], (shape_of(times)[0], self.size, base + count))
+
+    def since_start(self) -> Flow:
+        """The flow in the time since the start, with the start as the last parameter."""
+
+        def fun(t: Any, y: Array, p: Array, *rest: Array) -> Array:
+            return self.fun(t + p[-1], y, p[:-1], *rest)
+
+        return Flow(fun, self.solver, self.size, self.others, self.order, self.base)
 
     def derivative(self, base: int, count: int) -> Flow:
         """The flow of the state and its derivatives with respect to q."""

@@ -1,7 +1,7 @@
 """solve_ivp with derivatives in the initial state, the span, and the parameters of its functions.
 
-Where the numbers are known, SciPy solves on them, and its steps are taken again on traced values (`runge_kutta`); for
-the methods that are not explicit, and where `adjoint` says so, the derivative is another solution (`flows`).
+Where the numbers are known, SciPy solves on them, and its steps are taken again on traced values (`runge_kutta`,
+`radau`); for BDF and LSODA, and where `adjoint` says so, the derivative is another solution (`flows`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow, by_adjoint
 from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain, with_converters
-from func.scipy.integrate.runge_kutta import Lengths, Method, Path, chosen_lengths, held, taken
+from func.scipy.integrate.radau import Collocation
+from func.scipy.integrate.runge_kutta import Lengths, Method, Path, RightSide, held, taken
 from func.scipy.integrate.sampled import numbers_of
 from func.transforms.closures import is_traced
 
@@ -55,15 +56,16 @@ def solve_ivp(
 
     The states, the values of `sol`, and the times and states of events differentiate, in both modes and to any order.
     How steps are chosen is not differentiated. For Radau, BDF and LSODA, exact Jacobians are supplied where no `jac` is
-    given. In compiled code RK23, RK45 and DOP853 are native loops, and `t_eval` says what is returned; the others call
-    SciPy. A solution that fails there is NaN from the time of the failure on.
+    given. In compiled code RK23, RK45, DOP853 and Radau are native loops, and `t_eval` says what is returned; BDF and
+    LSODA call SciPy. A solution that fails there is NaN from the time of the failure on.
 
     Args:
-        adjoint: How derivatives are computed. "discrete": of the steps that the solver takes; the explicit methods,
-            which have it by default. "forward": the variational equation, solved together with the state; the others
-            have it by default. "continuous": the pullback solves the adjoint equation backwards; for many parameters
-            and few times. First derivatives in reverse mode only; not for equations that are stiff backwards.
-        max_steps: In compiled code: the most steps that an explicit method takes.
+        adjoint: How derivatives are computed. "discrete": of the steps that the solver takes; RK23, RK45, DOP853 and
+            Radau have it by default. "forward": the variational equation, solved together with the state; BDF and
+            LSODA have it by default. "continuous": the pullback solves the adjoint equation backwards; for many
+            parameters and few times. First derivatives in reverse mode only; not for equations that are stiff
+            backwards.
+        max_steps: In compiled code: the most steps that a native loop takes, for which it reserves memory.
 
     Raises:
         ArgumentError: `adjoint` is none of these, or does not fit the method (a ValueError).
@@ -91,19 +93,19 @@ def solve_ivp(
         )
     if method not in METHODS and not (inspect.isclass(method) and issubclass(method, _scipy.OdeSolver)):
         raise ValueError(f"`method` must be one of {METHODS} or OdeSolver class.")
-    is_explicit = inspect.isclass(solver) and issubclass(solver, RungeKutta)
-    if adjoint == "discrete" and not is_explicit:
+    formulas = _formulas(solver)
+    if adjoint == "discrete" and formulas is None:
         raise ArgumentError(
-            f"solve_ivp takes adjoint='discrete' with the explicit methods RK23, RK45 and DOP853, not with {method!r}\n"
+            f"solve_ivp takes adjoint='discrete' with the methods RK23, RK45, DOP853 and Radau, not with {method!r}\n"
             "Leave adjoint out: the variational equation is solved then."
         )
     problem = _Problem(fun, t_span, y0, vectorized, args)
-    kind = adjoint or ("discrete" if is_explicit else "forward")
+    kind = adjoint or ("forward" if formulas is None else "discrete")
     readable = all([numbers_of(x) is not None for x in (parameters.vector(), *parameters.rest())])
     if not readable:
         _check_compiled(t_eval, events, dense_output, kind)
     if kind == "discrete" and not readable:
-        return _compiled(problem, Method(solver), t_eval, dense_output, max_steps, options)
+        return _compiled(problem, formulas, t_eval, dense_output, max_steps, options)
     if not readable:
         return _by_flow(problem, None, kind, method, t_eval, False, None, options)
     fun_, span_, y0_, args_, events_, t_eval_ = parameters.rebuilt(
@@ -121,8 +123,9 @@ def solve_ivp(
     steps: list[Any] = []
     recorder = _recorder(solver, steps)
     plain = functools.partial(plain, method=recorder)
-    numbers = plain(run_fun, span_, y0_, t_eval=t_eval_, events=run_events, args=args_)
-    return _replayed(problem, Method(solver), numbers, steps, t_eval, dense_output, events)
+    prepared = _with_jacobian(plain, run_fun, span_, y0_, method, options, args_, vectorized)
+    numbers = prepared(run_fun, span_, y0_, t_eval=t_eval_, events=run_events, args=args_)
+    return _replayed(problem, formulas, numbers, steps, t_eval, dense_output, events)
 
 
 def _checked(fun: Callable[..., Any], t: Any, y: Any, *args: Any) -> Any:
@@ -146,15 +149,24 @@ def _number_event(event: Any, rebuilt: Any) -> Any:
     return call
 
 
+def _formulas(solver: Any) -> Method | Collocation | None:
+    """The formulas of a method whose steps can be taken again."""
+    if not inspect.isclass(solver):
+        return None
+    if issubclass(solver, _scipy.Radau):
+        return Collocation()
+    return Method(solver) if issubclass(solver, RungeKutta) else None
+
+
 def _recorder(solver: Any, steps: list[Any]) -> Any:
-    """A solver that notes the starts and lengths of the steps it takes."""
+    """A solver that notes the starts, lengths and stages of the steps it takes."""
 
     class Recorder(solver):  # type: ignore[misc]
         def _step_impl(self) -> Any:
             start = self.t
             out = super()._step_impl()
             if out[0]:
-                steps.append((start, self.h_previous))
+                steps.append((start, self.t - start, np.array(self.Z) if hasattr(self, "Z") else None))
             return out
 
     return Recorder
@@ -190,7 +202,6 @@ class _Problem:
 
     def __init__(self, fun: Any, t_span: Any, y0: Any, vectorized: bool, args: Any) -> None:
         self.given = fun
-        self._run = intercepted_call(fun)
         self.args = () if args is None else tuple(args)
         self.vectorized = vectorized
         self.t0, self.bound = t_span
@@ -200,12 +211,19 @@ class _Problem:
         if y0.ndim != 1:
             raise ValueError("`y0` must be 1-dimensional.")
         self.y0 = y0
+        self.fun = _right_side(fun, self.args, vectorized, y0.dtype)
 
-    def fun(self, t: Any, y: Array) -> Array:
-        """The derivative of the state, in its dtype."""
-        out = self._run(t, y[:, None] if self.vectorized else y, *self.args)
-        out = np.ravel(asarray(out)) if self.vectorized else asarray(out)
-        return out if out.dtype == self.y0.dtype else out.astype(self.y0.dtype)
+
+def _right_side(fun: Any, args: tuple[Any, ...], vectorized: bool, dtype: Any) -> RightSide:
+    """The derivative of the state, in its dtype: a function whose traced values can be found."""
+    run = intercepted_call(fun)
+
+    def right_side(t: Any, y: Array) -> Array:
+        out = run(t, y[:, None] if vectorized else y, *args)
+        out = np.ravel(asarray(out)) if vectorized else asarray(out)
+        return out if out.dtype == dtype else out.astype(dtype)
+
+    return right_side
 
 
 def _tolerances(options: dict[str, Any], size: int) -> tuple[Any, Any]:
@@ -238,30 +256,22 @@ def _check_compiled(t_eval: Any, events: Any, dense_output: bool, kind: str) -> 
 
 
 def _compiled(
-    problem: _Problem, method: Method, t_eval: Any, dense_output: bool, max_steps: int, options: dict[str, Any]
+    problem: _Problem, method: Any, t_eval: Any, dense_output: bool, max_steps: int, options: dict[str, Any]
 ) -> Any:
-    """The solution in compiled code, by an explicit method."""
+    """The solution in compiled code, by a method whose steps can be taken again."""
     unknown = set(options) - {"rtol", "atol", "max_step", "first_step", "jac", "jac_sparsity", "min_step"}
     if unknown:
         raise UnsupportedFunctionError(f"solve_ivp takes no {sorted(unknown)} in compiled code{at_line()}")
     rtol, atol = _tolerances(options, shape_of(problem.y0)[0])
-    still = Parameters((problem.given, problem.args))
-    given, args = still.rebuilt(held(still.vector()), still.rest())
+    still = Parameters((problem.given, problem.args, options.get("jac")))
+    given, args, jac = still.rebuilt(held(still.vector()), still.rest())
+    if callable(jac):
+        options = {**options, "jac": lambda t, y: jac(t, y, *args)}
     numbers = _Problem(given, (problem.t0, problem.bound), problem.y0, problem.vectorized, args)
     t0, bound = [asarray(t, float) if not is_traced(t) else t.astype(float) for t in (problem.t0, problem.bound)]
-    lengths = chosen_lengths(
-        method,
-        numbers.fun,
-        held(t0),
-        held(bound),
-        held(problem.y0),
-        rtol,
-        atol,
-        options.get("max_step", np.inf),
-        options.get("first_step"),
-        max_steps,
-    )
-    lengths = Lengths(*[held(value) for value in (lengths.h, lengths.count, lengths.attempts, lengths.failed)])
+    lengths = method.chosen(numbers.fun, held(t0), held(bound), held(problem.y0), rtol, atol, options, max_steps)
+    parts = (lengths.h, lengths.count, lengths.attempts, lengths.failed, lengths.stages, lengths.counts)
+    lengths = Lengths(*_func.tree.map(held, parts))
     places = np.arange(max_steps)
     ends = t0 + np.cumsum(lengths.h)
     starts = np.concatenate([np.reshape(t0, (1,)), ends[:-1]])
@@ -269,7 +279,7 @@ def _compiled(
     is_last = (places == lengths.count - 1) & ~lengths.failed
     h = np.where(is_last, bound - starts, lengths.h) if is_traced(t0) or is_traced(bound) else lengths.h
     is_end = t_eval is not None and not dense_output and _are_ends(t_eval, problem.bound)
-    path = taken(method, problem.fun, starts, h, problem.y0, not is_end, False, True)
+    path = taken(method, problem.fun, starts, h, problem.y0, not is_end, False, True, lengths.stages)
     y = np.where(lengths.failed, np.nan, path.last)[:, None]
     sol = None
     if not is_end:
@@ -279,8 +289,9 @@ def _compiled(
         y = solution(t_eval) if t_eval is not None else y
         sol = solution if dense_output else None
     t = asarray(t_eval) if t_eval is not None else np.reshape(bound, (1,))
+    nfev, njev, nlu = lengths.counts
     return OdeResult(
-        t=t, y=y, sol=sol, t_events=None, y_events=None, nfev=2 + lengths.attempts * method.stages, njev=0, nlu=0,
+        t=t, y=y, sol=sol, t_events=None, y_events=None, nfev=nfev, njev=njev, nlu=nlu,
         status=np.where(lengths.failed, -1, 0), message="The numbers of compiled code are in `status`.",
         success=~lengths.failed,
     )  # fmt: skip
@@ -313,15 +324,16 @@ class _CompiledSolution:
 
 
 def _replayed(
-    problem: _Problem, method: Method, numbers: Any, steps: list[Any], t_eval: Any, dense_output: bool, events: Any
+    problem: _Problem, method: Any, numbers: Any, steps: list[Any], t_eval: Any, dense_output: bool, events: Any
 ) -> Any:
     """The steps that SciPy has taken, on traced values."""
     t0, bound = problem.t0, problem.bound
     count = len(steps)
     if not count:
         return _unmoved(problem, numbers)
-    h_numbers = np.array([h for _, h in steps])
-    starts_numbers = np.array([start for start, _ in steps])
+    h_numbers = np.array([h for _, h, _ in steps])
+    starts_numbers = np.array([start for start, *_ in steps])
+    stages = () if steps[0][2] is None else (np.array([found for *_, found in steps]),)
     ts_numbers = np.append(starts_numbers, starts_numbers[-1] + h_numbers[-1])
     reached = ts_numbers[-1] == float(numbers_of(bound) if is_traced(bound) else bound)
     ts = t0 + (ts_numbers - ts_numbers[0]) if is_traced(t0) else ts_numbers
@@ -331,7 +343,7 @@ def _replayed(
         h = np.concatenate([h_numbers[:-1], np.reshape(bound - ts[-2], (1,))])
     has_events = events is not None and any([len(te) for te in numbers.t_events])
     with_interpolant = dense_output or t_eval is not None or has_events
-    path = taken(method, problem.fun, ts[:-1], h, problem.y0, with_interpolant, True, False)
+    path = taken(method, problem.fun, ts[:-1], h, problem.y0, with_interpolant, True, False, stages)
 
     def at(t: Any, segments: Any = None) -> Array:
         if segments is None:
@@ -538,7 +550,7 @@ def _on_numbers(method: Any, options: dict[str, Any], bound: float | None, is_co
                 return _columns(y) if is_complex else y.T, ()
         sign = 1 if np.max(times) > t0 else -1
         asked = np.unique(times)[::sign]
-        end = asked[-1] if bound is None or (bound - asked[-1]) * sign < 0 else bound
+        end = asked[-1] if bound is None or order or (bound - asked[-1]) * sign < 0 else bound
         chosen = dict(kept)
         if np.ndim(chosen.get("atol", 0.0)):
             chosen["atol"] = np.resize(chosen["atol"], len(z0))

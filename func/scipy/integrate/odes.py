@@ -72,6 +72,11 @@ def odeint(
     if y0.ndim != 1:
         raise ValueError("Initial condition y0 must be one-dimensional.")
     size = shape_of(y0)[0]
+    if tcrit is not None and holds_traced(t):
+        raise UnsupportedFunctionError(
+            f"odeint with tcrit, and times that are traced{at_line()}\n"
+            "Leave tcrit out, or solve in parts that end at these times."
+        )
     p, rest = parameters.vector(), parameters.rest()
     if full_output and any([is_abstract(x) for x in (y0, times, p, *rest)]):
         raise UnsupportedFunctionError(

@@ -62,6 +62,10 @@ class Method:
         f_new = fun(t + h, new)
         return new, f_new, [*slopes, f_new]
 
+    def chosen(self, *problem: Any) -> Lengths:
+        """SciPy's controller in traced code."""
+        return chosen_lengths(self, *problem)
+
     def error_norm(self, slopes: Sequence[Array], h: Any, scale: Array) -> Array:
         """The size of the estimated error, relative to what is allowed."""
         count = shape_of(scale)[0]
@@ -84,6 +88,17 @@ class Method:
         first, last = slopes[0], slopes[-1]
         rows = [change, h * first - change, 2 * change - h * (last + first)]
         return np.stack([*rows, *[h * combined(row, extended) for row in self.solver.D]])
+
+    def start(self, fun: RightSide, t: Any, y: Array) -> tuple[Array, ...]:
+        """What a path carries from step to step besides the state."""
+        return (fun(t, y),)
+
+    def advance(
+        self, fun: RightSide, t: Any, y: Array, carried: Any, h: Any, stages: Any, with_interpolant: bool
+    ) -> tuple[Array, tuple[Array, ...], Array | None]:
+        """The end of a step, what it carries on, and the coefficients of its interpolant."""
+        new, f_new, slopes = self.step(fun, t, y, carried[0], h)
+        return new, (f_new,), self.interpolant(fun, t, y, h, new, slopes) if with_interpolant else None
 
     def at(self, step: TakenStep, t: Array) -> Array:
         """The interpolant of steps at times: all fields may have leading axes, as the times do."""
@@ -122,6 +137,10 @@ class Lengths(Record):
     attempts: Any
     failed: Any = False
     """Whether the step became too small, or there were more steps than places."""
+    stages: Any = ()
+    """Of an implicit method: (the stages of each step,)."""
+    counts: Any = (0, 0, 0)
+    """The numbers of evaluations, Jacobians and factorizations."""
 
 
 def chosen_lengths(
@@ -132,21 +151,18 @@ def chosen_lengths(
     y0: Array,
     rtol: Any,
     atol: Any,
-    max_step: float,
-    first_step: float | None,
+    options: dict[str, Any],
     max_steps: int,
 ) -> Lengths:
-    """SciPy's controller in traced code.
+    """SciPy's controller for explicit methods in traced code.
 
     Source: E. Hairer, S. P. Nørsett, G. Wanner, Solving Ordinary Differential Equations I, section II.4.
     """
+    max_step, start = options.get("max_step", np.inf), options.get("first_step")
     direction = np.where(bound >= t0, 1.0, -1.0)
     f0 = fun(t0, y0)
-    start = (
-        first_step
-        if first_step is not None
-        else _first_length(method, fun, t0, bound, y0, f0, direction, rtol, atol, max_step)
-    )
+    if start is None:
+        start = first_length(method, fun, t0, bound, y0, f0, direction, rtol, atol, max_step)
 
     def goes_on(state: Any) -> Array:
         t, count, failed = state[0], state[4], state[6]
@@ -156,7 +172,7 @@ def chosen_lengths(
         t, y, f, length, count, is_new, failed, attempts, lengths = state
         least = 10 * np.abs(np.nextafter(t, direction * np.inf) - t)
         length = np.where(is_new, np.where(length > max_step, max_step, np.maximum(length, least)), length)
-        failed = length < least
+        failed = ~(length >= least)
         ahead = t + length * direction
         ahead = np.where(direction * (ahead - bound) > 0, bound, ahead)
         h = ahead - t
@@ -186,11 +202,12 @@ def chosen_lengths(
     zero, none = np.zeros((), int), np.zeros((), bool)
     state = (t0 * 1.0, y0, f0, start * 1.0, zero, ~none, none, zero, np.zeros(max_steps))
     t, _, _, _, count, _, failed, attempts, lengths = while_loop(goes_on, attempt, state)
-    return Lengths(lengths, count, attempts, failed | (direction * (t - bound) < 0))
+    failed = failed | (direction * (t - bound) < 0)
+    return Lengths(lengths, count, attempts, failed, (), (2 + attempts * method.stages, zero, zero))
 
 
-def _first_length(
-    method: Method,
+def first_length(
+    method: Any,
     fun: RightSide,
     t0: Any,
     bound: Any,
@@ -222,7 +239,7 @@ def _first_length(
 class Path(Record):
     """The steps of a solution, taken on traced values: arrays with an axis for the steps."""
 
-    method: Method
+    method: Any
     steps: TakenStep | None
     """None where no interpolant was asked for."""
     states: Array
@@ -237,7 +254,7 @@ class Path(Record):
 
 
 def taken(
-    method: Method,
+    method: Any,
     fun: RightSide,
     t: Array,
     h: Array,
@@ -245,51 +262,53 @@ def taken(
     with_interpolant: bool,
     with_states: bool,
     may_be_empty: bool,
+    stages: tuple[Array, ...] = (),
 ) -> Path:
     """Take steps that start at times t and have lengths h; of length zero there are none."""
 
-    def step(state: tuple[Array, Array], place: tuple[Array, Array]) -> tuple[tuple[Array, Array], Any]:
-        (y, f), (t, h) = state, place
-        new, f_new, slopes = method.step(fun, t, y, f, h)
-        out: list[Array] = [y, new] if with_states or with_interpolant else []
+    def step(state: tuple[Array, Any], place: tuple[Array, ...]) -> tuple[tuple[Array, Any], Any]:
+        (y, carried), (t, h, *known) = state, place
+        given = known[0] if known else None
+        new, carried, coefficients = method.advance(fun, t, y, carried, h, given, with_interpolant)
+        out: list[Any] = [y, new] if with_states or with_interpolant else []
         if with_interpolant:
-            out.append(method.interpolant(fun, t, y, h, new, slopes))
-        return (new, f_new), out
+            out.append(coefficients)
+        return (new, carried), out
 
-    def none(state: tuple[Array, Array], place: tuple[Array, Array]) -> tuple[tuple[Array, Array], Any]:
+    def none(state: tuple[Array, Any], place: tuple[Array, ...]) -> tuple[tuple[Array, Any], Any]:
         y, _ = state
         out = [y, y] if with_states or with_interpolant else []
         if with_interpolant:
             out.append(np.zeros((method.rows, *shape_of(y)), y.dtype))
         return state, out
 
-    def one(state: tuple[Array, Array], place: tuple[Array, Array]) -> tuple[tuple[Array, Array], Any]:
+    def one(state: tuple[Array, Any], place: tuple[Array, ...]) -> tuple[tuple[Array, Any], Any]:
         if may_be_empty:
             return cond(place[1] != 0, step, none, state, place)  # type: ignore[no-any-return]
         return step(state, place)
 
     count, size = shape_of(h)[0], shape_of(y0)[0]
-    state = (y0, fun(t[0], y0))
+    state, places = (y0, method.start(fun, t[0], y0)), (t, h, *stages)
     if may_be_empty and count > BLOCK:
-        (last, _), out = _in_blocks(one, none, state, (t, h))
+        (last, _), out = _in_blocks(one, none, state, places)
     elif count * size * (method.stages + 1) * 3 > LARGE:
-        (last, _), out = _in_segments(one, state, (t, h))
+        (last, _), out = _in_segments(one, state, places)
     else:
-        (last, _), out = scan(one, state, (t, h))
+        (last, _), out = scan(one, state, places)
     if not out:
         return Path(method, None, last[None], last)
     steps = TakenStep(t, h, out[0], out[2]) if with_interpolant else None
     return Path(method, steps, out[1], last)
 
 
-def _in_blocks(one: Any, none: Any, state: Any, places: tuple[Array, Array]) -> Any:
+def _in_blocks(one: Any, none: Any, state: Any, places: tuple[Array, ...]) -> Any:
     """A scan over places of which most may be empty, in blocks that are left out where they are.
 
     The pullback computes the steps of a block again.
     """
     count = shape_of(places[0])[0]
     total = -(-count // BLOCK) * BLOCK
-    filled = [np.concatenate([part, np.zeros(total - count)]) for part in places]
+    filled = [np.concatenate([part, np.zeros((total - count, *shape_of(part)[1:]))]) for part in places]
 
     def idle(state: Any, places: Any) -> Any:
         outs = [np.broadcast_to(part, (BLOCK, *shape_of(part))) for part in none(state, places)[1]]
@@ -298,11 +317,11 @@ def _in_blocks(one: Any, none: Any, state: Any, places: tuple[Array, Array]) -> 
     def block(state: Any, places: Any) -> Any:
         return cond(places[1][0] != 0, checkpoint(lambda s, p: scan(one, s, p)), idle, state, places)
 
-    state, outs = scan(block, state, tuple([np.reshape(part, (-1, BLOCK)) for part in filled]))
+    state, outs = scan(block, state, tuple([np.reshape(part, (-1, BLOCK, *shape_of(part)[1:])) for part in filled]))
     return state, [np.reshape(part, (total, *shape_of(part)[2:]))[:count] for part in outs]
 
 
-def _in_segments(one: Any, state: Any, places: tuple[Array, Array]) -> Any:
+def _in_segments(one: Any, state: Any, places: tuple[Array, ...]) -> Any:
     """A scan whose pullback keeps the states between segments, and computes each segment again."""
     count = shape_of(places[0])[0]
     length = int(np.ceil(np.sqrt(count)))
@@ -314,7 +333,7 @@ def _in_segments(one: Any, state: Any, places: tuple[Array, Array]) -> Any:
         return scan(one, state, places)
 
     if whole:
-        grouped = [np.reshape(part[:whole], (count // length, length)) for part in places]
+        grouped = [np.reshape(part[:whole], (count // length, length, *shape_of(part)[1:])) for part in places]
         state, out = scan(segment, state, tuple(grouped))
         outs.append([np.reshape(part, (whole, *shape_of(part)[2:])) for part in out])
     if whole < count:

@@ -105,7 +105,8 @@ def decay(rate, method, **options):
         ("RK45", "forward", True),
         ("RK45", "continuous", False),
         ("DOP853", None, True),
-        ("Radau", None, False),
+        ("Radau", "discrete", True),
+        ("Radau", "forward", False),
         ("LSODA", "forward", False),
         ("LSODA", "continuous", True),
     ],
@@ -113,7 +114,7 @@ def decay(rate, method, **options):
 def test_adjoints_agree(method, adjoint, compiled):
     def loss(x):
         solution = func.scipy.integrate.solve_ivp(
-            volterra, (0, x[5]), x[4:6], method, [0.1, 0.25], args=(x[:4],), adjoint=adjoint, **TIGHT
+            volterra, (0, x[5]), x[4:6], method, [0.1, 0.25], args=(x[:4],), adjoint=adjoint, rtol=1e-9, atol=1e-11
         )
         return np.sum(solution.y**2)
 
@@ -138,6 +139,48 @@ def test_compiled_controllers_take_the_steps_of_scipy(options):
         ).y
 
     np.testing.assert_allclose(func.jit(states)(2.0), states(2.0), rtol=1e-12)
+
+
+def stiff(t, y, rate):
+    return [y[1], rate * (1 - y[0] ** 2) * y[1] - y[0] * np.cos(t)]
+
+
+def slope_of_stiff(t, y, rate):
+    return np.array([[0.0, 1.0], [-2 * rate * y[0] * y[1] - np.cos(t), rate * (1 - y[0] ** 2)]])
+
+
+@pytest.mark.parametrize(
+    ("times", "options"),
+    [
+        ([0.0, 1.5, 3.0], {}),
+        ([3.0, 1.5, 1.0], {"max_step": 0.3, "first_step": 0.01, "rtol": 1e-6, "atol": [1e-8, 1e-7]}),
+        ([0.0, 1.5, 3.0], {"rtol": 1e-5, "jac": lambda t, y, rate: slope_of_stiff(t, y, rate) + 0.5}),
+        ([3.0, 1.5, 1.0], {"rtol": 1e-4, "jac": np.array([[0.0, 1.0], [-1.0, 0.0]])}),
+    ],
+)
+def test_the_compiled_controller_of_radau_does_what_scipy_does(times, options):
+    problem = (stiff, (times[0], times[-1]), [0.5, 0.0], "Radau", times)
+
+    def solve(rate):
+        found = func.scipy.integrate.solve_ivp(*problem, args=(rate,), **options)
+        return found.y, found.nfev, found.njev, found.nlu
+
+    known = scipy.integrate.solve_ivp(*problem, args=(3.0,), **{"jac": slope_of_stiff, **options})
+    y, *counts = func.jit(solve)(3.0)
+    np.testing.assert_allclose(y, known.y, rtol=1e-9, atol=1e-11)
+    assert [int(count) for count in counts] == [known.nfev, known.njev, known.nlu]
+
+
+@pytest.mark.parametrize("method", ["Radau", "BDF", "LSODA"])
+def test_second_derivatives_by_the_start_and_the_end(method):
+    def end(p):
+        solve = func.scipy.integrate.solve_ivp
+        decay = lambda t, y, a: -a * y * np.cos(t)  # noqa: E731
+        return solve(decay, (p[1], p[2]), [1.0], method, [p[2]], args=(p[0],), rtol=1e-8, atol=1e-10).y[0, 0]
+
+    p = np.array([1.3, 0.2, 0.6])
+    known = func.hessian(lambda p: np.exp(-p[0] * (np.sin(p[2]) - np.sin(p[1]))))(p)
+    np.testing.assert_allclose(func.hessian(end)(p), known, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["RK45", "LSODA"])
@@ -233,7 +276,7 @@ REFUSED = {
     "alg": (lambda a: quad(lambda x: x, 0, a, weight="alg", wvar=(0, 0))[0], NotDifferentiableError, "Substitute"),
     "adjoint": (lambda a: solve_ivp(lambda t, y: -y, (0, 1), [a], adjoint="no").y[0, -1], ArgumentError, "'no'"),
     "discrete": (
-        lambda a: solve_ivp(lambda t, y: -y, (0, 1), [a], "Radau", adjoint="discrete").y[0, -1], ArgumentError, "Leave",
+        lambda a: solve_ivp(lambda t, y: -y, (0, 1), [a], "BDF", adjoint="discrete").y[0, -1], ArgumentError, "Leave",
     ),
     "no t_eval": (
         func.jit(lambda a: solve_ivp(lambda t, y: -y, (0, 1), [a]).y[0, -1]), UnsupportedFunctionError,
