@@ -18,6 +18,7 @@ import numpy as np
 
 import func as _func
 from func.backends.records import Record
+from func.interpreters.calls.call_primitives import linear_call
 from func.interpreters.core import Array, Aval, shape_of
 from func.numpy import asarray
 from func.scipy.integrate.numbers import Numbers, Quickened
@@ -160,18 +161,31 @@ def by_adjoint(flow: Flow, times: Array, t0: Any, y0: Array, p: Array, rest: Seq
         outs = flow.states(times, t0, y0, p, rest)
         return outs, (times, t0, y0, p, list(rest), outs[0])
 
-    def backward(residuals: Any, cts: Any) -> Any:
-        times, t0, y0, p, rest, values = residuals
+    def pulled(*operands: Array) -> list[Array]:
+        times, t0, y0, p, values, *rest, ct = operands
         a, g = np.zeros(size), np.zeros(count)
         times_ct: list[Any] = [None] * shape_of(times)[0]
         for i in range(shape_of(times)[0] - 1, -1, -1):
-            times_ct[i] = cts[0][i] @ flow.fun(times[i], values[i], p, *rest)
-            start = np.concatenate([values[i], a + cts[0][i], g])
+            times_ct[i] = ct[i] @ flow.fun(times[i], values[i], p, *rest)
+            start = np.concatenate([values[i], a + ct[i], g])
             end = times[i - 1] if i else t0
             state = adjoint.states(np.reshape(end, (1,)), times[i], start, p, rest)[0][0]
             a, g = state[size : 2 * size], state[2 * size :]
         t0_ct = -(a @ flow.fun(t0, y0, p, *rest))
-        return np.stack(times_ct) if times_ct else None, t0_ct, a, g, None
+        return [np.stack(times_ct) if times_ct else np.zeros(0), t0_ct, a, g]
+
+    def pushed(known: Sequence[Array], moves: dict[int, Any]) -> list[Array]:
+        """The transpose of the pullback, for forward mode: by the variational equation."""
+        primals, rest = tuple(known[:4]), known[5:]
+        tangents = tuple([moves.get(i, np.zeros(shape_of(primal))) for i, primal in enumerate(primals)])
+        return [_func.jvp(lambda *primals: flow.states(*primals, rest)[0], primals, tangents)[1]]
+
+    def backward(residuals: Any, cts: Any) -> Any:
+        times, t0, y0, p, rest, values = residuals
+        operands = (times, t0, y0, p, values, *rest)
+        outs = tuple([Aval(shape_of(x), np.dtype(float)) for x in (times, t0, y0, p)])
+        call = {"forward": pulled, "backward": pushed, "residuals": len(operands), "outs": outs}
+        return (*linear_call(*operands, cts[0], **call), None)
 
     states.defvjp(forward, backward)
     return list(states(times, t0, y0, p, list(rest)))

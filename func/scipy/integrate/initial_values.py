@@ -57,14 +57,15 @@ def solve_ivp(
     The states, the values of `sol`, and the times and states of events differentiate, in both modes and to any order.
     How steps are chosen is not differentiated. For Radau, BDF and LSODA, exact Jacobians are supplied where no `jac` is
     given. In compiled code RK23, RK45, DOP853 and Radau are native loops, and `t_eval` says what is returned; BDF and
-    LSODA call SciPy. A solution that fails there is NaN from the time of the failure on.
+    LSODA call SciPy. A solution that fails there is NaN from the time of the failure on, and at times
+    of `t_eval` that turn out to be outside of the span.
 
     Args:
         adjoint: How derivatives are computed. "discrete": of the steps that the solver takes; RK23, RK45, DOP853 and
             Radau have it by default. "forward": the variational equation, solved together with the state; BDF and
             LSODA have it by default. "continuous": the pullback solves the adjoint equation backwards; for many
-            parameters and few times. First derivatives in reverse mode only; not for equations that are stiff
-            backwards.
+            parameters and few times, in reverse mode; not for equations that are stiff backwards. Forward mode solves
+            the variational equation.
         max_steps: In compiled code: the most steps that a native loop takes, for which it reserves memory.
 
     Raises:
@@ -103,7 +104,7 @@ def solve_ivp(
     kind = adjoint or ("forward" if formulas is None else "discrete")
     readable = all([numbers_of(x) is not None for x in (parameters.vector(), *parameters.rest())])
     if not readable:
-        _check_compiled(t_eval, events, dense_output, kind)
+        _check_compiled(t_eval, t_span, events, dense_output, kind)
     if kind == "discrete" and not readable:
         return _compiled(problem, formulas, t_eval, dense_output, max_steps, options)
     if not readable:
@@ -237,7 +238,15 @@ def _tolerances(options: dict[str, Any], size: int) -> tuple[Any, Any]:
     return rtol, atol
 
 
-def _check_compiled(t_eval: Any, events: Any, dense_output: bool, kind: str) -> None:
+def _check_compiled(t_eval: Any, t_span: Any, events: Any, dense_output: bool, kind: str) -> None:
+    if t_eval is not None and not holds_traced((t_eval, t_span)):
+        times, t0, bound = asarray(t_eval), *map(float, t_span)
+        if times.ndim != 1:
+            raise ValueError("`t_eval` must be 1-dimensional.")
+        if np.any(times < min(t0, bound)) or np.any(times > max(t0, bound)):
+            raise ValueError("Values in `t_eval` are not within `t_span`.")
+        if np.any(np.diff(times) * (1 if bound > t0 else -1) <= 0):
+            raise ValueError("Values in `t_eval` are not properly sorted.")
     if events is not None:
         raise UnsupportedFunctionError(
             f"solve_ivp with events in compiled code, where their number is not known{at_line()}\n"
@@ -286,7 +295,7 @@ def _compiled(
         direction = np.where(bound >= t0, 1.0, -1.0)
         ts = np.concatenate([np.reshape(t0, (1,)), np.where(places < lengths.count, ends, direction * np.inf)])
         solution = _CompiledSolution(path, ts, direction, lengths)
-        y = solution(t_eval) if t_eval is not None else y
+        y = _within(solution(t_eval), t_eval, t0, bound) if t_eval is not None else y
         sol = solution if dense_output else None
     t = asarray(t_eval) if t_eval is not None else np.reshape(bound, (1,))
     nfev, njev, nlu = lengths.counts
@@ -295,6 +304,15 @@ def _compiled(
         status=np.where(lengths.failed, -1, 0), message="The numbers of compiled code are in `status`.",
         success=~lengths.failed,
     )  # fmt: skip
+
+
+def _within(y: Array, t_eval: Any, t0: Any, bound: Any) -> Array:
+    """States at times that compiled code knows: NaN where they are not within the span."""
+    if not holds_traced((t_eval, t0, bound)):
+        return y
+    times, ends = held(asarray(t_eval)), np.stack([held(t0) * 1.0, held(bound) * 1.0])
+    is_inside = (times >= np.min(ends)) & (times <= np.max(ends))
+    return np.where(is_inside, y, np.nan)
 
 
 def _are_ends(t_eval: Any, bound: Any) -> bool:
@@ -493,7 +511,7 @@ def _by_flow(
 
     if numbers is None:
         times = asarray(t_eval).astype(float)
-        y = np.transpose(at(times))
+        y = _within(np.transpose(at(times)), times, t0, problem.bound)
         return OdeResult(
             t=times, y=y, sol=None, t_events=None, y_events=None, nfev=0, njev=0, nlu=0, status=0,
             message="SciPy has solved the problem in compiled code.", success=True,

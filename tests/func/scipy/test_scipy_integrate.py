@@ -121,6 +121,8 @@ def test_adjoints_agree(method, adjoint, compiled):
     expected = [1.19584077, -0.294351171, -0.000953876891, 0.00194362803, 6.31560842, -0.333176533]
     gradient = func.jit(func.grad(loss)) if compiled else func.grad(loss)
     np.testing.assert_allclose(gradient(START), expected, rtol=1e-6, atol=1e-9)
+    if adjoint == "continuous":
+        np.testing.assert_allclose(func.jacfwd(loss)(START), expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,27 @@ def test_solutions_that_fail_in_compiled_code_are_nan():
     assert not success and np.isnan(states[1]) and abs(states[0] - 2) < 1e-3
     states, success = func.jit(lambda y0: ends(y0, max_steps=1))(1.0)
     assert not success and np.isnan(states).all()
+
+
+@pytest.mark.parametrize("method", ["RK45", "Radau", "LSODA"])
+def test_times_outside_of_the_span_in_compiled_code(method):
+    solve = lambda a, t: func.scipy.integrate.solve_ivp(lambda t, y: -a * y, (0, 1), [1.0], method, t).y  # noqa: E731
+    for times, words in (([0.5, 1.5], "within"), ([0.5, 0.2], "sorted")):
+        with pytest.raises(ValueError, match=words):
+            func.jit(lambda a, times=times: solve(a, times))(2.0)
+    states = func.jit(lambda a: solve(a, [0.5, a]))(2.0)
+    assert abs(states[0, 0] - np.exp(-1)) < 1e-3 and np.isnan(states[0, 1])
+
+
+@pytest.mark.parametrize("method", ["RK45", "Radau"])
+def test_compiled_controllers_end_where_nothing_is_a_number(method):
+    def end(a):
+        solution = func.scipy.integrate.solve_ivp(lambda t, y: a * np.sqrt(y), (0, 1), [-1.0], method, [1.0])
+        return solution.y[0, 0], solution.success
+
+    with np.errstate(invalid="ignore"):
+        state, success = func.jit(end)(2.0)
+    assert np.isnan(state) and not success
 
 
 def test_unknown_parameters_and_singular_terms_of_boundary_value_problems():
