@@ -106,7 +106,7 @@ TABLE: dict[str, str] = {
         diagbroyden() differential_evolution() direct() dual_annealing() excitingmixing() fixed_point() fmin()
         fmin_bfgs() fmin_cg() fmin_cobyla() fmin_l_bfgs_b() fmin_ncg() fmin_powell() fmin_slsqp() fmin_tnc()
         fminbound() fsolve() golden() isotonic_regression least_squares() leastsq() linear_sum_assignment
-        linearmixing() linprog() lsq_linear minimize() minimize_scalar() newton() newton_krylov() nnls ridder()
+        linearmixing() linprog() lsq_linear milp() minimize() minimize_scalar() newton() newton_krylov() nnls ridder()
         root() root_scalar() shgo() toms748()
         ~rosen ~rosen_der ~rosen_hess ~rosen_hess_prod
     """,

@@ -178,7 +178,11 @@ def by_adjoint(flow: Flow, times: Array, t0: Any, y0: Array, p: Array, rest: Seq
         """The transpose of the pullback, for forward mode: by the variational equation."""
         primals, rest = tuple(known[:4]), known[5:]
         tangents = tuple([moves.get(i, np.zeros(shape_of(primal))) for i, primal in enumerate(primals)])
-        return [_func.jvp(lambda *primals: flow.states(*primals, rest)[0], primals, tangents)[1]]
+
+        def states(times: Array, t0: Any, y0: Array, p: Array) -> Array:
+            return flow.states(times, t0, y0, p, rest)[0]
+
+        return [_func.jvp(states, primals, tangents)[1]]
 
     def backward(residuals: Any, cts: Any) -> Any:
         times, t0, y0, p, rest, values = residuals

@@ -17,7 +17,7 @@ from typing import Any
 import scipy.optimize as _scipy
 
 from func.scipy.optimize.least_squares_fits import curve_fit, least_squares, leastsq
-from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, nnls
+from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, milp, nnls
 from func.scipy.optimize.minima import (
     basinhopping, brent, brute, differential_evolution, direct, dual_annealing, fmin, fmin_bfgs, fmin_cg,
     fmin_cobyla, fmin_l_bfgs_b, fmin_ncg, fmin_powell, fmin_slsqp, fmin_tnc, fminbound, golden,
@@ -33,7 +33,7 @@ __all__ = [
     "diagbroyden", "differential_evolution", "direct", "dual_annealing", "excitingmixing", "fixed_point", "fmin",
     "fmin_bfgs", "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc",
     "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares", "leastsq", "linear_sum_assignment",
-    "linearmixing", "linprog", "lsq_linear", "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls",
+    "linearmixing", "linprog", "lsq_linear", "milp", "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls",
     "ridder", "root", "root_scalar", "shgo", "toms748",
 ]  # fmt: skip
 

@@ -114,10 +114,7 @@ def linprog(
     if not solving.has_traced(data):
         return original("linprog")(*data, method, callback, options, x0, integrality)
     if integrality is not None and np.any(np.asarray(integrality)):
-        raise UnsupportedFunctionError(
-            "scipy.optimize.linprog: a program with integer variables has no derivative by its conditions; solve it on "
-            "plain numbers (func.stop_gradient), fix the integers by bounds, and solve again"
-        )
+        raise UnsupportedFunctionError(_with_integers("linprog"))
     c = vector_of(_matrix(c))
     size = shape_of(c)[0]
     matrices = [None if part is None else _matrix(part) for part in (A_ub, A_eq)]
@@ -156,6 +153,26 @@ def linprog(
     if run.known is None or "ineqlin" in run.known:
         _add_marginals(result, x, c, matrices, lower, upper, multipliers, count, slack, con)
     return result
+
+
+def milp(c: Any, *, integrality: Any = None, bounds: Any = None, constraints: Any = None, options: Any = None) -> Any:
+    """scipy.optimize.milp on plain numbers; traced values are refused.
+
+    Raises:
+        UnsupportedFunctionError: Traced values: which integers are best does not change smoothly (a TypeError).
+    """
+    parts = constraints if isinstance(constraints, (list, tuple)) else [constraints]
+    inside = [getattr(part, "__dict__", part) for part in (bounds, *parts)]
+    if solving.has_traced(c, inside):
+        raise UnsupportedFunctionError(_with_integers("milp"))
+    return original("milp")(c, integrality=integrality, bounds=bounds, constraints=constraints, options=options)
+
+
+def _with_integers(name: str) -> str:
+    return (
+        f"scipy.optimize.{name}: a program with integer variables has no derivative by its conditions; solve it on "
+        "plain numbers (func.stop_gradient), fix the integers by bounds of linprog, and solve again"
+    )
 
 
 def _add_marginals(

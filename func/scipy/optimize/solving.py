@@ -34,6 +34,8 @@ from func.transforms.reverse import grad
 FLOAT = np.dtype(np.float64)
 INFO = Aval((4,), np.dtype(np.int64))
 """Of a solver: whether it has converged, its status, the number of evaluations, of iterations."""
+ROUNDING = 1e-8
+"""A Newton step from a solution is at most this part of it."""
 UNDETERMINED = 0.1
 """A Newton step from a solution changes its equation by this part of what is left of it, at most."""
 
@@ -221,9 +223,11 @@ def check_of(name: str, succeeded: Callable[[Any], Any], degenerate: Callable[[A
             return
         step = stop_gradient(refusing_singular(name, stop_gradient(matrix), value))
         slope = jvp(of_vector, (x - step,), (step,))[1]
+        # A solver may say that it has not converged where rounding keeps it from the tolerance it was given.
+        is_there = np.max(np.abs(step)) <= ROUNDING * np.maximum(1.0, np.max(np.abs(x)))
         remaining, scale = np.max(np.abs(slope - value)), np.max(np.abs(value))
         is_degenerate = np.bool_(False) if degenerate is None else degenerate(aux)
-        flags = (succeeded(aux), remaining, scale, is_degenerate)
+        flags = (succeeded(aux) | is_there, remaining, scale, is_degenerate)
         # Compiled code calls Python only where there is something to say.
         cond(verdict.is_wanted(*flags), verdict.asked, verdict.silent, *flags)
 

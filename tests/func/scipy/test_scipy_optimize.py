@@ -156,6 +156,58 @@ def test_bad_input_raises_scipys_errors():
     with pytest.raises(UnsupportedFunctionError, match="integer variables"):
         func.grad(lambda p: so.linprog(np.stack([p, p]), bounds=(0, 1), integrality=[1, 1]).fun)(1.0)
 
+    with pytest.raises(UnsupportedFunctionError, match=r"milp: .* integer variables"):
+        func.grad(lambda p: so.milp([-1.0, p], integrality=[1, 0], bounds=so.Bounds(0, 1.5)).fun)(1.0)
+    with pytest.raises(UnsupportedFunctionError, match=r"milp: .* integer variables"):
+        func.grad(lambda p: so.milp([-1.0, 1.0], integrality=[1, 0], bounds=so.Bounds(0, np.stack([p, p]))).fun)(1.0)
+
+
+def test_solvers_that_rounding_keeps_from_their_tolerance_are_at_the_solution():
+    best = lambda p: so.minimize(lambda x: np.sum((x - p) ** 2 + 0.1 * x**4), np.zeros(2), tol=1e-15)  # noqa: E731
+    assert not best(np.array([1.0, 2.0])).success
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        slopes = func.jacfwd(lambda p: best(p).x)(np.array([1.0, 2.0]))
+    np.testing.assert_allclose(np.diag(slopes), [0.68826944, 0.45136516], rtol=1e-6)
+
+
+TIMES = np.linspace(0, 2, 6)
+DATA = 2 * np.exp(-0.7 * TIMES) + 0.05 * np.cos(5 * TIMES)
+WEIGHTS = 0.1 + 0.05 * TIMES
+SHAPED = np.diag(WEIGHTS**2) + 0.001
+
+
+def fitted(place=0, x=TIMES, y=DATA, **options):
+    model = lambda t, a, k: a * np.exp(-k * t)  # noqa: E731
+    exact = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14}
+    return so.curve_fit(model, x, y, [1.0, 1.0], **exact, **options)[place]
+
+
+FITS = {
+    "x": lambda s: fitted(x=TIMES * s),
+    "covariance and data": lambda s: fitted(1, y=DATA * s),
+    "covariance and weights": lambda s: fitted(1, sigma=WEIGHTS + 0.01 * s * TIMES),
+    "absolute weights": lambda s: fitted(1, sigma=WEIGHTS * s, absolute_sigma=True),
+    "a matrix of weights": lambda s: fitted(0, sigma=SHAPED + 0.002 * s),
+    "its covariance": lambda s: fitted(1, sigma=SHAPED * s, absolute_sigma=True),
+    "a bound": lambda s: fitted(0, bounds=([0.0, 0.0], [1.5 * s, 3.0])),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_options_of_curve_fit_agree_with_differences(name):
+    f, step = FITS[name], 1e-4
+    differences = (f(1.0 + step) - f(1.0 - step)) / (2 * step)
+    np.testing.assert_allclose(func.jacfwd(f)(1.0), differences, rtol=1e-3, atol=1e-5)
+
+
+def test_curve_fit_of_several_variables():
+    plane = lambda x, a, b: a * x[0] + b * x[1] ** 2  # noqa: E731
+    known = lambda s: np.linalg.lstsq(np.stack([TIMES * s, (TIMES + 1.5) ** 2], 1), DATA, rcond=None)[0]  # noqa: E731
+    for data in (lambda s: (TIMES * s, TIMES + 1.5), lambda s: np.stack([TIMES * s, TIMES + 1.5])):
+        slope = func.jacfwd(lambda s, data=data: so.curve_fit(plane, data(s), DATA)[0])(1.1)
+        np.testing.assert_allclose(slope, func.jacfwd(known)(1.1), rtol=1e-6, atol=1e-9)
+
 
 def test_constants_and_starts_have_no_derivative():
     gradient = func.grad(lambda x0: so.root(lambda x: x**2 - 4.0 + 0 * x0, np.stack([x0])).x[0])(1.0)
