@@ -243,7 +243,7 @@ class Jitted:
         self._frozen = FrozenValues(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
         self._calls = self._misses = 0
-        self._fast_call: Callable[..., Any] | None = None
+        self._fast_call = _weakly(self, "_call_again")
         """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -267,11 +267,10 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            fast_call = self._fast_call
-            if fast_call is None or kwargs or _ENABLED.get() is not None:
+            if kwargs or _ENABLED.get() is not None:
                 return self._call(args, kwargs)
             self._calls += 1
-            return fast_call(*args)
+            return self._fast_call(*args)
         except Exception as error:
             hide_engine_frames(error)
             raise
@@ -450,7 +449,7 @@ class Jitted:
         """Forget all programs."""
         self._cache.clear()
         self._calls = self._misses = 0
-        self._fast_call = None
+        self._fast_call = _weakly(self, "_call_again")
 
 
 def _weakly(jitted: Jitted, name: str) -> Callable[..., Any]:

@@ -37,6 +37,9 @@ from func.interpreters.imperative.node_state import (
 )
 from func.interpreters.live import Live, replaced_by, without_mask
 
+_PUT_AWAY = (Freed, PackedValues)
+"""What stands in a node for values that it no longer holds, or not as they are."""
+
 
 class _NeedsGeneralPass(Exception):
     """A node has hooks, or values that are packed or freed."""
@@ -147,7 +150,7 @@ class BackwardPass:
                 leaves.append((node, ct))
                 return None
             saved = state[SAVED]
-            if type(saved) in (Freed, PackedValues):
+            if type(saved) in _PUT_AWAY:
                 raise _NeedsGeneralPass
             visited.append(node)
             return saved
