@@ -677,7 +677,7 @@ def _custom_vmap_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: 
     moving = select(dense, active)
     if not any([is_abstract_value(x) for x in (*primals, *moving)]):
         duals = custom_vmap_call(*primals, *moving, fun=DualOf(fun, active), rule=DualOfRule(rule, active))
-        outs, douts = duals[: len(duals) // 2], duals[len(duals) // 2 :]
+        outs, douts = [without_mask(out) for out in duals[: len(duals) // 2]], duals[len(duals) // 2 :]
     else:  # the outputs may be needed before the tangents
         outs = bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule})
         tangent = TangentOf(fun, active, avals_of(outs))

@@ -39,3 +39,13 @@ def test_second_derivatives_of_a_cube_root(name: str, twice: str) -> None:
         return x, RULES[name](x, primals[0], tangents[0])
 
     np.testing.assert_allclose(TWICE[twice](root)(8.0), -2 / 9 * 8 ** (-5 / 3), rtol=1e-12)
+
+
+@pytest.mark.parametrize("outer", [func.grad, lambda f: lambda x: func.jvp(f, (x,), (1.0,))[1]])
+def test_primal_of_a_mapped_rule_inside_forward_mode(outer):
+    """The outputs come with their tangents from one call; they alone have the derivative."""
+    square = func.custom_vmap(lambda x: x * x)
+    square.def_vmap(lambda size, batched, x: (x * x, batched[0]))
+    x = np.array([0.5, 0.7])
+    np.testing.assert_allclose(func.vmap(outer(lambda u: func.jvp(square, (u,), (1.0,))[0]))(x), 2 * x)
+    np.testing.assert_allclose(func.vmap(outer(lambda u: func.jvp(square, (u,), (u,))[1]))(x), 4 * x)
