@@ -128,7 +128,7 @@ TABLE: dict[str, str] = {
         ShortTimeFFT ~ShortTimeFFT._fft_func ~ShortTimeFFT._ifft_func ~ShortTimeFFT.istft ~ShortTimeFFT.spectrogram
         ~ShortTimeFFT.stft_detrend ~sos2tf ~sos2zpk sosfilt sosfilt_zi ~sosfiltfilt ~sosfreqz ~spectrogram
         spline_filter square ~ss2tf ~ss2zpk ~step ~stft ~sweep_poly symiirorder1 symiirorder2 ~tf2sos tf2ss tf2zpk
-        ~unique_roots ~unit_impulse upfirdn ~vectorstrength ~welch ~wiener ~zoom_fft ~zpk2sos ~zpk2ss ~zpk2tf
+        ~unique_roots ~unit_impulse upfirdn ~vectorstrength ~welch ~wiener ~zoom_fft zpk2sos ~zpk2ss ~zpk2tf
     """,
     "scipy.signal.windows": """
         ~barthann ~bartlett ~blackman ~blackmanharris ~bohman ~boxcar ~chebwin ~cosine ~dpss ~exponential ~flattop

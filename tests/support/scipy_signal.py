@@ -217,7 +217,7 @@ ROWS: dict[str, Row] = {
 BY_VALUE = {"jit": "its code branches on the values"}
 for _name in (
     "bilinear", "filtfilt gust", "firls", "firwin_2d", "gammatone", "iirdesign", "kaiser_beta", "kaiserord",
-    "lsim input", "minimum_phase", "place_poles", "residue", "residuez", "ShortTimeFFT window", "tf2sos", "zpk2sos",
+    "lsim input", "minimum_phase", "place_poles", "residue", "residuez", "ShortTimeFFT window",
 ):  # fmt: skip
     ROWS[_name] = replace(ROWS[_name], without=BY_VALUE)
 

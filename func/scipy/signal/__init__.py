@@ -39,7 +39,7 @@ from func.scipy.signal.correlations import (
     oaconvolve,
     sepfir2d,
 )
-from func.scipy.signal.designs import firwin, iirfilter, iirnotch, iirpeak, tf2zpk
+from func.scipy.signal.designs import firwin, iirfilter, iirnotch, iirpeak, tf2zpk, zpk2sos
 from func.scipy.signal.peaks import find_peaks, peak_prominences, peak_widths
 from func.scipy.signal.recursive_filters import lfilter, lfilter_zi, sosfilt, sosfilt_zi
 from func.scipy.signal.short_time import ShortTimeFFT
@@ -59,7 +59,7 @@ __all__ = [
     "gammatone", "group_delay", "iircomb", "iirfilter", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lp2bp_zpk",
     "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "medfilt2d", "normalize", "oaconvolve", "peak_prominences",
     "peak_widths", "qspline1d_eval", "sawtooth", "sepfir2d", "sosfilt", "sosfilt_zi", "spline_filter", "square",
-    "symiirorder1", "symiirorder2", "tf2ss", "tf2zpk", "upfirdn",
+    "symiirorder1", "symiirorder2", "tf2ss", "tf2zpk", "upfirdn", "zpk2sos",
 ]  # fmt: skip
 _DOORS = (
     _arraytools__validate_fs,

@@ -7,6 +7,7 @@ poles and zeros share a second-order section is asked of SciPy for the numbers, 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def iirfilter(
     """A recursive filter of a given order, as scipy.signal.iirfilter; differentiable in frequencies and ripples."""
     options = {"btype": btype, "analog": analog, "ftype": ftype, "output": output}
     if is_known(Wn, *[x for x in (rp, rs, fs) if x is not None]):
+        if output == "sos" and not analog:
+            return sections(*in_original(_scipy.iirfilter, N, Wn, rp, rs, fs=fs, **{**options, "output": "zpk"}))
         return in_original(_scipy.iirfilter, N, Wn, rp, rs, fs=fs, **options)
     Wn = fnp.multiply(fnp.asarray(Wn), 1.0)
     typical = {"rp": None if rp is None else 1.0, "rs": None if rs is None else 40.0}
@@ -77,13 +80,25 @@ def monic(roots: Array) -> Array:
     return out
 
 
-def sections(z: Array, p: Array, k: Array) -> Array:
+@version_of(_scipy.zpk2sos)
+def zpk2sos(z: Any, p: Any, k: Any, pairing: Any = None, *, analog: bool = False) -> Array:
+    """Second-order sections (n, 6), as scipy.signal.zpk2sos; how poles and zeros are paired has no derivative."""
+    z, p, k = [fnp.asarray(x) for x in (z, p, k)]
+    if analog or pairing not in (None, "nearest", "keep_odd") or z.size + p.size == 0:
+        return in_original(_scipy.zpk2sos, z, p, k, pairing, analog=analog)
+    if is_known(k) and not bool(fnp.all(fnp.isreal(k))):
+        raise ValueError("k must be real")
+    return sections(z, p, fnp.real(k), pairing)
+
+
+def sections(z: Array, p: Array, k: Array, pairing: str | None = None) -> Array:
     """Second-order sections (n, 6) of a digital filter, in the pairs and the order of scipy.signal.zpk2sos."""
     count = max(shape_of(z)[0], shape_of(p)[0])
     size = count + count % 2
-    z, p = [fnp.concatenate([x, np.zeros(size - shape_of(x)[0], complex)]) for x in (z + 0j, p + 0j)]
     like = np.zeros((2, size // 2, 2), np.int64)
-    places = pure_callback(_pairs, like, stop_gradient(z), stop_gradient(p), vmap_method="sequential")
+    pairs = functools.partial(_pairs, pairing, size)
+    places = pure_callback(pairs, like, stop_gradient(z), stop_gradient(p), vmap_method="sequential")
+    z, p = [fnp.concatenate([x + 0j, np.zeros(size - shape_of(x)[0])]) for x in (z, p)]
     rows = []
     for roots, place in ((z, places[0]), (p, places[1])):
         pair = fnp.take(roots, place)
@@ -94,12 +109,13 @@ def sections(z: Array, p: Array, k: Array) -> Array:
     return fnp.where(first, k * sos, sos)
 
 
-def _pairs(z: Any, p: Any) -> Any:
+def _pairs(pairing: str | None, size: int, z: Any, p: Any) -> Any:
     """Which zeros and which poles stand in each section, by SciPy's function for the plain numbers."""
-    sos = doors.original(_scipy.zpk2sos)(z, p, 1.0)
+    sos = doors.original(_scipy.zpk2sos)(z, p, 1.0, pairing)
     out = np.zeros((2, len(sos), 2), np.int64)
     for part, roots in enumerate((z, p)):
-        free = list(range(len(roots)))
+        free = list(range(size))
+        roots = np.concatenate([roots, np.zeros(size - len(roots))])
         for i, row in enumerate(sos[:, 3 * part : 3 * part + 3]):
             one = np.roots(row / row[0])
             for j, root in enumerate([*one, *[0.0] * (2 - len(one))]):
