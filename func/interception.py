@@ -58,6 +58,9 @@ class Intercepted(np.ndarray):
                 owner.views = Views()
             owner.views.add(self)
 
+    def __func_holds_traced__(self) -> bool:
+        return owner_of(self).box is not None
+
     @property
     def dtype(self) -> Any:
         """The dtype of the values."""
@@ -196,6 +199,9 @@ class Views:
 
 class RetiredArray(np.ndarray):
     """An array of func.intercept() after the transform: a plain array in all but its type, which cannot change."""
+
+    def __func_holds_traced__(self) -> bool:
+        return False
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.ndarray.view(array, np.ndarray)
@@ -583,6 +589,40 @@ def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
         return out if was_intercepting else _without_memory(out)
 
     return call
+
+
+def on_plain_memory(function: Callable[..., Any], args: Any, kwargs: Any, keep: bool = False) -> tuple[bool, Any]:
+    """Whether arrays are being intercepted here, and then the result of a call without traced values on plain memory.
+
+    Compiled code may refuse subclasses of ndarray, and its Python side makes arrays for it by NumPy's functions. With
+    `keep` the arguments stay what they are, for objects that share their memory.
+    """
+    if not _is_intercepting():
+        return False, None
+    token = _INTERCEPTING.set(None)
+    try:
+        out = function(*args, **kwargs) if keep else function(*_memory_of(args), **_memory_of(kwargs))
+    finally:
+        _INTERCEPTING.reset(token)
+    return True, adopted(out)
+
+
+def _memory_of(value: Any) -> Any:
+    """Arguments with plain arrays in place of intercepted ones; lists, tuples and dicts without such are themselves."""
+    kind = type(value)
+    if kind is Intercepted:
+        return present(value)
+    if kind is list or kind is tuple:
+        items = [_memory_of(item) for item in value]
+        return value if all([a is b for a, b in zip(items, value, strict=True)]) else kind(items)
+    if kind is dict:
+        items = [_memory_of(item) for item in value.values()]
+        return (
+            value
+            if all([a is b for a, b in zip(items, value.values(), strict=True)])
+            else dict(zip(value, items, strict=True))
+        )
+    return value
 
 
 def _without_memory(value: Any) -> Any:

@@ -251,24 +251,8 @@ def beta_slope_above(xp: Any, a: Any, b: Any, x: Any, rest: Any, rule: Any) -> A
 
 
 def beta_slope(xp: Any, a: Any, b: Any, x: Any, rest: Any) -> Any:
-    """∂I_x(a, b)/∂a of vectors, where rest = 1 - x to full relative precision.
-
-    The rules are the step and reach of the double exponential formula, far from and close to a singular point.
-    """
-    block = 1 << 12
-    out = xp.full(a.shape, numpy.nan)
-    proper = (a > 0) & (b > 0) & xp.isfinite(a) & xp.isfinite(b)
-    out[proper & ((x == 0) | (rest == 0))] = 0.0
-    proper = proper & (x > 0) & (rest > 0)
-    safe_a, safe_b, safe_x = [xp.where(proper, v, 1.0) for v in (a, b, x)]
-    low = xp.log(safe_x) < -digamma_gap(xp, safe_a, safe_b)
-    for integrate, part, gap in ((beta_slope_below, proper & low, rest), (beta_slope_above, proper & ~low, x)):
-        for rule, chosen in (((1 / 16, 3.4), gap >= 0.02), ((1 / 40, 5.2), gap < 0.02)):
-            places = xp.flatnonzero(part & chosen)
-            for start in range(0, places.shape[0], block):
-                here = places[start : start + block]
-                out[here] = integrate(xp, a[here], b[here], x[here], rest[here], rule)
-    return out
+    """∂I_x(a, b)/∂a of vectors, where rest = 1 - x to full relative precision."""
+    return by_sides(xp, a, b, x, rest, beta_slope_below, beta_slope_above)
 
 
 def betainc_parameters(xp: Any, a: Any, b: Any, x: Any) -> tuple[Any, Any, list[Any]]:
@@ -294,6 +278,130 @@ def betainc_db(xp: Any, a: Any, b: Any, x: Any) -> Any:
     with numpy.errstate(all="ignore"):
         out = -beta_slope(xp, b, a, 1 - x, x)
     return xp.reshape(out.astype(dtype), shape)[()]
+
+
+def trigamma(xp: Any, x: Any) -> Any:
+    """ψ'(x) = ζ(2, x). DLMF 5.15.1."""
+    return scipy_of(xp, "special").zeta(2.0, x)
+
+
+def beta_bend(xp: Any, a: Any, b: Any, t: Any, rest: Any, rule: Any, mixed: bool) -> Any:
+    """∂²I/∂a² or ∂²I/∂a∂b at t left of the mode, by the scores of the beta density and what their mean squares are.
+
+    ∫₀ᵗ (s_a² + ψ'(a + b) - ψ'(a)) dI and ∫₀ᵗ (s_a s_b + ψ'(a + b)) dI, with s_a = log u + ψ(a + b) - ψ(a).
+    """
+    first, second = digamma_gap(xp, a, b)[:, None], digamma_gap(xp, b, a)[:, None]
+    log_t = xp.where(t < 0.5, xp.log(t), xp.log1p(-rest))[:, None]
+    constant = (trigamma(xp, a + b) - (0.0 if mixed else trigamma(xp, a)))[:, None]
+    t_, rest_ = t[:, None], rest[:, None]
+
+    def weight(s: Any, shift: Any) -> Any:
+        by_a = log_t - s + first
+        if not mixed:
+            return by_a * by_a + constant
+        left = t_ * xp.exp(-s)
+        log_rest = xp.where(left < 0.5, xp.log1p(-xp.minimum(left, 0.5)), xp.log(rest_ + shift))
+        return by_a * (log_rest + second) + constant
+
+    return tail_integral(xp, a, b, t, rest, rule, weight)
+
+
+def beta_bend_above(xp: Any, a: Any, b: Any, x: Any, rest: Any, rule: Any) -> Any:
+    """-∫ₓ¹ (s_a² + ψ'(a + b) - ψ'(a)) dI, by u = 1 - t."""
+    gap, x_, rest_ = digamma_gap(xp, a, b)[:, None], x[:, None], rest[:, None]
+    constant = (trigamma(xp, a + b) - trigamma(xp, a))[:, None]
+
+    def weight(s: Any, shift: Any) -> Any:
+        lost = rest_ * xp.exp(-s)
+        score = xp.where(lost < 0.5, xp.log1p(-xp.minimum(lost, 0.5)), xp.log(x_ + shift)) + gap
+        return score * score + constant
+
+    return -tail_integral(xp, b, a, rest, x, rule, weight)
+
+
+def by_sides(xp: Any, a: Any, b: Any, x: Any, rest: Any, below: Any, above: Any) -> Any:
+    """The integral of vectors from the side on which x lies of the mean of log t, where rest = 1 - x.
+
+    The rules are the step and reach of the double exponential formula, far from and close to a singular point.
+    """
+    block = 1 << 12
+    out = xp.full(a.shape, numpy.nan)
+    proper = (a > 0) & (b > 0) & xp.isfinite(a) & xp.isfinite(b)
+    out[proper & ((x == 0) | (rest == 0))] = 0.0
+    proper = proper & (x > 0) & (rest > 0)
+    safe_a, safe_b, safe_x = [xp.where(proper, v, 1.0) for v in (a, b, x)]
+    low = xp.log(safe_x) < -digamma_gap(xp, safe_a, safe_b)
+    for integrate, part, gap in ((below, proper & low, rest), (above, proper & ~low, x)):
+        for rule, chosen in (((1 / 16, 3.4), gap >= 0.02), ((1 / 40, 5.2), gap < 0.02)):
+            places = xp.flatnonzero(part & chosen)
+            for start in range(0, places.shape[0], block):
+                here = places[start : start + block]
+                out[here] = integrate(xp, a[here], b[here], x[here], rest[here], rule)
+    return out
+
+
+def betainc_bend(xp: Any, a: Any, b: Any, x: Any, *, kind: str) -> Any:
+    """∂²I_x(a, b) by a twice, b twice, or each once: kinds "aa", "bb", "ab"."""
+    shape, dtype, (a, b, x) = betainc_parameters(xp, a, b, x)
+    rest = 1 - x
+
+    def below(xp: Any, a: Any, b: Any, x: Any, rest: Any, rule: Any) -> Any:
+        return beta_bend(xp, a, b, x, rest, rule, kind == "ab")
+
+    def above(xp: Any, a: Any, b: Any, x: Any, rest: Any, rule: Any) -> Any:
+        return -beta_bend(xp, b, a, rest, x, rule, True)
+
+    with numpy.errstate(all="ignore"):
+        if kind == "bb":
+            out = -by_sides(xp, b, a, rest, x, below, beta_bend_above)
+        else:
+            out = by_sides(xp, a, b, x, rest, below, above if kind == "ab" else beta_bend_above)
+    return xp.reshape(out.astype(dtype), shape)[()]
+
+
+def betainc_daa(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """∂²I_x(a, b)/∂a²."""
+    return betainc_bend(xp, a, b, x, kind="aa")
+
+
+def betainc_dab(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """∂²I_x(a, b)/∂a∂b."""
+    return betainc_bend(xp, a, b, x, kind="ab")
+
+
+def betainc_dbb(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """∂²I_x(a, b)/∂b²."""
+    return betainc_bend(xp, a, b, x, kind="bb")
+
+
+def elliptic_bend(xp: Any, phi: Any, m: Any, power: int, factor: float) -> Any:
+    """∫ of sin⁴θ (1 - m sin²θ)^(-power/2) from 0 to φ, times a factor: a second derivative by m. DLMF 19.4."""
+    kinds = [v if type(v) in (bool, int, float) else v.dtype for v in (phi, m)]
+    phi, m = xp.broadcast_arrays(xp.asarray(phi, dtype=numpy.float64), xp.asarray(m, dtype=numpy.float64))
+    nodes, weights = [xp.asarray(each) for each in double_exponential(1 / 40, 5.2)]
+
+    def integral(end: Any) -> Any:
+        theta = end[..., None] * (1 - nodes)
+        square = xp.sin(theta) ** 2
+        rest = xp.cos(theta) ** 2 + (1 - m[..., None]) * square
+        return xp.sum(square * square * rest ** (-power / 2) * weights, -1) * end
+
+    n, r = reduced_angle(xp, phi)
+    with numpy.errstate(all="ignore"):
+        out = integral(r)
+        if xp.any(n != 0):
+            out = out + xp.where(n == 0, 0.0, 2 * n * integral(xp.full_like(phi, math.pi / 2)))
+    return (factor * out).astype(result_of(numpy.result_type(*kinds)))[()]
+
+
+def ellipkinc_dmm(xp: Any, phi: Any, m: Any) -> Any:
+    """∂²F(φ|m)/∂m²."""
+    return elliptic_bend(xp, phi, m, 5, 0.75)
+
+
+def ellipeinc_dmm(xp: Any, phi: Any, m: Any) -> Any:
+    """∂²E(φ|m)/∂m²."""
+    return elliptic_bend(xp, phi, m, 3, -0.25)
 
 
 def kolmogorov_slope(xp: Any, y: Any, order: int) -> Any:

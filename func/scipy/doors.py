@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.interception import intercepted_call
+from func.interception import intercepted_call, on_plain_memory
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.numpy.code_prefix import function_code, with_prefix
 
@@ -259,8 +259,11 @@ TREES = {"scipy.spatial.transform": ("Rotation", "RigidTransform")}
 def holds_traced(value: Any, depth: int = 0) -> bool:
     """Whether a value is traced, or is a list, tuple or dict that holds one, or an object that says so itself."""
     kind: Any = type(value)
-    if kind is Tracer or kind in CARRIERS:
+    if kind is Tracer:
         return True
+    if kind in CARRIERS:  # an array of func.intercept() says whether it holds one
+        holds = getattr(kind, "__func_holds_traced__", None)
+        return holds is None or bool(holds(value))
     if kind is list or kind is tuple or (depth == 0 and issubclass(kind, tuple)):
         return depth < MAX_DEPTH and any([holds_traced(item, depth + 1) for item in value])
     if kind is dict:
@@ -286,6 +289,8 @@ class Door:
 
     condition = _EXIST
     """When it is asked."""
+    keeps_arguments = False
+    """Whether what it makes shares memory with its arguments."""
     __slots__ = ("always", "function", "module", "name", "names", "original", "target", "values")
 
     def __init__(self, function: types.FunctionType, module: str, name: str, always: bool) -> None:
@@ -301,7 +306,8 @@ class Door:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call while traced values exist."""
         if not self.always and not any([holds_traced(x) for x in args]) and not holds_traced(kwargs):
-            return self.original(*args, **kwargs)
+            was_intercepting, out = on_plain_memory(self.original, args, kwargs, keep=self.keeps_arguments)
+            return out if was_intercepting else self.original(*args, **kwargs)
         if self.target is None:
             self.target = self.found()
         return self.target(*self.without_defaults(args, kwargs), **kwargs)
@@ -566,6 +572,7 @@ def _with_base(kind: type, own: type) -> type:
 class _ClassDoor(Door):
     """The door of a class, in its `__init__`."""
 
+    keeps_arguments = True
     __slots__ = ("scipy_class",)
 
     def __init__(self, function: types.FunctionType, module: str, name: str, scipy_class: type) -> None:

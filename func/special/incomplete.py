@@ -59,7 +59,7 @@ def betainccinv(a: Array, b: Array, y: Array) -> Array:
 
 
 def stdtr(df: Array, t: Array) -> Array:
-    """Student's distribution function; no second derivative by df."""
+    """Student's distribution function; its third derivative by df is not defined."""
     return ops.stdtr(operand(df), operand(t))
 
 
@@ -84,7 +84,7 @@ def gdtrc(a: Array, b: Array, x: Array) -> Array:
 
 
 def fdtr(dfn: Array, dfd: Array, x: Array) -> Array:
-    """The F distribution function; no second derivatives by the degrees of freedom."""
+    """The F distribution function; its third derivatives by the degrees of freedom are not defined."""
     return ops.fdtr(operand(dfn), operand(dfd), operand(x))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import func.special  # noqa: F401  (its import registers its primitives)
 from tests.support.sampling import Sample, complex_, integers, real, restart
-from tests.support.special_arguments import ARGUMENTS, FIRST_ORDER, INACCURATE, WITHOUT_DERIVATIVE
+from tests.support.special_arguments import ARGUMENTS, WITHOUT_DERIVATIVE
 
 restart(3)
 
@@ -34,14 +34,14 @@ BINARY = [
 HOLOMORPHIC_PAIRS = ["xlogy", "xlog1py"]
 BY_ARGUMENT = [
     "jv", "jve", "yv", "yve", "hankel1", "hankel1e", "hankel2", "hankel2e", "iv", "ive", "kv", "kve", "struve",
-    "modstruve", "stdtr", "hyp0f1", "hurwitz_zeta",
+    "modstruve", "hyp0f1", "hurwitz_zeta",
 ]
 COMPLEX_ARGUMENT = ["jv", "yv", "hankel1", "hankel1e", "hankel2", "hankel2e", "iv", "kv", "kve", "hyp0f1"]
 OF_INTEGERS = [
     "yn", "kn", "spherical_jn", "spherical_yn", "spherical_in", "spherical_kn", "polygamma", "expn", "pdtr", "pdtrc",
 ]
 TRIPLES = {
-    "gdtr": (0, 1, 2), "gdtrc": (0, 1, 2), "fdtr": (2,), "fdtrc": (2,), "hyp1f1": (2,), "hyperu": (2,),
+    "gdtr": (0, 1, 2), "gdtrc": (0, 1, 2), "hyp1f1": (2,), "hyperu": (2,),
 }
 # fmt: on
 BETA_PARTIALS = ("betainc", "betaincc", "betaincinv", "betainccinv")
@@ -72,8 +72,7 @@ for name in OF_INTEGERS:
 for name, places in TRIPLES.items():
     SAMPLES[name] = [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=places)]
 for name in BETA_PARTIALS:
-    # the second derivatives by a and b are not defined
-    SAMPLES[name] = [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))]
+    SAMPLES[name] = [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(0, 1, 2))]
 
 
 def _weighted(x: Any, b: Any, axes: tuple[int, ...], signed: bool) -> Sample:
@@ -87,6 +86,10 @@ SAMPLES |= {
     "ndtri_exp": [Sample((-real(3, 2),))],
     "betainc_da": [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))],
     "betainc_db": [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))],
+    **{
+        f"betainc_d{by}": [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))]
+        for by in ("aa", "ab", "bb")
+    },
     "bdtr": [Sample((np.array([1.0, 2.0]), np.array(4), real(3, 2)), differentiable=(2,))],
     "bdtrc": [Sample((np.array([1.0, 2.0]), np.array(4), real(3, 2)), differentiable=(2,))],
     "huber": [Sample((real(3, 1), 3 * real(2)), differentiable=(0, 1))],
@@ -94,10 +97,12 @@ SAMPLES |= {
         Sample((real(3), 0, 1e-8)),
         Sample((complex_(3), integers(2, 1), 1e-8)),
     ],
-    "ellipkinc": [Sample((real(3, 1), real(2)), differentiable=(0,))],
-    "ellipeinc": [Sample((4 * real(3, 1), real(2)), differentiable=(0,))],
+    "ellipkinc": [Sample((real(3, 1), real(2)), differentiable=(0, 1))],
+    "ellipeinc": [Sample((4 * real(3, 1), real(2)), differentiable=(0, 1))],
     "ellipkinc_dm": [Sample((4 * real(3, 1), real(2)), differentiable=(0,))],
     "ellipeinc_dm": [Sample((real(3, 1), real(2)), differentiable=(0,))],
+    "ellipkinc_dmm": [Sample((4 * real(3, 1), real(2)), differentiable=(0,))],
+    "ellipeinc_dmm": [Sample((real(3, 1), real(2)), differentiable=(0,))],
     "hyp2f1": [
         Sample((real(3, 1), real(2), real(2) + 1, real(3, 2)), differentiable=(3,)),
         Sample((real(3), real(3), real(3) + 1, complex_(3) * 0.5), differentiable=(3,)),
@@ -122,11 +127,13 @@ def _pair(value: Any) -> Any:
 for name, (arguments, places) in ARGUMENTS.items():
     if name not in ("radian", "voigt_profile"):
         SAMPLES[name] = [Sample(tuple([_pair(value) for value in arguments]), differentiable=places)]
-for name, values in (WITHOUT_DERIVATIVE | INACCURATE).items():
+for name, values in WITHOUT_DERIVATIVE.items():
     SAMPLES[name] = [Sample(tuple([_pair(value) for value in values]), differentiable=())]
-for name, (values, _) in FIRST_ORDER.items():
-    SAMPLES.setdefault(name, [Sample(tuple([_pair(value) for value in values]), differentiable=())])
 SAMPLES["kolmogorov_slope"] = [Sample((real(3) + 0.3,), differentiable=())]
+for name in ("mathieu_a", "mathieu_b", "pro_cv", "obl_cv", "smirnov"):
+    values = (5, 0.3) if name == "smirnov" else ARGUMENTS[name][0]
+    for order in ("slope", "bend"):
+        SAMPLES[f"{name}_{order}"] = [Sample(tuple([_pair(value) for value in values]), differentiable=())]
 SAMPLES["kolmogorov_bend"] = [Sample((real(3) + 0.3,), differentiable=())]
 for name in ("legendre_p", "assoc_legendre_p", "assoc_legendre_p_normalized", "sph_legendre_p"):
     degrees = (np.array([2, 3]), np.array([1, -2]))[: 1 + (name != "legendre_p")]
@@ -142,5 +149,10 @@ SAMPLES["scipy_distribution"] = [
     Sample((real(2) + 2,), {"distribution": "t", "method": "entropy"}),
     Sample((np.array([2.0, 3.0]), real(2)), {"distribution": "logser", "method": "cdf"}, (1,)),
 ]
-ON_THE_HOST = {"scipy_distribution"}
-"""What SciPy's own classes compute; arrays of a device are refused."""
+ON_THE_HOST = {"scipy_distribution"} | {name for name in SAMPLES if name.endswith(("_slope", "_bend"))} - {
+    "kolmogorov_bend",
+    "kolmogorov_slope",
+}
+"""What SciPy's own classes or NumPy's loops compute; arrays of a device are refused."""
+DERIVATIVE_ON_THE_HOST = {"mathieu_a", "mathieu_b", "obl_cv", "pro_cv", "smirnov", "smirnovi"}
+"""Those whose values other devices compute."""

@@ -1,4 +1,4 @@
-"""Arguments of special functions whose derivatives come from formulas, and the places that differentiate twice."""
+"""Arguments of special functions whose derivatives come from formulas, and the places that differentiate, twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import scipy.special
 
-_OBLATE = float(scipy.special.obl_cv(1, 2, 0.8))
+_OBLATE, _PROLATE, _OBLATE_3, _PROLATE_3 = [
+    float(value(1, 2, c)) for c in (0.8, 3.0) for value in (scipy.special.obl_cv, scipy.special.pro_cv)
+]
 
 ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     "airye": ((0.7,), (0,)),
@@ -17,7 +19,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     "chndtr": ((2.0, 3.0, 1.5), (0, 2)),
     "chndtrinc": ((2.0, 3.0, 0.3), (0, 2)),
     "chndtrix": ((0.3, 3.0, 1.5), (0, 2)),
-    "ellipj": ((0.6, 0.4), (0,)),
+    "ellipj": ((0.6, 0.4), (0, 1)),
     "elliprc": ((0.5, 1.2), (0, 1)),
     "elliprd": ((0.5, 1.2, 0.8), (0, 1, 2)),
     "elliprf": ((0.5, 1.2, 0.8), (0, 1, 2)),
@@ -34,7 +36,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
         for name in ("chebyc", "chebys", "chebyt", "chebyu", "laguerre", "legendre")
     },
     **{f"eval_sh_{name}": ((2.5, 0.4), (1,)) for name in ("chebyt", "chebyu", "legendre")},
-    "fdtri": ((3.0, 4.0, 0.3), (2,)),
+    "fdtri": ((3.0, 4.0, 0.3), (0, 1, 2)),
     "gdtria": ((0.3, 2.0, 0.8), (0, 1, 2)),
     "gdtrib": ((1.2, 0.3, 0.8), (0, 1, 2)),
     "gdtrix": ((1.2, 2.0, 0.3), (0, 1, 2)),
@@ -72,52 +74,42 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     "pro_ang1": ((1, 2, 0.8, 0.4), (3,)),
     "pro_rad1": ((1, 2, 0.8, 1.4), (3,)),
     "radian": ((1.0, 2.0, 3.0), (0, 1, 2)),
-    "stdtrit": ((3.0, 0.3), (1,)),
+    "stdtrit": ((3.0, 0.3), (0, 1)),
     "tklmbda": ((0.3, 0.4), (0, 1)),
     "voigt_profile": ((0.3, 0.8, 0.5), (0, 1, 2)),
-    "wright_bessel": ((0.5, 1.2, 0.7), (2,)),
-}  # fmt: skip
-
-FIRST_ORDER = {
     "bdtrik": ((0.4, 6.0, 0.3), (0, 1, 2)),
     "bdtrin": ((2.0, 0.4, 0.3), (0, 1, 2)),
     "btdtria": ((0.4, 2.1, 0.3), (0, 1, 2)),
     "btdtrib": ((1.7, 0.4, 0.3), (0, 1, 2)),
-    "ellipj": ((0.6, 0.4), (1,)),
-    "fdtr": ((3.0, 4.0, 0.3), (0, 1)),
-    "fdtrc": ((3.0, 4.0, 0.3), (0, 1)),
-    "fdtri": ((3.0, 4.0, 0.3), (0, 1)),
+    "fdtr": ((3.0, 4.0, 0.3), (0, 1, 2)),
+    "fdtrc": ((3.0, 4.0, 0.3), (0, 1, 2)),
     "fdtridfd": ((3.0, 0.4, 0.7), (0, 1, 2)),
+    "mathieu_a": ((2, 0.7), (1,)),
+    "mathieu_b": ((3, -0.7), (1,)),
     "nbdtrik": ((0.4, 3.0, 0.3), (0, 1, 2)),
     "nbdtrin": ((2.0, 0.4, 0.3), (0, 1, 2)),
-    "stdtr": ((3.0, 0.3), (0,)),
+    "ncfdtrinc": ((3.0, 5.0, 0.3, 0.8), (2, 3)),
+    "obl_ang1_cv": ((1, 2, 0.8, _OBLATE, 0.4), (4,)),
+    "obl_cv": ((1, 2, 0.8), (2,)),
+    "obl_rad1_cv": ((1, 2, 0.8, _OBLATE, 0.4), (4,)),
+    "obl_rad2": ((1, 2, 3.0, 2.0), (3,)),
+    "obl_rad2_cv": ((1, 2, 3.0, _OBLATE_3, 2.0), (4,)),
+    "pro_ang1_cv": ((1, 2, 0.8, _PROLATE, 0.4), (4,)),
+    "pro_cv": ((1, 2, 0.8), (2,)),
+    "pro_rad1_cv": ((1, 2, 0.8, _PROLATE, 1.4), (4,)),
+    "pro_rad2": ((1, 2, 3.0, 2.0), (3,)),
+    "pro_rad2_cv": ((1, 2, 3.0, _PROLATE_3, 2.0), (4,)),
+    "smirnov": ((5, 0.3), (1,)),
+    "smirnovi": ((5, 0.3), (1,)),
+    "stdtr": ((3.0, 0.3), (0, 1)),
     "stdtridf": ((0.7, 0.8), (0, 1)),
-    "stdtrit": ((3.0, 0.3), (0,)),
-}
-"""Those by incomplete beta functions, and by m, which have no second derivative."""
+    "wright_bessel": ((0.5, 1.2, 0.7), (2,)),
+}  # fmt: skip
 
 WITHOUT_DERIVATIVE = {
     "chndtridf": (2.0, 0.4, 1.5),
-    "mathieu_a": (2, 0.7),
-    "mathieu_b": (2, 0.7),
     "ncfdtridfd": (3.0, 0.3, 1.2, 0.8),
     "ncfdtridfn": (0.3, 5.0, 1.2, 0.8),
     "nctdtridf": (0.5, 0.6, 0.8),
-    "obl_cv": (1, 2, 0.8),
-    "pro_cv": (1, 2, 0.8),
-    "smirnov": (5, 0.3),
-    "smirnovi": (5, 0.3),
 }
 """Those that have none with respect to any argument."""
-INACCURATE = {
-    "ncfdtrinc": (3.0, 5.0, 0.3, 0.8),
-    "obl_ang1_cv": (1, 2, 0.8, _OBLATE, 0.4),
-    "obl_rad1_cv": (1, 2, 0.8, _OBLATE, 0.4),
-    "obl_rad2": (1, 2, 3.0, 2.0),
-    "obl_rad2_cv": (1, 2, 3.0, 1.9, 2.0),
-    "pro_ang1_cv": (1, 2, 0.8, 6.27, 0.4),
-    "pro_rad1_cv": (1, 2, 0.8, 6.27, 1.4),
-    "pro_rad2": (1, 2, 3.0, 2.0),
-    "pro_rad2_cv": (1, 2, 3.0, 9.9, 2.0),
-}
-"""Those of which SciPy's values and its own derivatives agree to a few digits only."""

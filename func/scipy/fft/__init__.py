@@ -12,6 +12,7 @@ from typing import Any
 import scipy.fft as _scipy
 
 from func import numpy as fnp
+from func.interception import on_plain_memory
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
 from func.scipy.doors import holds_traced
@@ -113,18 +114,19 @@ fftshift, ifftshift = _numpy.fftshift, _numpy.ifftshift
 
 
 class Backend:
-    """A backend of scipy.fft for calls with traced values; it leaves all others to SciPy."""
+    """A backend of scipy.fft for calls with traced values; it leaves all others to SciPy, on plain memory."""
 
     __ua_domain__ = "numpy.scipy.fft"
 
     @staticmethod
     def __ua_function__(method: Any, args: Any, kwargs: Any) -> Any:
-        if (TRACED.run or TRACED.stay) and (holds_traced(args) or holds_traced(kwargs)):
+        if not (TRACED.run or TRACED.stay):
+            return NotImplemented
+        if holds_traced(args) or holds_traced(kwargs):
             name = method.__name__
-            function = globals()[name] if name in __all__ else None
-            if function is not None:
-                return function(*args, **kwargs)
-        return NotImplemented
+            return globals()[name](*args, **kwargs) if name in __all__ else NotImplemented
+        was_intercepting, out = on_plain_memory(method, args, kwargs)
+        return out if was_intercepting else NotImplemented
 
 
 def register() -> None:

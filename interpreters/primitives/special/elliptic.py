@@ -33,7 +33,8 @@ def _carlson_c_x(x: Array, y: Array, out: Array) -> Array:
 def _carlson_c_y(x: Array, y: Array, out: Array) -> Array:
     """(R_C - √x/y) / (2 (x - y)), and for equal arguments -R_D / 3."""
     regular = (out - sqrt(x) / y) / (2 * _apart(x, y))
-    return _degenerate(x, y, regular, elliprd(x, y, y) / -3)
+    aside = where(equal(x, y), y, 2 * y + x)  # so that the derivative is regular where this is not selected
+    return _degenerate(x, y, regular, elliprd(x, y, aside) / -3)
 
 
 elliprc: Primitive = by_name("elliprc", "x y", x=_carlson_c_x, y=_carlson_c_y)
@@ -98,7 +99,7 @@ elliprj: Primitive = by_name(
 
 
 def _jacobi_m(u: Array, m: Array, sn: Array, cn: Array, dn: Array, phi: Array) -> tuple[Array, ...]:
-    """From F(φ, m) = u: ∂φ/∂m = -dn ∂F/∂m. The second derivative by m is not defined."""
+    """From F(φ, m) = u: ∂φ/∂m = -dn ∂F/∂m."""
     slope = -dn * ellipkinc_dm(phi, m)
     return cn * slope, -sn * slope, -(sn * sn + 2 * m * sn * cn * slope) / (2 * dn), slope
 

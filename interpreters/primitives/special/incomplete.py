@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from func.backends.support import special
 from func.interpreters.core import Array
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
+from func.interpreters.primitives.elementwise.builder import Elementwise, Rule, add, elementwise, multiply, negative
 from func.interpreters.primitives.elementwise.table import (
     divide,
     exp,
@@ -23,7 +25,7 @@ from func.interpreters.primitives.elementwise.table import (
 from func.interpreters.primitives.random.variates import slope as gamma_slope
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.special.builders import missing, special_primitive, unless_zero
-from func.interpreters.primitives.special.gamma import betaln, digamma, gammaln
+from func.interpreters.primitives.special.gamma import betaln, digamma, gammaln, polygamma
 from func.interpreters.primitives.special.logistic import xlog1py, xlogy
 from func.interpreters.primitives.structural.shapes import full_like, where
 
@@ -83,19 +85,47 @@ def _beta_score(a: Array, b: Array, x: Array) -> Array:
 
 betainc_da: Elementwise = elementwise(
     "betainc_da",
-    missing("the derivative of betainc by a", "a"),
-    missing("the derivative of betainc by a", "b"),
+    lambda x, y, z: betainc_daa(x, y, z),
+    lambda x, y, z: betainc_dab(x, y, z),
     lambda x, y, z: _beta_score(x, y, z),
     impl=reporting_missing(special.betainc_da, "special"),
     cost=costs.SPECIAL,
 )
 betainc_db: Elementwise = elementwise(
     "betainc_db",
-    missing("the derivative of betainc by b", "a"),
-    missing("the derivative of betainc by b", "b"),
+    lambda x, y, z: betainc_dab(x, y, z),
+    lambda x, y, z: betainc_dbb(x, y, z),
     lambda x, y, z: _beta_score(y, x, subtract(1, z)),
     impl=reporting_missing(special.betainc_db, "special"),
     cost=costs.SPECIAL,
+)
+
+
+def _beta_bend(a: Array, b: Array, x: Array, mixed: bool) -> Array:
+    """The derivative by x of ∂²I/∂a², or of ∂²I/∂a∂b."""
+    whole = polygamma(1, add(a, b))
+
+    def inside(x: Array) -> Array:
+        first = add(log(x), subtract(digamma(add(a, b)), digamma(a)))
+        if not mixed:
+            return multiply(beta_density(a, b, x), add(square(first), subtract(whole, polygamma(1, a))))
+        second = add(xlog1py(1, negative(x)), subtract(digamma(add(a, b)), digamma(b)))
+        return multiply(beta_density(a, b, x), add(multiply(first, second), whole))
+
+    return unless_zero(x, full_like(x, 0, ()), inside)
+
+
+def _bend(name: str, impl: Callable[..., Array], slope: Rule) -> Elementwise:
+    """A second derivative of betainc by its parameters, whose own are not defined."""
+    what = f"the second derivative {name} of betainc"
+    refused = missing(what, "a"), missing(what, "b")
+    return elementwise(name, *refused, slope, impl=reporting_missing(impl, "special"), cost=costs.SPECIAL)
+
+
+betainc_daa: Elementwise = _bend("betainc_daa", special.betainc_daa, lambda x, y, z: _beta_bend(x, y, z, False))
+betainc_dab: Elementwise = _bend("betainc_dab", special.betainc_dab, lambda x, y, z: _beta_bend(x, y, z, True))
+betainc_dbb: Elementwise = _bend(
+    "betainc_dbb", special.betainc_dbb, lambda x, y, z: _beta_bend(y, x, subtract(1, z), False)
 )
 
 betainc: Elementwise = special_primitive(

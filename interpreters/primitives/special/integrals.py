@@ -101,14 +101,33 @@ ellipeinc: Elementwise = special_primitive("ellipeinc", lambda x, y: _root(x, y)
 ellipkinc_dm: Elementwise = special_primitive(
     "ellipkinc_dm",
     _cubed_partial,
-    missing("the derivative of ellipkinc by m", "m"),
+    lambda x, y: ellipkinc_dmm(x, y),
     impl=reporting_missing(support_special.ellipkinc_dm, "special"),
 )
 ellipeinc_dm: Elementwise = special_primitive(
     "ellipeinc_dm",
     lambda x, y: divide(multiply(square(sin(x)), -0.5), _root(x, y)),
-    missing("the derivative of ellipeinc by m", "m"),
+    lambda x, y: ellipeinc_dmm(x, y),
     impl=reporting_missing(support_special.ellipeinc_dm, "special"),
+)
+
+
+def _bend_partial(x: Array, y: Array, factor: float, power: int) -> Array:
+    """A factor times sin⁴φ (1 - m sin²φ)^(-power/2)."""
+    return divide(multiply(square(square(sin(x))), factor), times(*[_root(x, y)] * power))
+
+
+ellipkinc_dmm: Elementwise = special_primitive(
+    "ellipkinc_dmm",
+    lambda x, y: _bend_partial(x, y, 0.75, 5),
+    missing("the second derivative of ellipkinc by m", "m"),
+    impl=support_special.ellipkinc_dmm,
+)
+ellipeinc_dmm: Elementwise = special_primitive(
+    "ellipeinc_dmm",
+    lambda x, y: _bend_partial(x, y, -0.25, 3),
+    missing("the second derivative of ellipeinc by m", "m"),
+    impl=support_special.ellipeinc_dmm,
 )
 
 

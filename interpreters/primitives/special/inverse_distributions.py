@@ -1,8 +1,7 @@
 """Distribution functions and their inverses in each argument, by the implicit function theorem.
 
 With F(x, θ) = p, the inverse has ∂x/∂p = 1/F_x and ∂x/∂θ = -F_θ/F_x. Derivatives by a parameter of F that has none
-here (degrees of freedom of non-central distributions) raise. Those of incomplete beta functions by a and b have no
-second derivative.
+here (degrees of freedom of non-central distributions) raise.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from func.backends.support import characteristic_values
 from func.backends.support import special as support
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.table import equal, exp, floor, greater, log, logical_and, sqrt
@@ -251,8 +251,12 @@ kolmogorov: Primitive = by_name("kolmogorov", "y", y=lambda y, out: kolmogorov_s
 kolmogi: Primitive = by_name("kolmogi", "p", p=lambda p, out: 1 / kolmogorov_slope(out))
 
 
-smirnov: Primitive = by_name("smirnov", "n d")
-smirnovi: Primitive = by_name("smirnovi", "n p")
+smirnov_bend: Primitive = by_name("smirnov_bend", "n d", impl=characteristic_values.smirnov_bend)
+smirnov_slope: Primitive = by_name(
+    "smirnov_slope", "n d", impl=characteristic_values.smirnov_slope, d=lambda n, d, out: smirnov_bend(n, d)
+)
+smirnov: Primitive = by_name("smirnov", "n d", d=lambda n, d, out: smirnov_slope(n, d))
+smirnovi: Primitive = by_name("smirnovi", "n p", p=lambda n, p, out: 1 / smirnov_slope(n, out))
 
 
 def _tukey_density(lam: Array, p: Array) -> Array:

@@ -1,13 +1,15 @@
 """Functions defined by linear differential equations of second order: Kelvin, Mathieu, spheroidal, parabolic cylinder.
 
 SciPy gives most of them with their first derivatives, and the equation gives the second. Next to them are integrals of
-Airy, Bessel and Struve functions. No derivative by an order or a parameter is defined.
+Airy, Bessel and Struve functions. Characteristic values differentiate by their parameter q or c; no other derivative by
+an order or a parameter is defined.
 """
 
 from __future__ import annotations
 
 import math
 
+from func.backends.support import characteristic_values as support
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.table import cos, cosh, equal, exp, greater, sqrt
 from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
@@ -74,8 +76,22 @@ pbdv: Primitive = by_name("pbdv", "v x", outs=2, x=lambda v, x, d, dp: (dp, (x *
 pbvv: Primitive = by_name("pbvv", "v x", outs=2, x=lambda v, x, d, dp: (dp, (x * x / 4 - v - 0.5) * d))
 pbwa: Primitive = by_name("pbwa", "a x", outs=2, x=lambda a, x, w, wp: (wp, (a - x * x / 4) * w))
 
-mathieu_a: Primitive = by_name("mathieu_a", "m q")
-mathieu_b: Primitive = by_name("mathieu_b", "m q")
+
+def _with_slopes(name: str, arguments: str) -> Primitive:
+    """A characteristic value, whose first two derivatives by its last argument NumPy code computes on the host."""
+    last = arguments.split()[-1]
+    second = by_name(f"{name}_bend", arguments, impl=getattr(support, f"{name}_bend"))
+    first = by_name(
+        f"{name}_slope",
+        arguments,
+        impl=getattr(support, f"{name}_slope"),
+        **{last: lambda *args: second(*args[:-1])},
+    )
+    return by_name(name, arguments, **{last: lambda *args: first(*args[:-1])})
+
+
+mathieu_a: Primitive = _with_slopes("mathieu_a", "m q")
+mathieu_b: Primitive = _with_slopes("mathieu_b", "m q")
 _DEGREE = math.pi / 180
 
 
@@ -104,8 +120,8 @@ mathieu_modcem2: Primitive = _modified_mathieu("mathieu_modcem2", mathieu_a)
 mathieu_modsem1: Primitive = _modified_mathieu("mathieu_modsem1", mathieu_b)
 mathieu_modsem2: Primitive = _modified_mathieu("mathieu_modsem2", mathieu_b)
 
-pro_cv: Primitive = by_name("pro_cv", "m n c")
-obl_cv: Primitive = by_name("obl_cv", "m n c")
+pro_cv: Primitive = _with_slopes("pro_cv", "m n c")
+obl_cv: Primitive = _with_slopes("obl_cv", "m n c")
 
 
 def _spheroidal(x: Array, w: Array, wp: Array, m: Array, c2: Array, cv: Array) -> tuple[Array, Array]:

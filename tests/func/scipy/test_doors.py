@@ -13,7 +13,11 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.fft
+import scipy.interpolate
 import scipy.linalg
+import scipy.signal
+import scipy.sparse.linalg
 import scipy.stats
 from scipy.linalg import expm as bound_expm
 from scipy.linalg import solve as bound_solve
@@ -115,7 +119,11 @@ print(func.grad(loss)(np.ones(2)))
 SCRIPT_EARLY = """
 import sys, func
 assert "scipy.linalg" not in sys.modules
+import scipy.fft
+import scipy.interpolate
 import scipy.linalg
+import scipy.signal
+import scipy.sparse.linalg
 code = scipy.linalg.solve.__code__
 assert code.co_filename.endswith("_basic.py") or "scipy" in code.co_filename
 import func.scipy.imports
@@ -168,3 +176,34 @@ def test_funcs_modules_have_what_scipys_have(module):
     for entry in doors.TABLE[module].split():
         name = entry.removesuffix("()").removesuffix("!").replace(".", "_")
         assert name.startswith("~") or name in vars(own) or hasattr(own, name), name
+
+
+PLAIN_CALLS = {
+    "fft": lambda x: scipy.fft.fft(x + 1j, 8),
+    "dctn in place": lambda x: scipy.fft.dctn(x.copy(), overwrite_x=True),
+    "interpolate class": lambda x: scipy.interpolate.interp1d(np.arange(4.0), x)(1.5),
+    "interpolate compiled": lambda x: scipy.interpolate.make_interp_spline(np.arange(4.0), x)(1.5),
+    "sparse solve": lambda x: scipy.sparse.linalg.spsolve(scipy.sparse.csc_array(np.diag(x)), np.ones(4)),
+    "signal": lambda x: scipy.signal.hilbert(x),
+    "stats": lambda x: scipy.stats.chisquare(x).pvalue,
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", PLAIN_CALLS)
+def test_plain_calls_inside_intercept_are_scipys(name):
+    x = np.array([0.7, 1.2, 0.4, 1.9])
+    expected, seen = PLAIN_CALLS[name](x), []
+
+    def f(t):
+        with func.intercept():
+            memory = np.array(x)  # may hold traced values later
+            seen.append(np.array(PLAIN_CALLS[name](memory)))
+            memory[0] = t
+        return np.sum(memory) * t
+
+    assert func.grad(f)(1.0) == 2 + np.sum(x[1:])
+    func.jit(f)(1.0)
+    for got in seen:
+        np.testing.assert_array_equal(got, expected)
+        assert got.dtype == np.asarray(expected).dtype

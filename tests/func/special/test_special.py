@@ -490,8 +490,10 @@ UNDEFINED: dict[str, tuple[Function, str]] = {
     "zetac": (lambda s: func.special.zetac(s), "zetac with respect to its argument"),
     "hyp1f1": (lambda a: func.special.hyp1f1(a, 2.0, 0.5), "hyp1f1 with respect to its parameter a"),
     "hyp2f1": (lambda c: func.special.hyp2f1(1.0, 2.0, c, 0.5), "hyp2f1 with respect to its parameter c"),
-    "betainc twice": (func.grad(lambda a: func.special.betainc(a, 2.0, 0.3)), "derivative of betainc by a with"),
-    "stdtr twice": (func.grad(lambda v: func.special.stdtr(v, 0.4)), "derivative of betainc by a with"),
+    "betainc of order 3": (
+        func.grad(func.grad(lambda a: func.special.betainc(a, 2.0, 0.3))),
+        "second derivative betainc_daa of betainc with",
+    ),
     "polygamma": (lambda n: func.special.polygamma(n + 0.5, 0.4), "polygamma with respect to its order n"),
 }
 

@@ -37,7 +37,9 @@ NOT_NATIVE = {
         sph_legendre_p_0 sph_legendre_p_1 sph_legendre_p_2
     """,
     "a derivative of a special function, computed in NumPy": """
-        betainc_da betainc_db ellipeinc_dm ellipkinc_dm kolmogorov_bend kolmogorov_slope
+        betainc_da betainc_daa betainc_dab betainc_db betainc_dbb ellipeinc_dm ellipeinc_dmm ellipkinc_dm
+        ellipkinc_dmm kolmogorov_bend kolmogorov_slope mathieu_a_bend mathieu_a_slope mathieu_b_bend mathieu_b_slope
+        obl_cv_bend obl_cv_slope pro_cv_bend pro_cv_slope smirnov_bend smirnov_slope
     """,
     "bits are drawn by NumPy code, the same on every backend": """
         random_binomial random_bits random_fold_in random_gamma_slope random_integers random_key random_loggamma
