@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import banded, factorizations, singular, solving
 from func.interpreters.primitives.linalg.matrices import mT
@@ -257,7 +257,7 @@ def lstsq(
 
     Singular values up to cond (the dtype's epsilon) times the largest count as zero; the derivative is that at constant
     rank. As in SciPy the residuals are empty if m <= n or the rank is deficient, and with "gelsy", which gives None for
-    the singular values.
+    the singular values. While jit traces, the rank is not known: the residuals are then NaN where it is deficient.
     """
     if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
         raise ValueError(f"lapack_driver: LAPACK driver {lapack_driver!r} is not found")
@@ -269,8 +269,12 @@ def lstsq(
     x, residuals, s = singular.lstsq(a, b, limit=limit, cut=limit > 1e-8)
     is_nonzero = ops.greater(s, ops.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
     rank = fnp.count_nonzero(is_nonzero, axis=-1)
-    if lapack_driver == "gelsy" or m <= n or not bool(fnp.all(ops.equal(rank, n))):
+    is_full = fnp.all(ops.equal(rank, n))
+    known = known_value(is_full)
+    if lapack_driver == "gelsy" or m <= n or (known is not None and not np.all(known)):
         residuals = fnp.zeros_like(x, shape=(*shape_of(s)[:-1], 0))
+    elif known is None:
+        residuals = fnp.where(is_full, residuals, np.nan)
     return (
         checks.from_columns(x, vector),
         checks.from_columns(residuals, vector) if shape_of(residuals)[-1] else residuals,

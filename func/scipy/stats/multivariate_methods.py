@@ -17,7 +17,7 @@ from scipy.stats import Covariance
 from scipy.stats import _multivariate as _scipy
 
 import func
-from func.interpreters.core import Array
+from func.interpreters.core import Array, known_value
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -82,11 +82,20 @@ def _location_and_matrix(mean: Any, matrix: Any, words: tuple[str, str]) -> tupl
 
 
 def _factor(matrix: Any, allow_singular: bool = False) -> Array:
+    """The Cholesky factor; that of a singular matrix, by SciPy's measure, raises, or is NaN where that is not known."""
     if allow_singular and holds_traced(matrix):
         raise UnsupportedFunctionError(
             f"allow_singular=True with a traced matrix: its rank decides the density, and has no derivative{at_line()}"
         )
-    return np.linalg.cholesky((matrix + matrix.T) / 2)
+    symmetric = (matrix + matrix.T) / 2
+    values = np.linalg.eigvalsh(func.stop_gradient(symmetric))
+    is_definite = np.all(values > 1e6 * np.finfo(np.float64).eps * np.max(np.abs(values)))
+    known = known_value(is_definite)
+    if known is None:
+        return np.where(is_definite, np.linalg.cholesky(symmetric), np.nan)
+    if not np.all(known):
+        raise np.linalg.LinAlgError(f"the matrix of a multivariate distribution is not positive definite{at_line()}")
+    return np.linalg.cholesky(symmetric)
 
 
 def _points(x: Any, n: int) -> Any:

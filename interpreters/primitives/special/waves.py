@@ -8,6 +8,7 @@ an order or a parameter is defined.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from func.backends.support import characteristic_values as support
 from func.interpreters.core import Array, Primitive
@@ -81,13 +82,10 @@ def _with_slopes(name: str, arguments: str) -> Primitive:
     """A characteristic value, whose first two derivatives by its last argument NumPy code computes on the host."""
     last = arguments.split()[-1]
     second = by_name(f"{name}_bend", arguments, impl=getattr(support, f"{name}_bend"))
-    first = by_name(
-        f"{name}_slope",
-        arguments,
-        impl=getattr(support, f"{name}_slope"),
-        **{last: lambda *args: second(*args[:-1])},
-    )
-    return by_name(name, arguments, **{last: lambda *args: first(*args[:-1])})
+    to_second: dict[str, Any] = {last: lambda *args: second(*args[:-1])}
+    first = by_name(f"{name}_slope", arguments, impl=getattr(support, f"{name}_slope"), **to_second)
+    to_first: dict[str, Any] = {last: lambda *args: first(*args[:-1])}
+    return by_name(name, arguments, **to_first)
 
 
 mathieu_a: Primitive = _with_slopes("mathieu_a", "m q")

@@ -388,3 +388,11 @@ def test_constants_are_those_of_scipy() -> None:
 
 def test_every_name_is_one_of_scipy() -> None:
     assert all(hasattr(scipy.linalg, name) for name in LA.__all__ if name != "solve_lyapunov")
+
+
+def test_lstsq_of_unknown_rank_has_residuals_that_are_nan_where_it_is_deficient() -> None:
+    a, b = np.vander(np.arange(5.0), 3), np.array([1.0, 2.0, 0.0, 1.0, 3.0])
+    x, residuals, *_ = func.jit(func.linalg.lstsq)(a, b)
+    np.testing.assert_allclose(x, scipy.linalg.lstsq(a, b)[0])
+    np.testing.assert_allclose(residuals, scipy.linalg.lstsq(a, b)[1])
+    assert np.isnan(func.jit(lambda a: func.linalg.lstsq(a, b)[1])(np.ones((5, 3))))

@@ -151,3 +151,15 @@ def test_shapes_at_which_a_density_is_singular_at_an_end():
     x = np.array([-0.9, 0.3, 0.95])
     differences = (scipy.stats.rdist.cdf(x, 1.6 + 1e-6) - scipy.stats.rdist.cdf(x, 1.6 - 1e-6)) / 2e-6
     np.testing.assert_allclose(func.jacobian(lambda c: scipy.stats.rdist.cdf(x, c))(1.6), differences, rtol=1e-6)
+
+
+def test_singular_covariances_raise_and_are_nan_in_compiled_code():
+    x = np.array([0.7, 1.3, 0.4])
+
+    def f(x):
+        return scipy.stats.multivariate_normal.logpdf(x, np.zeros(3), np.outer(x, x))
+
+    for call in (f, func.grad(f), lambda x: func.vmap(f)(np.stack([x, x]))):
+        with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+            call(x)
+    assert np.isnan(func.jit(f)(x))
