@@ -76,7 +76,8 @@ def _median_of(values: Any, chosen: Any) -> Any:
     order = np.sort(np.where(chosen, values, np.inf), axis=-1)
     low, high = [np.clip(place, 0, values.shape[-1] - 1) for place in ((counts - 1) // 2, counts // 2)]
     pair = [np.take_along_axis(order, place, axis=-1)[..., 0] for place in (low, high)]
-    return np.where(counts[..., 0] > 0, 0.5 * (pair[0] + pair[1]), np.nan)
+    found = (counts[..., 0] > 0) & ~np.any(chosen & np.isnan(values), axis=-1)
+    return np.where(found, 0.5 * (pair[0] + pair[1]), np.nan)
 
 
 @in_wrapper("siegelslopes")
@@ -84,7 +85,7 @@ def siegelslopes(y: Any, x: Any = None, method: str = "hierarchical") -> Any:
     """The line by repeated medians of slopes."""
     if method not in ("hierarchical", "separate"):
         raise ValueError("method can only be 'hierarchical' or 'separate'")
-    y, x = _points(y, x)
+    y, x = [v.astype(float) for v in _points(y, x)]
     slopes, apart, _ = _slopes(y, x)
     slope = _median_over_rows(slopes, apart)
     if method == "separate":
@@ -123,7 +124,7 @@ def theilslopes(y: Any, x: Any = None, alpha: Any = 0.95, method: str = "separat
     high = np.minimum(np.round((pairs - z * sigma) / 2.0).astype(int), pairs - 1)
     low = np.maximum(np.round((pairs + z * sigma) / 2.0).astype(int) - 1, 0)
     order = np.sort(np.where(increasing, slopes, np.inf))
-    within = (variance >= 0) & (pairs > 0) & (low < pairs)
+    within = ~np.isnan(slope) & (variance >= 0) & (pairs > 0) & (low < pairs)
     interval = [np.where(within, _nth(order, place), np.nan) for place in (low, np.where(high < 0, pairs + high, high))]
     return _stats_mstats().TheilslopesResult(
         slope=slope, intercept=intercept, low_slope=interval[0], high_slope=interval[1]
@@ -142,6 +143,8 @@ def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
     if known(alpha < 0) or known(alpha > 1):
         raise ValueError("The expectile level alpha must be in the range [0, 1].")
     a = np.ravel(floats(a))
+    if a.size == 0:
+        raise ValueError("zero-size array to reduction operation maximum which has no identity")
     weights = np.ones(a.shape) if weights is None else np.ravel(np.broadcast_to(weights, a.shape))
     plain, level, w = [func.stop_gradient(v) for v in (a, alpha, weights)]
     at = plain[:, None]  # the sign of the equation at each value tells which of them are below the root

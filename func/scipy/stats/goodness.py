@@ -220,13 +220,13 @@ def _ks_1samp(
         raise ValueError(f"Unexpected value alternative={alternative!r}")
     x = np.sort(floats(x), axis=-1)
     n = x.shape[-1]
-    values = _called(cdf, x, args)
+    dtype, values = x.dtype, _called(cdf, x, args)
     above, where_above = _largest(np.arange(1.0, n + 1) / n - values, x)
     below, where_below = _largest(values - np.arange(0.0, n) / n, x)
     if side != "two-sided":
         d, place, sign = (above, where_above, 1) if side == "greater" else (below, where_below, -1)
         signs = np.full(np.shape(d), sign, np.int8)[()]
-        return _result(d, _one_sided_sf(d, n), place, signs)
+        return _result(d, np.asarray(_one_sided_sf(d, n)).astype(dtype), place, signs)
     first = above > below
     d, place = np.where(first, above, below), np.where(first, where_above, where_below)
     signs = np.where(first, np.int8(1), np.int8(-1))
@@ -236,7 +236,7 @@ def _ks_1samp(
         p = _scipy.kstwobign.sf(d * math.sqrt(n))
     else:
         p = 2 * _one_sided_sf(d, n)
-    return _result(d, np.clip(p, 0.0, 1.0), place, signs)
+    return _result(d, np.clip(np.asarray(p).astype(dtype), 0.0, 1.0), place, signs)
 
 
 def _result(d: Any, p: Any, place: Any, sign: Any) -> Any:
@@ -289,7 +289,7 @@ def _cramer_von_mises_sf(w: Any, n: int) -> Any:
     """The p-value: SciPy cuts its series off at terms of 1e-7, the derivative is that of more terms."""
 
     def sf(w: Any) -> Any:
-        return np.clip(1.0 - np.asarray(_hypotests()._cdf_cvm(w, n)), 0.0, None)[()]
+        return np.where(np.isnan(w), np.nan, np.clip(1.0 - np.asarray(_hypotests()._cdf_cvm(w, n)), 0.0, None))[()]
 
     value = on_the_host(sf, _never, (func.stop_gradient(w),), {})
     inside = func.stop_gradient((w > 1 / (12 * n)) & (w < min(n / 3, _FAR)) & (value > 0))

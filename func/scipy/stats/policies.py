@@ -44,7 +44,7 @@ def _axis_nan_policy__contains_nan(a: Any, nan_policy: str = "propagate", **opti
             f"staged{at_line()}\n"
             "Select the values before, or write np.nanmean and the like."
         )
-    return False
+    return original(_util._contains_nan)(np.zeros(1), nan_policy, **options)
 
 
 def spread(x: Any, axis: Any) -> Any:
@@ -70,12 +70,13 @@ def _samples(plain: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[A
     free = closure_of(plain)
     if "hypotest_fun_in" not in free:
         return list(args), kwargs
-    count, names = free["n_samples"], list(inspect.signature(free["hypotest_fun_in"]).parameters)
+    count: Any = free["n_samples"]
+    names = list(inspect.signature(free["hypotest_fun_in"]).parameters)
     options = kwargs | dict(zip(names, args, strict=False)) if count is not None else kwargs
     if callable(count):
         count = count(dict(options))
     axis = options.get("axis", free.get("default_axis", 0))
-    known = set(names[: count or 0]) | set(free["kwd_samples"])
+    known = set(names[: count or 0]) | set(free.get("kwd_samples", ()))
     values = [*args] if count is None else [*args, *kwargs.values()]
     ndim = max([np.ndim(x) for x in values if x is not None and not isinstance(x, (str, bool))], default=1)
     axis = _from_the_last(axis, max(ndim, 1))

@@ -29,6 +29,8 @@ def _in_unit_cube(sample: Any, ndim: int = 2, name: str = "Sample") -> Any:
     sample = floats(sample).astype(float)
     if sample.ndim != ndim:
         raise ValueError(f"{name} is not a {ndim}D array")
+    if sample.size == 0:
+        raise ValueError("zero-size array to reduction operation maximum which has no identity")
     if known((sample > 1.0) | (sample < 0.0)):
         raise ValueError(f"{name} is not in unit hypercube")
     return sample
@@ -103,7 +105,7 @@ def qmc_geometric_discrepancy(sample: Any, method: str = "mindist", metric: str 
     if known(distances == 0.0):
         warnings.warn("Sample contains duplicate points.", stacklevel=2)
     if method == "mindist":
-        return np.min(np.where(distances > 0, distances, np.inf))
+        return np.min(np.where(distances == 0, np.inf, distances))
     chosen = on_the_host(_tree, _refuse, (func.stop_gradient(distances), len(x)), {}, np.zeros(distances.shape))
     return np.sum(distances * chosen) / np.sum(chosen)
 

@@ -82,6 +82,11 @@ def _kept(x: Any, ndim: int, axis: int | None, keepdims: bool) -> Any:
     return x[()] if isinstance(x, np.ndarray) else x
 
 
+def _all_known(condition: Any) -> bool:
+    """Whether a condition is known to hold everywhere."""
+    return not is_abstract_value(condition) and bool(np.all(func.stop_gradient(condition)))
+
+
 def _average(a: Any, axis: int, weights: Any) -> Any:
     if weights is None:
         return np.mean(a, axis=axis)
@@ -185,7 +190,8 @@ def circstd(
 def _correlation(x: Any, y: Any, axis: int) -> Any:
     xm, ym = x - np.mean(x, axis=axis, keepdims=True), y - np.mean(y, axis=axis, keepdims=True)
     norms = np.sqrt(np.sum(xm * xm, axis=axis)) * np.sqrt(np.sum(ym * ym, axis=axis))
-    r = np.sum(xm * ym, axis=axis) / norms
+    with np.errstate(invalid="ignore"):
+        r = np.sum(xm * ym, axis=axis) / norms
     return np.clip(r, -1.0, 1.0)
 
 
@@ -201,6 +207,9 @@ def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = No
         raise ValueError("`x` and `y` must have length at least 2.")
     if x.dtype.kind == "c" or y.dtype.kind == "c":
         raise ValueError("This function does not support complex data")
+    if x.size and (_all_known(x == np.take(x, [0], axis=along)) or _all_known(y == np.take(y, [0], axis=along))):
+        message = "An input array is constant; the correlation coefficient is not defined."
+        warnings.warn(_scipy.ConstantInputWarning(message), stacklevel=2)
     r = _correlation(x, y, along)
     if n == 2:
         pvalue = np.ones(np.shape(r))[()]
@@ -241,6 +250,7 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
     if _known(np.max(x) == np.min(x)) and x.size > 1:
         raise ValueError("Cannot calculate a linear regression if all x values are identical")
     n = x.size
+    x, y = x.astype(float), y.astype(float)
     xmean, ymean = np.mean(x), np.mean(y)
     xm, ym = x - xmean, y - ymean
     ssx, ssy, sxy = np.mean(xm * xm), np.mean(ym * ym), np.mean(xm * ym)
@@ -272,15 +282,16 @@ def bartlett(*samples: Any, axis: int = 0) -> Any:
     if len(samples) < 2:
         raise ValueError("Must enter at least two input sample vectors.")
     k = len(samples)
-    counts = [x.shape[axis] for x in samples]
+    counts = [np.float64(x.shape[axis]) for x in samples]
     total = sum(counts)
+    dtype = np.result_type(*samples)
     variances = [np.var(x, axis=axis, ddof=1) for x in samples]
     pooled = sum([(n - 1) * v for n, v in zip(counts, variances, strict=True)]) / (total - k)
     numerator = (total - k) * np.log(pooled) - sum(
         [(n - 1) * np.log(v) for n, v in zip(counts, variances, strict=True)]
     )
     denominator = 1 + (sum([1 / (n - 1) for n in counts]) - 1 / (total - k)) / (3 * (k - 1))
-    statistic = np.maximum(numerator / denominator, 0.0)
+    statistic = np.maximum(numerator / denominator, 0.0).astype(dtype)
     return _morestats.BartlettResult(statistic, sc.chdtrc(k - 1, statistic))
 
 
@@ -393,11 +404,16 @@ def yeojohnson_llf(
 
 def _stats_py__SimpleStudentT_cdf(self: Any, t: Any) -> Any:
     """Student's distribution function of tests, differentiable by the degrees of freedom."""
-    return _scipy.t.cdf(t, self.df)
+    return _scipy.t.cdf(t, self.df).astype(_precision(self.df, t))
 
 
 def _stats_py__SimpleStudentT_sf(self: Any, t: Any) -> Any:
-    return _scipy.t.cdf(-t, self.df)
+    return _scipy.t.cdf(-t, self.df).astype(_precision(self.df, t))
+
+
+def _precision(*values: Any) -> Any:
+    """The dtype of the results of SciPy's compiled functions."""
+    return np.result_type(*[v if isinstance(v, (int, float)) else np.asarray(v).dtype for v in values], np.float32)
 
 
 class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]

@@ -61,7 +61,9 @@ def quantile(
         raise ValueError("`p` must have real floating dtype.")
     if weighted and arrays[2].dtype.kind not in "iuf":
         raise ValueError("`weights` must have real dtype.")
-    dtype = np.result_type(*[np.asarray(a) if a.ndim else a.dtype for a in arrays])
+    dtype = np.result_type(
+        *[a for a in (p, x) if isinstance(a, (int, float))], *[a.dtype for a in _strong(x, p, arrays)]
+    )
     if dtype.kind != "f":
         dtype = np.dtype(float)
     arrays = [a.astype(dtype) for a in arrays]
@@ -94,6 +96,12 @@ def quantile(
         out, place = np.reshape(out, (1,) * (ndim - 1) + out.shape), -1
     out = np.moveaxis(out, -1, place)
     return out if keepdims else np.squeeze(out, axis=place)
+
+
+def _strong(x: Any, p: Any, arrays: Any) -> list[Any]:
+    """The arrays that determine the precision: not what was given as a number of Python's."""
+    kept = [array for given, array in zip((x, p), arrays, strict=False) if not isinstance(given, (int, float))]
+    return [*kept, *arrays[2:]]
 
 
 def _check_policy(x: Any, nan_policy: str) -> None:
@@ -245,6 +253,9 @@ def wasserstein_distance_nd(u_values: Any, v_values: Any, u_weights: Any = None,
         raise ValueError(
             "Invalid input values. If two-dimensional, `u_values` and `v_values` must have the same number of columns."
         )
+    infinite = [known(np.isinf(values)) for values in (u_values, v_values)]
+    if any(infinite):
+        return np.nan if all(infinite) else np.inf
     m, n = len(u_values), len(v_values)
     squares = np.sum((u_values[:, None, :] - v_values) ** 2, axis=-1)
     apart = squares > 0

@@ -71,6 +71,25 @@ def test_nan_propagates_in_compiled_code(name):
     assert np.isnan(expected[1])
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: scipy.stats.ttest_ind(x[:, 0], x[:, 1]),
+        lambda x: scipy.stats.ks_1samp(x[:, 0], scipy.stats.norm.cdf)[:2],
+        lambda x: scipy.stats.siegelslopes(x[:, 0], x[:, 1]),
+        lambda x: scipy.stats.linregress(x[:, 0], x[:, 1]),
+        lambda x: (scipy.stats.quantile(x, 0.3), scipy.stats.quantile(x, np.array([[0.3]]))),
+        lambda x: scipy.stats.bartlett(x[:1], x[2:4]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_single_precision_is_scipys(f):
+    x = X.astype(np.float32)
+    for expected, got in zip(f(x), func.vjp(lambda x: tuple(f(x)), x)[0], strict=True):
+        assert (np.shape(got), got.dtype) == (np.shape(expected), np.asarray(expected).dtype)
+        np.testing.assert_allclose(got, expected, rtol=2e-6)
+
+
 WITHOUT_DERIVATIVE = {
     "anderson_ksamp": lambda m, x: m.anderson_ksamp([x[:, 0], x[:, 1]]),
     "ansari": lambda m, x: m.ansari(x[:, 0], x[:, 1]),
