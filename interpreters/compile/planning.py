@@ -151,7 +151,8 @@ class _Planner:
     def _name_outputs(self) -> None:
         """The expressions that are returned: no two outputs share memory with each other or with an input."""
         program, plan = self.program, self.plan_
-        returned: set[Storage] = {*program.inputs, *program.constants}
+        inputs = set(program.inputs)
+        returned: set[Storage] = {*inputs, *program.constants}
         for x in program.outputs:
             name = self._name(x)
             if type(x) is Var and x.shape != () and x not in program.inputs:
@@ -161,7 +162,8 @@ class _Planner:
                     name = f"{name}.view()"
                 returned |= self.storages[x]
             elif type(x) is Var and x.shape == () and not x.weak and not self.device:
-                name = f"{name}[()]"  # a view of one number and a number are both NumPy scalars
+                # A view of one number and a number are both NumPy scalars; an input may be a number of Python.
+                name = f"np.asarray({name})[()]" if self.storages[x] & inputs else f"{name}[()]"
             plan.outputs.append(name)
 
     def _name(self, x: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.optimize
 
 import func
 from func.errors import ArgumentError, NotDifferentiableError, UnsupportedFunctionError
@@ -290,6 +291,15 @@ def test_unknown_parameters_and_singular_terms_of_boundary_value_problems():
         ).y[0, 0]  # fmt: skip
 
     np.testing.assert_allclose(func.grad(centre)(1.0), difference(centre, 1.0, 1e-4), rtol=1e-5)
+
+
+def test_a_root_inside_of_a_right_side_in_compiled_code():
+    def end(a):
+        root = lambda y: scipy.optimize.root(lambda z: z**3 + z - y * a, np.zeros(1), tol=1e-12).x  # noqa: E731
+        solve = func.scipy.integrate.solve_ivp
+        return solve(lambda t, y: -root(y), (0, 0.3), [1.0], "RK23", [0.3], max_steps=8).y[0, 0]
+
+    np.testing.assert_allclose(func.jit(func.grad(end))(1.3), difference(end, 1.3, 1e-3), rtol=1e-3)
 
 
 solve_ivp = func.scipy.integrate.solve_ivp
