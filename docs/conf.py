@@ -9,9 +9,30 @@ author = "the func developers"
 copyright = f"2026, {author}"
 version = release = func.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
-source_suffix = {".md": "markdown"}
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build"]
+
+# Every script of the folder is run, and becomes a page with what it prints and draws.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/with_scipy",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "",
+    "abort_on_example_error": True,
+    "capture_repr": (),
+    "copyfile_regex": r".*\.rst",
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e9,
+    "within_subsection_order": "FileNameSortKey",
+}
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -10,12 +10,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MAIN_JOB = ROOT / "examples" / "per_sample_gradients.py"
 SHORT_EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {MAIN_JOB})
+PAGES = sorted((ROOT / "examples" / "with_scipy").glob("*.py"))
+WITHOUT_MATPLOTLIB = "import runpy, sys; sys.modules['matplotlib'] = None; runpy.run_path(sys.argv[1])"
 
 
-def run(script: Path, *options: str) -> str:
+def run(*arguments: str | Path) -> str:
     """Runs a script as a user would, a RuntimeWarning being an error, and returns what it printed."""
     completed = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", str(script), *options],
+        [sys.executable, "-W", "error::RuntimeWarning", *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
@@ -34,6 +36,20 @@ def test_short_examples_are_short() -> None:
     assert len(SHORT_EXAMPLES) >= 5
     for script in SHORT_EXAMPLES:
         assert len(script.read_text(encoding="utf-8").splitlines()) <= 110, script.name
+
+
+@pytest.mark.parametrize("script", PAGES, ids=lambda script: script.stem)
+def test_page_keeps_its_promise_without_matplotlib(script: Path) -> None:
+    assert run("-c", WITHOUT_MATPLOTLIB, script).strip(), "a page says what it found; the pages' build draws"
+
+
+def test_pages_have_titles_and_cells() -> None:
+    assert len(PAGES) >= 5
+    for script in PAGES:
+        text = script.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 150, script.name
+        assert text.startswith('"""\n') and "\n=====" in text, "sphinx-gallery makes the title of the page from it"
+        assert "\n# %%\n" in text and "\nassert " in text and "\nif plt:\n" in text, script.name
 
 
 def test_main_job_in_its_quick_setting(tmp_path: Path) -> None:
