@@ -101,11 +101,10 @@ if plt:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     colors = ["C0"] * RELEVANT + ["C7"] * (FEATURES - RELEVANT)
     left.bar(range(FEATURES), np.exp(outer.x), color=colors)
-    left.axhline(np.exp(single), color="k", linestyle=":", label="best single penalty")
+    left.axhline(np.exp(single), color="k", linestyle=":")
     left.set_xticks(range(0, FEATURES, 5))
     right.set_xticks(range(0, FEATURES, 5))
-    left.set(yscale="log", xlabel="feature (blue: relevant)", title="Penalties that predict best")
-    left.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.7))
+    left.set(yscale="log", xlabel="feature (blue: relevant)", title="Best penalties (dotted: best single one)")
     right.plot(truth, "k_", markersize=12, label="truth")
     for (name, weights), marker in zip(results.items(), "xo", strict=True):
         right.plot(weights, marker, markersize=5, label=name)
