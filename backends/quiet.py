@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,5 +20,38 @@ def quietly(function: Callable[..., T], *args: Any) -> T:
 
 
 def _ignoring(function: Callable[..., T], args: tuple[Any, ...]) -> T:
-    np.errstate(all="ignore").__enter__()
+    errors_ignored().__enter__()
     return function(*args)
+
+
+def errors_ignored() -> Any:
+    """np.errstate(all="ignore"), whose Python code takes longer than an operation on small arrays."""
+    if _STATE is not None and _STATE[0].get() is _STATE[1]:
+        return _Ignoring()
+    return np.errstate(all="ignore")  # callbacks, sizes of buffers and the like stay as the user has set them
+
+
+class _Ignoring:
+    """np.errstate(all="ignore") where nobody has set anything else."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        variable, _, ignoring = _STATE  # type: ignore[misc]
+        self._token = variable.set(ignoring)
+
+    def __exit__(self, *error: object) -> None:
+        self._token.var.reset(self._token)
+
+
+def _state_of_errors() -> tuple[ContextVar[Any], Any, Any] | None:
+    """The context variable that np.errstate sets, its value at first, and the one that ignores all errors."""
+    np.errstate(all="ignore").__enter__()
+    found = list(copy_context().items())
+    if len(found) != 1:
+        return None
+    ((variable, ignoring),) = found
+    return variable, Context().run(variable.get), ignoring
+
+
+_STATE = Context().run(_state_of_errors)

@@ -12,9 +12,9 @@ from contextvars import ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy import ndarray
 
+from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
 from func.interpreters.core import (
     ZERO,
@@ -190,7 +190,7 @@ def walk(
     is_plain = watch is None and opened is None and live is None
     before = copy_context()
     try:
-        with np.errstate(all="ignore"):
+        with errors_ignored():
             while queue:
                 node = heappop(queue)
                 serial, rule, parents, needs_cotangent, saved, params, _ = node

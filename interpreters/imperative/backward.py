@@ -8,8 +8,7 @@ from contextvars import ContextVar, copy_context
 from heapq import heappop
 from typing import Any
 
-import numpy as np
-
+from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
@@ -177,7 +176,7 @@ class BackwardPass:
             if needed is None or node[SERIAL] in needed:
                 contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
         visited: list[Any] = []
-        with np.errstate(all="ignore"):
+        with errors_ignored():
             while queue:
                 node = heappop(queue)
                 serial, parents = node[SERIAL], node[PARENTS]
