@@ -26,8 +26,11 @@ def _ignoring(function: Callable[..., T], args: tuple[Any, ...]) -> T:
 
 def errors_ignored() -> Any:
     """np.errstate(all="ignore"), whose Python code takes longer than an operation on small arrays."""
-    if _STATE is not None and _STATE[0].get() is _STATE[1]:
-        return _Ignoring()
+    if _STATE is not None:
+        variable, at_first, ignoring = _STATE
+        state = variable.get()
+        if state is at_first or state is ignoring:
+            return _Ignoring()
     return np.errstate(all="ignore")  # callbacks, sizes of buffers and the like stay as the user has set them
 
 
