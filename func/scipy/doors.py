@@ -53,8 +53,9 @@ TABLE: dict[str, str] = {
         solveh_banded sqrtm subspace_angles svd svdvals tanhm tanm toeplitz
     """,
     "scipy.special": """
-        bernoulli comb diric factorial lambertw log_softmax logsumexp multigammaln perm polygamma softmax softplus
-        spherical_in spherical_jn spherical_kn spherical_yn zeta
+        bernoulli comb diric factorial lambertw lmbda log_softmax logsumexp multigammaln obl_cv_seq pbdv_seq pbvv_seq
+        perm polygamma pro_cv_seq riccati_jn riccati_yn softmax softplus spherical_in spherical_jn spherical_kn
+        spherical_yn zeta
     """,
     "scipy.fft": """
         fhtoffset

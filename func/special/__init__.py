@@ -7,7 +7,18 @@ needed.
 
 from __future__ import annotations
 
-from func.special import bessel, by_equations, error_functions, gammas, incomplete, integrals, logistic, spherical, sums
+from func.special import (
+    bessel,
+    by_equations,
+    error_functions,
+    gammas,
+    incomplete,
+    integrals,
+    logistic,
+    sequences,
+    spherical,
+    sums,
+)
 from func.special.bessel import *
 from func.special.by_equations import *
 from func.special.error_functions import *
@@ -17,6 +28,7 @@ from func.special.integrals import *
 from func.special.spherical import *
 from func.special.logistic import *
 from func.special.protocol import register_primitives as _register_primitives
+from func.special.sequences import *
 from func.special.sums import *
 
 __all__: list[str] = []
@@ -28,6 +40,7 @@ __all__ += incomplete.__all__
 __all__ += integrals.__all__
 __all__ += spherical.__all__
 __all__ += logistic.__all__
+__all__ += sequences.__all__
 __all__ += sums.__all__
 
 _register_primitives()

@@ -56,7 +56,8 @@ def is_engine_file(path: str) -> bool:
 @functools.lru_cache(None)
 def is_library_file(path: str) -> bool:
     """True for the files of func, of installed packages and of Python itself: code that the user did not write."""
-    return path.startswith((*_ENGINE, _LIBRARY, "<frozen ")) or any([folder in path for folder in _INSTALLED])
+    beginnings, compiled = (*_ENGINE, _LIBRARY, "<frozen "), path == "<stringsource>" or path.endswith(".pyx")
+    return compiled or path.startswith(beginnings) or any([folder in path for folder in _INSTALLED])
 
 
 def _frames(skip: int) -> Iterator[FrameType]:

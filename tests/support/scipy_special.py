@@ -79,6 +79,13 @@ ROWS: dict[str, Row] = {
     "perm": Row(lambda m, x: m.perm(3.5, x), X),
     "factorial": Row(lambda m, x: m.factorial(x), X),
     "multigammaln": Row(lambda m, x: m.multigammaln(x + 2.0, 2), X),
+    "lmbda": Row(lambda m, x: np.concatenate(m.lmbda(2.3, x[0])), X),
+    "obl_cv_seq": Row(lambda m, x: m.obl_cv_seq(1, 4, x[0]), X, exact=1e-9),
+    "pbdv_seq": Row(lambda m, x: np.concatenate(m.pbdv_seq(2.3, x[0])), X),
+    "pbvv_seq": Row(lambda m, x: np.concatenate(m.pbvv_seq(2.3, x[0])), X),
+    "pro_cv_seq": Row(lambda m, x: m.pro_cv_seq(1, 4, x[0]), X, exact=1e-9),
+    "riccati_jn": Row(lambda m, x: np.concatenate(m.riccati_jn(3, x[0])), X),
+    "riccati_yn": Row(lambda m, x: np.concatenate(m.riccati_yn(3, x[0])), X),
     "zeta": Row(lambda m, x: m.zeta(3.0, x), X),
     **{
         name: Row(lambda m, x, name=name, rest=rest: getattr(m, name)(3, *rest)(x), X)
@@ -99,16 +106,9 @@ WITHOUT = {
     **{name: _NODES for name in scipy.special.__all__ if name.startswith("roots_") or name.endswith("_roots")},
     **dict.fromkeys(
         [
-            "lmbda",
             "lqmn",
             "lqn",
-            "obl_cv_seq",
             "pbdn_seq",
-            "pbdv_seq",
-            "pbvv_seq",
-            "pro_cv_seq",
-            "riccati_jn",
-            "riccati_yn",
             "mathieu_even_coef",
             "mathieu_odd_coef",
             "ellip_harm",
