@@ -336,8 +336,9 @@ class Door:
     def first(self, *args: Any, **kwargs: Any) -> Any:
         """The first call without traced values: from now on the test stands before the original code itself."""
         code = with_prefix(self.original.__code__, f"if {_EXIST}:\n    return {_DOOR!r}.call({{}})\n")
-        if code is not None:
-            self.function.__code__ = self.bound(code)
+        if code is None:  # its source is not at hand, or is not what was compiled
+            code = _stub(self.original, self.condition, "original")
+        self.function.__code__ = self.bound(code)
         return self.original(*args, **kwargs)
 
     def bound(self, code: types.CodeType) -> types.CodeType:
@@ -386,8 +387,8 @@ def _defaults(function: types.FunctionType) -> tuple[tuple[str, ...], dict[str, 
     return names, values | dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
 
 
-def _stub(function: types.FunctionType, condition: str) -> types.CodeType:
-    """Code with the parameters of a function that asks its door."""
+def _stub(function: types.FunctionType, condition: str, otherwise: str = "first") -> types.CodeType:
+    """Code with the parameters of a function that asks its door, and else calls what the door has under a name."""
     code = function.__code__
     count, keywords = code.co_argcount, code.co_kwonlyargcount
     names = list(code.co_varnames[: count + keywords])
@@ -411,7 +412,7 @@ def _stub(function: types.FunctionType, condition: str) -> types.CodeType:
         f"    def function({', '.join(signature)}):\n"
         f"        if {condition}:\n"
         f"            return {_DOOR!r}.call{call}\n"
-        f"        return {_DOOR!r}.first{call}\n"
+        f"        return {_DOOR!r}.{otherwise}{call}\n"
     )
     free = code.co_freevars
     if not free:
