@@ -326,7 +326,10 @@ def _delegated(name: str, *parameters: str) -> Callable[..., Any]:
         given = {parameter: getattr(self, parameter) for parameter in parameters}
         return getattr(self._dist, name)(*points, **given, **options)
 
-    return call
+    def rvs(self: Any, size: Any = 1, random_state: Any = None) -> Any:
+        return call(self, size=size, random_state=random_state)
+
+    return rvs if name == "rvs" else call
 
 
 _FROZEN = {
