@@ -27,7 +27,9 @@ def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> A
     if not flat or not flat[0].size:
         return numpy.zeros(shape)
     with numpy.errstate(all="ignore"):
-        if method in ("pdf", "cdf", "sf", "ppf", "isf"):
+        if type(dist).__name__ == "poisson_binom_gen":  # one parameter, which has an axis of its own
+            flat = [*flat[:1], numpy.stack(flat[1:], axis=-1)]
+        if method in ("pdf", "pmf", "cdf", "sf", "ppf", "isf"):
             out = getattr(dist, method)(*flat)
         elif method == "entropy":
             out = dist.vecentropy(*flat)

@@ -309,6 +309,8 @@ class Door:
         if not self.always and not any([holds_traced(x) for x in args]) and not holds_traced(kwargs):
             was_intercepting, out = on_plain_memory(self.original, args, kwargs, keep=self.keeps_arguments)
             return out if was_intercepting else self.original(*args, **kwargs)
+        if self.always and args and type(args[0]).__name__ == "LowLevelCallable":  # compiled: it sees no traced values
+            return self.original(*args, **kwargs)
         if self.target is None:
             self.target = self.found()
         return self.target(*self.without_defaults(args, kwargs), **kwargs)

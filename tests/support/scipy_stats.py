@@ -207,6 +207,20 @@ def _unit(v: Any) -> Any:
 
 
 MULTIVARIATE: dict[str, Row] = {
+    "poisson_binom": Row(
+        lambda m, p: np.stack(
+            [
+                (d := m.poisson_binom(p * p)).pmf(2),
+                d.logpmf(1),
+                d.cdf(1),
+                d.sf(0),
+                d.mean(),
+                d.var(),
+                d.expect(lambda k: k**2),
+            ]
+        ),
+        np.array([0.4, 0.7, 0.5]),
+    ),
     "multivariate_normal": Row(lambda m, v: m.multivariate_normal.logpdf(Y, v, _matrix(v)), V),
     "multivariate_normal frozen": Row(
         lambda m, v: np.stack([(d := m.multivariate_normal(v, _matrix(v))).logpdf(Y[0]), d.pdf(v), d.entropy()]), V
@@ -346,7 +360,6 @@ _REASONS: dict[str, str] = {
     **dict.fromkeys(
         ["ortho_group", "random_correlation", "random_table", "special_ortho_group", "unitary_group"], _DRAWS
     ),
-    "poisson_binom": "its probabilities are sums of compiled code",
     "studentized_range": "its density is an integral of compiled code",
     "uniform_direction": "it draws random vectors",
 }

@@ -406,6 +406,24 @@ def _vonmises_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> A
     return along(half, [kappa], dots)
 
 
+def _log_mills(z: Array) -> Array:
+    """The logarithm of Mills' ratio."""
+    above, whole = z > 0, z < -20  # where nothing is left of the probability on the other side
+    right, middle = np.where(above, z, 1.0), np.where(above | whole, -1.0, z)
+    far = np.log(sc.erfcx(right / np.sqrt(2.0))) + 0.5 * np.log(np.pi / 2)
+    left = np.where(whole, 0.0, sc.log_ndtr(-middle)) + z * z / 2 + 0.5 * np.log(2 * np.pi)
+    return np.where(above, far, left)
+
+
+def _dpareto_lognorm(x: Array, u: Array, s: Array, a: Array, b: Array) -> Array:
+    """Source: D. Reed, M. Jorgensen (2004), The double Pareto-lognormal distribution, equation 1."""
+    at_end = x == 0
+    log_x = np.log(np.where(at_end, 1.0, x))
+    z = (log_x - u) / s
+    constant = np.log(a) + np.log(b) - np.log(a + b) - log_x - z * z / 2 - 0.5 * np.log(2 * np.pi)
+    return np.where(at_end, -np.inf, constant + np.logaddexp(_log_mills(a * s - z), _log_mills(b * s + z)))
+
+
 def _gennorm_cdf(x: Array, beta: Array) -> Array:
     near = np.abs(x) < 1e-20
     safe = np.where(near, 1.0, x)
@@ -439,6 +457,26 @@ def _gennorm_stats(beta: Array) -> tuple[Any, ...]:
 def _mass(logpmf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     """The logarithm of a probability and the probability."""
     return {"logpmf": logpmf, "pmf": lambda *args: np.exp(logpmf(*args))}
+
+
+def _of_trials(k: Array, trials: Sequence[Array], choose: Callable[..., Any]) -> Array:
+    """The probability of the numbers j of successes with choose(j, k), for trials of different probabilities."""
+    k, *trials = np.broadcast_arrays(k, *trials)
+    j = np.arange(len(trials) + 1.0)
+    found: Any = np.where(j == 0, 1.0, np.zeros((*np.shape(k), 1)))
+    for p in trials:
+        p = p[..., None]
+        one_more = np.concatenate([np.zeros((*np.shape(k), 1)), found[..., :-1]], axis=-1)
+        found = (1 - p) * found + p * one_more
+    return np.sum(np.where(choose(j, np.floor(k)[..., None]), found, 0.0), axis=-1)
+
+
+POISSON_BINOM: dict[str, Callable[..., Any]] = {
+    "pmf": lambda k, *trials: _of_trials(k, trials, np.equal),
+    "logpmf": lambda k, *trials: np.log(_of_trials(k, trials, np.equal)),
+    "cdf": lambda k, *trials: _of_trials(k, trials, np.less_equal),
+    "sf": lambda k, *trials: _of_trials(k, trials, np.greater),
+}
 
 
 def _binom(k: Array, n: Array, p: Array) -> Array:
@@ -538,6 +576,7 @@ DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
     "bernoulli": _mass(lambda k, p: sc.xlogy(k, p) + sc.xlog1py(1 - k, -p)),
     "binom": _mass(_binom),
     "nbinom": _mass(_nbinom),
+    "poisson_binom": POISSON_BINOM,
     "skellam": _mass(_skellam),
     "yulesimon": _mass(_yulesimon),
     "nchypergeom_fisher": _mass(_fisher),
@@ -578,6 +617,7 @@ def _pareto_stats(b: Array) -> tuple[Any, ...]:
 
 OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "beta": _exp(_beta),
+    "dpareto_lognorm": _exp(_dpareto_lognorm),
     "gausshyper": _exp(_gausshyper),
     "genhyperbolic": _exp(_genhyperbolic),
     "geninvgauss": _exp(_geninvgauss),

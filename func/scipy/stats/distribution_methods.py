@@ -191,6 +191,8 @@ def _statistics(dist: Any, shapes: Sequence[Any], moments: str) -> list[Any]:
 def _stats(self: Any, *args: Any, **kwds: Any) -> Any:
     """rv_generic.stats on traced values."""
     shapes, loc, scale, moments = self._parse_args_stats(*args, **kwds)
+    if is_of_trials(self):
+        shapes = (np.stack(np.broadcast_arrays(*shapes), axis=-1),)
     shapes, loc, scale, valid = _parsed(self, shapes, {"loc": loc, **({} if _is_discrete(self) else {"scale": scale})})
     valid = valid & (loc == loc)
     with np.errstate(all="ignore"):
@@ -201,6 +203,11 @@ def _stats(self: Any, *args: Any, **kwds: Any) -> Any:
         outs = [np.where(valid, found[m](), self.badvalue) for m in "mvsk" if m in moments]
     outs = [_out(np.asarray(out, float)) for out in outs]
     return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def is_of_trials(dist: Any) -> bool:
+    """Whether its parameter is one array of probabilities, which SciPy takes apart into shapes."""
+    return type(dist).__name__ == "poisson_binom_gen"
 
 
 def _is_discrete(dist: Any) -> bool:

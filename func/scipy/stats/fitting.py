@@ -241,12 +241,13 @@ def rv_discrete_expect(
     value = None if func is None else func(_an_outcome(self, args, loc))
     if not any([holds_traced(x) for x in (*args, loc, value)]):
         return intercepted_call(scipys)(self, func, args, loc, lb, ub, conditional, **options)
-    return _expectation(self, func, tuple([np.asarray(x) for x in args]), loc, lb, ub, conditional)
+    shapes, *_ = self._parse_args(*args)
+    return _expectation(self, func, tuple([np.asarray(x) for x in shapes]), loc, lb, ub, conditional)
 
 
 def _an_outcome(dist: Any, args: Sequence[Any], loc: Any) -> Any:
     """An outcome near the middle, in an array as SciPy gives them to functions."""
-    fixed = [func.stop_gradient(np.asarray(s, float)) for s in args]
+    fixed = [func.stop_gradient(np.asarray(s, float)) for s in dist._parse_args(*args)[0]]
     return standard.discrete_quantile(dist, "ppf", np.array([0.5]), *fixed) + loc
 
 

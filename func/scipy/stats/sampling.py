@@ -30,6 +30,7 @@ from func.interpreters.core.source import at_line
 from func.random.keys import known
 from func.scipy.doors import holds_traced, is_key, original
 from func.scipy.stats import standard
+from func.scipy.stats.distribution_methods import is_of_trials
 from func.scipy.stats.host_values import along
 
 _SMALLEST = 2.0**-54
@@ -274,6 +275,8 @@ def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
     discrete, state = kwds.pop("discrete", None), kwds.pop("random_state", None)
     key = key_of(state)
     shapes, loc, scale, size = _parsed(self, args, kwds)
+    if is_of_trials(self):
+        return _successes(self, key, state, shapes[0], loc, size)
     shape = sizes(size, [np.shape(x) for x in (*shapes, loc, scale)])
     shapes, loc, scale = tuple([_fitted(s, shape) for s in shapes]), _fitted(loc, shape), _fitted(scale, shape)
     with np.errstate(all="ignore"):
@@ -297,6 +300,17 @@ def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
     if discrete and not isinstance(self, _infrastructure.rv_sample):
         return np.trunc(np.asarray(y) + func.stop_gradient(loc)).astype(np.int64)[()]
     return np.where(valid, y * scale + loc, np.nan)[()]
+
+
+def _successes(dist: Any, key: Array | None, state: Any, p: Any, loc: Any, size: Any) -> Any:
+    """How many trials of probabilities (…, n) succeed."""
+    shape = sizes(size, [p.shape[:-1], loc.shape])
+    if key is not None:
+        drawn = np.sum(random.bernoulli(key, func.stop_gradient(p), (*shape, p.shape[-1])), axis=-1)
+    else:
+        scipys = original(_infrastructure.rv_generic.rvs)
+        drawn = draw(lambda p: scipys(dist, p, size=shape, random_state=state, discrete=True), shape, state, [p])
+    return (np.asarray(drawn, np.int64) + func.stop_gradient(loc).astype(np.int64))[()]
 
 
 def _fitted(parameter: Any, shape: tuple[int, ...]) -> Any:

@@ -262,7 +262,13 @@ def _refused(dist: Any) -> Function:
     raise NotDifferentiableError(f"no derivative of the density of scipy.stats.{dist.name} is defined{at_line()}")
 
 
-RULES["pdf"] = _refused
+def _integers(dist: Any) -> Function:
+    raise NotDifferentiableError(
+        f"probabilities of scipy.stats.{dist.name} have no derivative: its parameters are integers{at_line()}"
+    )
+
+
+RULES["pdf"], RULES["pmf"] = _refused, _integers
 RULES["entropy"] = _of_shapes(_entropy)
 RULES.update({f"munp{n}": _of_shapes(_moment, n) for n in range(1, 30)})
 RULES.update({f"stats{i}": _of_shapes(_statistic, i) for i in range(4)})
