@@ -315,6 +315,8 @@ def _power_divergence(f_obs: Any, f_exp: Any, ddof: Any, axis: Any, lambda_: Any
         expected = np.mean(observed, axis=axis, keepdims=True)
     else:
         expected = np.asarray(f_exp)
+        if observed.ndim == 1 and expected.ndim > 1 and expected.shape[-1] != observed.size:
+            expected = np.ravel(expected)  # the wrapper of other versions of SciPy flattens the first sample alone
         if sum_check:
             sums = [np.sum(x, axis=axis) for x in np.broadcast_arrays(observed, expected)]
             difference = np.abs(sums[0] - sums[1]) / np.minimum(sums[0], sums[1])
