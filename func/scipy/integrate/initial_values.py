@@ -426,7 +426,7 @@ def _event_values(
 ) -> tuple[list[Any], list[Any], Any]:
     """The times and states of events, by the equation event(t, y(t)) = 0, and the last of them.
 
-    Two of Newton's steps from the root have its first two derivatives.
+    Three of Newton's steps from the root have its derivatives up to the seventh order.
     """
     functions = [events] if callable(events) else list(events)
     times, states, last, sign = [], [], None, 1 if ts[-1] >= ts[0] else -1
@@ -435,7 +435,7 @@ def _event_values(
         for root in roots:
             segment = _segments(ts, root)
             t: Any = np.float64(root)
-            for _ in range(2):
+            for _ in range(3):
                 level, rate = slope(lambda t, y, event=event: np.reshape(event(t, y, *args), ()), t, segment)
                 t = t - level / rate
             t = root + (t - held(t))

@@ -203,6 +203,16 @@ def test_times_of_events(method):
         np.testing.assert_allclose(func.grad(func.grad(time))(2.0), -expected, rtol=1e-6)
 
 
+def test_fourth_derivatives_of_the_time_of_an_event():
+    def time(rate):
+        leaves = lambda t, y: y[0] - 0.5  # noqa: E731
+        leaves.terminal = True
+        return decay(rate, "DOP853", events=leaves, rtol=1e-6, atol=1e-8, first_step=0.25).t_events[0][0]
+
+    third = func.grad(func.grad(func.grad(time)))
+    np.testing.assert_allclose(func.grad(third)(2.0), 0.75 * np.log(2), rtol=1e-2)
+
+
 @pytest.mark.parametrize("method", ["RK45", "DOP853", "Radau"])
 def test_spans_times_and_values_between_steps(method):
     def solve(span, **options):
