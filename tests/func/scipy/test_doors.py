@@ -211,9 +211,8 @@ def test_plain_calls_inside_intercept_are_scipys(name):
 
 def test_the_first_plain_call_finishes_a_door():
     """Functions whose source does not compile to their own code, too: trying again would cost milliseconds a call."""
-    func.grad(lambda x: np.sum(scipy.stats.norm.logpdf(x)))(B)
-    scipy.stats.norm.logpdf(0.3)
-    bound_solve(A, B)
-    for function in (scipy.stats.rv_continuous.logpdf, bound_solve):
-        assert "first" not in inspect.unwrap(function).__code__.co_names
-        assert function in doors.DOORS or inspect.unwrap(function) in doors.DOORS
+    logpdf = scipy.stats.rv_continuous.logpdf
+    expected = scipy.stats.norm.logpdf(0.3)
+    assert doors.DOORS[logpdf].first(scipy.stats.norm, 0.3) == expected  # as a call without traced values does
+    assert "first" not in logpdf.__code__.co_names
+    assert scipy.stats.norm.logpdf(0.3) == expected
