@@ -141,9 +141,9 @@ TABLE: dict[str, str] = {
         swapaxes tril triu vstack
     """,
     "scipy.sparse.linalg": """
-        bicg() bicgstab() cg() cgs() eigs() eigsh() expm expm_multiply factorized() gcrotmk() gmres() inv
-        is_sptriangular lgmres() lobpcg lsmr lsqr matrix_power minres() norm onenormest qmr() spbandwidth spilu splu()
-        spsolve spsolve_triangular svds() tfqmr()
+        bicg() bicgstab() cg() cgs() eigs() eigsh() expm expm_multiply() factorized() gcrotmk() gmres() inv
+        is_sptriangular lgmres() lobpcg() lsmr() lsqr() matrix_power minres() norm onenormest() qmr() spbandwidth
+        spilu splu() spsolve spsolve_triangular svds() tfqmr() _interface.MatrixLinearOperator._matmat
     """,
     "scipy.spatial": """
         distance_matrix minkowski_distance minkowski_distance_p procrustes geometric_slerp

@@ -23,6 +23,7 @@ from func.scipy.sparse.linalg.functions import (
     spbandwidth,
 )
 from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, minres, qmr, tfqmr
+from func.scipy.sparse.linalg.linear_maps import matrix_product as _interface_MatrixLinearOperator__matmat  # noqa: F401
 from func.scipy.sparse.traced_matrices import matrix_power
 
 __all__ = [

@@ -21,7 +21,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product, sparse_solve
 from func.scipy.doors import holds_traced, original
-from func.scipy.sparse.linalg.iterative import matrix_numbers, operator_holds_traced
+from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
 from func.scipy.sparse.patterns import canonical, entries, lifted, with_entries
 from func.scipy.sparse.traced_matrices import as_dense
 from func.transforms.custom import custom_jvp
@@ -183,6 +183,7 @@ def _eigen(name: str, is_hermitian: bool) -> Callable[..., Any]:
         A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None, **options: Any
     ) -> Any:
         function = original(getattr(_linalg, name))
+        A, M = unwrapped(A), unwrapped(M)
         _refuse_operator(name, A, M)
         if not (holds_traced(A) or holds_traced(M)):
             return function(A, k, M, sigma, which, v0, **options)
@@ -213,6 +214,8 @@ def lobpcg(
 ) -> Any:
     """scipy.sparse.linalg.lobpcg of plain and traced A and B; the start X has no derivative."""
     function = original(_linalg.lobpcg)
+    A, B = unwrapped(A), unwrapped(B)
+    _refuse_operator("lobpcg", A, B)
     if not (holds_traced(A) or holds_traced(B) or holds_traced(X)):
         return function(A, X, B, M, Y, tol, maxiter, **options)
     if holds_traced(X) or options.get("retLambdaHistory") or options.get("retResidualNormsHistory"):
@@ -243,6 +246,7 @@ def svds(
 ) -> Any:
     """scipy.sparse.linalg.svds of plain and traced matrices; derivatives are those of the matrix [[0, A], [Aᴴ, 0]]."""
     function = original(_linalg.svds)
+    A = unwrapped(A)
     _refuse_operator("svds", A)
     if not holds_traced(A):
         return function(

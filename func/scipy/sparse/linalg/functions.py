@@ -17,7 +17,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.linalg.eigen import Entries, product_at, svds
-from func.scipy.sparse.linalg.iterative import matrix_numbers
+from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
 from func.scipy.sparse.patterns import canonical, entries, lifted, ones_like, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES, as_dense, known
 from func.transforms.custom import custom_jvp, stop_gradient
@@ -83,9 +83,18 @@ def _vector_norm(own: Any, ord: Any, axis: int) -> Array:
     return np.where(is_positive, root, 0)
 
 
+def _refuse_traced_operator(name: str, A: Any) -> None:
+    if isinstance(A, _linalg.LinearOperator) and operator_holds_traced(A):
+        raise UnsupportedFunctionError(
+            f"{name} of a linear operator has no version for traced values{at_line()}\nGive the sparse matrix itself."
+        )
+
+
 def onenormest(A: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, compute_w: bool = False) -> Any:
     """scipy.sparse.linalg.onenormest of a traced matrix: the norm of A v for the v that SciPy finds."""
     function = original(_linalg.onenormest)
+    A = unwrapped(A)
+    _refuse_traced_operator("onenormest", A)
     if not holds_traced(A):
         return function(A, t, itmax, compute_v, compute_w)
     A = A if _scipy.issparse(A) else as_dense(A)
@@ -163,6 +172,8 @@ def expm_multiply(
     A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None, traceA: Any = None
 ) -> Array:
     """scipy.sparse.linalg.expm_multiply of plain and traced A and B, at one or several times."""
+    A = unwrapped(A)
+    _refuse_traced_operator("expm_multiply", A)
     if not (holds_traced(A) or holds_traced(B)):
         return original(_linalg.expm_multiply)(A, B, start, stop, num, endpoint, traceA)
     if isinstance(A, _linalg.LinearOperator):
@@ -188,35 +199,48 @@ def expm_multiply(
     return np.stack(states)
 
 
-def _least_squares(A: Any, numbers: Array, b: Array, damp: float) -> Array:
+def _least_squares(A: Any, numbers: Array, b: Array, damp: Array, is_damped: bool) -> Array:
     """The x that minimizes |A x - b|² + damp² |x|², of those with the least norm, by a sparse symmetric system."""
     place = Entries(A)
     m, n = place.shape
     data = place.of(numbers)
     dtype = np.result_type(dtype_of(data), dtype_of(b), np.float32)
-    is_tall = m >= n or damp != 0
+    is_tall = m >= n or is_damped
     lead, tail = (m, n) if is_tall else (n, m)
     i, j = (place.rows, place.cols) if is_tall else (place.cols, place.rows)
     here = data if is_tall else np.conjugate(data)
     rows = np.concatenate([np.arange(lead), i, lead + j, lead + np.arange(tail)]).astype(np.int64)
     cols = np.concatenate([np.arange(lead), lead + j, i, lead + np.arange(tail)]).astype(np.int64)
-    shift = np.full(tail, -(damp**2) if is_tall else 0.0)
-    values = np.concatenate([np.ones(lead, dtype), here, np.conjugate(here), shift])
+    shift = np.full(tail, -1.0) * damp**2 if is_tall else np.zeros(tail)
+    values = np.concatenate([np.ones(lead, dtype), here, np.conjugate(here), shift]).astype(dtype)
     zeros = np.zeros(n, dtype)
     right = np.concatenate([b, zeros] if is_tall else [zeros, b])
     x = sparse_solve(values, rows, cols, right[:, None], adjoint=False, strict=False, options=())[:, 0]
     return x[m:] if is_tall else x[:n]
 
 
-def _least_squares_solver(name: str, count: int) -> Callable[..., Any]:
+SETTINGS = {
+    "lsqr": ("atol", "btol", "conlim", "iter_lim", "show", "calc_var", "x0"),
+    "lsmr": ("atol", "btol", "conlim", "maxiter", "show", "x0"),
+}
+"""The parameters after damp."""
+
+
+def _least_squares_solver(name: str) -> Callable[..., Any]:
+    is_lsqr = name == "lsqr"
+
     def solver(A: Any, b: Any, damp: float = 0.0, *args: Any, **options: Any) -> Any:
         function = original(getattr(_linalg, name))
-        start = options.get("x0")
-        if not (holds_traced(A) or holds_traced(b) or holds_traced(start)):
-            return function(A, b, damp, *args, **options)
-        if isinstance(A, _linalg.LinearOperator) or holds_traced(damp):
+        settings = dict(zip(SETTINGS[name], args, strict=False)) | options
+        start = settings.pop("x0", None)
+        A = unwrapped(A)
+        is_operator = isinstance(A, _linalg.LinearOperator)
+        is_plain = not (is_operator and operator_holds_traced(A)) and not holds_traced((A, b, start, damp))
+        if is_plain:
+            return function(A, b, damp, x0=start, **settings)
+        if is_operator:
             raise UnsupportedFunctionError(
-                f"{name} with traced values takes a matrix, not a linear operator, and a plain damp{at_line()}\n"
+                f"{name} with traced values takes a matrix, not a linear operator{at_line()}\n"
                 "Give the sparse matrix itself."
             )
         A = A if _scipy.issparse(A) else as_dense(A)
@@ -225,60 +249,89 @@ def _least_squares_solver(name: str, count: int) -> Callable[..., Any]:
         side = np.reshape(as_dense(b), -1)
         if shape_of(side) != (m,):
             raise ValueError(f"shapes of A {A.shape} and b {shape_of(b)} are incompatible")
-        kind = np.result_type(dtype_of(numbers), dtype_of(side), np.float64 if name == "lsqr" else np.float32)
+        kind = np.result_type(dtype_of(numbers), dtype_of(side), np.float64 if is_lsqr else np.float32)
         first = np.zeros(n) if start is None else as_dense(start)
+        damping = as_dense(damp)
+        is_damped = holds_traced(damp) or bool(damp)
         real, whole = np.dtype(np.float64), np.dtype(np.int64)
-        outs = (Aval((n,), kind), Aval((2,), whole), *[Aval((), real) for _ in range(count)])
-        outs += (Aval((n,), real),) if name == "lsqr" else ()
-        settings = {key: value for key, value in options.items() if key != "x0"}
+        outs = (Aval((n,), kind), Aval((2,), whole), *[Aval((), real) for _ in range(6 if is_lsqr else 5)])
+        outs += (Aval((n,), real),) if is_lsqr else ()
 
-        def on_numbers(a: Any, b: Any, x0: Any) -> Any:
-            if start is not None:
-                settings["x0"] = x0
-            x, istop, itn, *rest = function(make(a), b, damp, *args, **settings)
+        def on_numbers(a: Any, b: Any, x0: Any, damp: Any) -> Any:
+            guess = {} if start is None else {"x0": x0}
+            x, istop, itn, *rest = function(make(a), b, float(damp), **settings, **guess)
             return (x.astype(kind), np.array([istop, itn]), *[np.asarray(value, real) for value in rest])
 
         @custom_jvp
-        def solution(a: Array, b: Array, x0: Array) -> Any:
-            return pure_callback(on_numbers, outs, a, b, x0, vmap_method="sequential")[0]
+        def solution(a: Array, b: Array, x0: Array, damp: Array) -> Any:
+            return pure_callback(on_numbers, outs, a, b, x0, damp, vmap_method="sequential")[0]
 
         @solution.defjvp
         def solution_jvp(primals: Any, tangents: Any) -> Any:
-            def exact(a: Array, b: Array, x0: Array) -> Array:
+            def exact(a: Array, b: Array, x0: Array, damp: Array) -> Array:
                 place = Entries(A)
-                return (x0 + _least_squares(A, a, b - product_at(place, place.of(a), x0[:, None])[:, 0], damp)).astype(
-                    kind
-                )
+                rest = b - product_at(place, place.of(a), x0[:, None])[:, 0]
+                return (x0 + _least_squares(A, a, rest, damp, is_damped)).astype(kind)
 
             return solution(*primals), jvp(exact, primals, tangents)[1]
 
-        x = solution(numbers, side, first)
-        plain = [stop_gradient(value) for value in (numbers, side, first)]
+        x = solution(numbers, side, first, damping)
+        plain = [stop_gradient(value) for value in (numbers, side, first, damping)]
         _, counts, *rest = pure_callback(on_numbers, outs, *plain, vmap_method="sequential")
-        moving = A @ x - side
-        lengths = np.linalg.norm(moving), np.linalg.norm(x)
-        if name == "lsqr":
-            rest[0] = _replaced(rest[0], lengths[0])
-            rest[1] = _replaced(rest[1], np.sqrt(lengths[0] ** 2 + damp**2 * lengths[1] ** 2))
-            rest[5] = _replaced(rest[5], lengths[1])
+        moving, way = side - A @ x, x - first
+        adjoint = A.conj().T if _scipy.issparse(A) else np.conjugate(A.T)
+        gradient = adjoint @ moving - damping**2 * way
+        length = np.linalg.norm(moving)
+        damped = np.sqrt(length**2 + damping**2 * np.linalg.norm(way) ** 2) if is_damped else length
+        size = np.linalg.norm(Entries(A).of(numbers))
+        frobenius = np.sqrt(size**2 + counts[1] * damping**2) if is_lsqr and is_damped else size
+        steepness = np.linalg.norm(gradient)
+        if is_lsqr:
+            exact = [length, damped, frobenius, None, steepness, np.linalg.norm(way)]
+            variances = _variances(A, damping) if settings.get("calc_var") else np.zeros(n)
+            exact.append(variances)
         else:
-            rest[0], rest[4] = _replaced(rest[0], lengths[0]), _replaced(rest[4], lengths[1])
-        return (x, counts[0], counts[1], *rest)
+            exact = [damped, steepness, frobenius, None, np.linalg.norm(x)]
+        of = (numbers, side, damping, first)
+        return (x, counts[0], counts[1], *[_with_slope(v, e, size, of) for v, e in zip(rest, exact, strict=True)])
 
     solver.__name__ = solver.__qualname__ = name
     solver.__doc__ = (
-        f"scipy.sparse.linalg.{name} of plain and traced A and b. The derivative is that of the exact solution of a\n"
-        "matrix of full rank; estimates of norms and conditions have none."
+        f"scipy.sparse.linalg.{name} of plain and traced A, b, damp and x0.\n\n"
+        "The derivative is that of the exact solution of a matrix of full rank, also of the norms and variances. The\n"
+        "estimate of the condition has NaN as its derivative; so have the norm of A and the variances where the\n"
+        "iteration stopped before its estimates were exact."
     )
     return solver
 
 
-def _replaced(value: Array, exact: Array) -> Array:
-    """A number of SciPy's with the derivative of the exact one."""
-    return value + (exact - stop_gradient(exact))
+def _variances(A: Any, damp: Array) -> Array:
+    """The diagonal of (Aᴴ A + damp² 1)⁻¹."""
+    dense = A.toarray() if _scipy.issparse(A) else A
+    return np.real(np.diagonal(np.linalg.inv(np.conjugate(dense.T) @ dense + damp**2 * np.eye(A.shape[1]))))
 
 
-lsqr, lsmr = _least_squares_solver("lsqr", 6), _least_squares_solver("lsmr", 5)
+def _with_slope(value: Array, exact: Any, size: Array, of: Any) -> Array:
+    """A number of SciPy's with the derivative of the exact one; NaN without one, or where it is another number."""
+    if exact is None:
+        return _estimate(value, *of)
+    known = stop_gradient(exact)
+    is_same = np.abs(value - known) <= 1e-6 * (np.abs(known) + stop_gradient(size))
+    return value + (exact - known) * np.where(is_same, 1, np.nan)
+
+
+@custom_jvp
+def _estimate(value: Array, *arguments: Array) -> Array:
+    """A number whose dependence on the others nobody knows: its derivative is NaN."""
+    return value
+
+
+@_estimate.defjvp
+def _estimate_jvp(primals: Any, tangents: Any) -> Any:
+    return _estimate(*primals), np.nan * sum([np.sum(np.real(rate)) for rate in tangents])
+
+
+lsqr, lsmr = _least_squares_solver("lsqr"), _least_squares_solver("lsmr")
 
 
 def is_sptriangular(A: Any) -> Any:

@@ -19,10 +19,9 @@ from func.backends.records import Record
 from func.interpreters.core import TRACED, Array, Aval, Tracer, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.linalg.sparse import sparse_product
 from func.interpreters.primitives.structural.shapes import convert, reshape
 from func.scipy.doors import holds_traced, original
-from func.scipy.sparse.patterns import canonical, entries, lifted, with_entries
+from func.scipy.sparse.linalg.linear_maps import map_of, matrix_numbers, operator_holds_traced, product_with, unwrapped
 from func.scipy.sparse.traced_matrices import as_dense
 from func.transforms.closures import Closure
 from func.transforms.custom import stop_gradient
@@ -86,30 +85,6 @@ def _adjoint_of(preconditioner: Any) -> Any:
     return preconditioner.H
 
 
-def matrix_numbers(A: Any) -> tuple[Callable[[Any], Any], Array]:
-    """A sparse or dense matrix as a function of its numbers, and these."""
-    if not _scipy.issparse(A):
-        return lambda numbers: numbers, as_dense(A)
-    own = canonical(lifted(A))
-    pattern = with_entries(own, np.zeros(shape_of(own.data), dtype_of(own.data)))
-    return lambda numbers: with_entries(pattern, numbers), own.data
-
-
-def product_with(A: Any) -> Callable[[Array], Array]:
-    """x ↦ A x for vectors, whose closure holds the entries."""
-    if not _scipy.issparse(A):
-        array = as_dense(A)
-        return lambda x: array @ x
-    coords, data = entries(lifted(A))
-    rows, cols = coords
-    m, n = A.shape
-
-    def matvec(x: Array) -> Array:
-        return reshape(sparse_product(data, rows, cols, reshape(x, shape=(n, 1)), length=m), shape=(m,))
-
-    return matvec
-
-
 def solver_dtype(A: Any, b: Array) -> np.dtype[Any]:
     """The dtype in which SciPy iterates."""
     dtype = np.promote_types(_dtype_of_operator(A), dtype_of(b))
@@ -129,6 +104,7 @@ def iterated(name: str, A: Any, b: Any, x0: Any, settings: dict[str, Any]) -> tu
         raise ValueError(f"expected square matrix, but got shape={A.shape}")
     if shape_of(side) not in ((n,), (n, 1)):
         raise ValueError(f"shapes of A {A.shape} and b {shape_of(side)} are incompatible")
+    A = unwrapped(A)
     dtype = solver_dtype(A, side)
     side = reshape(side, shape=(n,))
     side = side if dtype_of(side) == dtype else convert(side, dtype=dtype)
@@ -142,7 +118,7 @@ def iterated(name: str, A: Any, b: Any, x0: Any, settings: dict[str, Any]) -> tu
         _scipy.issparse(A) or type(A) is Tracer or isinstance(A, (np.ndarray, list))
     )
     if is_operator:
-        matvec: Callable[[Array], Array] = getattr(A, "matvec")  # noqa: B009
+        matvec = map_of(A)
         make, numbers = _operator_of(matvec, n, dtype)
     else:
         matvec = product_with(A)
@@ -193,15 +169,16 @@ def _is_plain(*values: Any) -> bool:
     )
 
 
-def operator_holds_traced(operator: Any) -> bool:
-    """Whether traced values are found in a linear operator."""
-    return bool(Closure(operator.matvec).values)
-
-
 def _solver(name: str) -> Callable[..., Any]:
     def solver(A: Any, b: Any, x0: Any = None, **settings: Any) -> Any:
-        if _is_plain(A, b, x0, settings):
+        if _is_plain(A, b, x0, settings, *settings.values()):
             return original(getattr(_linalg, name))(A, b, x0, **settings)
+        for option in ("M", "M1", "M2"):
+            if isinstance(settings.get(option), _linalg.LinearOperator) and operator_holds_traced(settings[option]):
+                raise UnsupportedFunctionError(
+                    f"{name}({option}=...) of a linear operator takes no traced values{at_line()}\n"
+                    "A preconditioner has no derivative: make it of func.stop_gradient(...), or give its matrix."
+                )
         for option in ("outer_v", "CU"):
             if settings.get(option):
                 raise UnsupportedFunctionError(
