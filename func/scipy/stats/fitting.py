@@ -55,10 +55,11 @@ def _fixed_parameters(dist: Any, kwds: dict[str, Any]) -> dict[int, Any]:
 
 def _fit_of(kind: type) -> Callable[..., tuple[Any, ...]]:
     """`fit` of a class of SciPy's that has its own, on traced data."""
-    run = original(vars(kind)["fit"])
+    own = vars(kind)["fit"]
     name = kind.__name__.removesuffix("_gen")
 
     def fit(self: Any, data: Any, *args: Any, **kwds: Any) -> tuple[Any, ...]:
+        run = original(own)  # which has its door by now
         data = np.ravel(np.asarray(data, float))
         if str(kwds.get("method", "mle")).lower() == "mle":
             if name in CLOSED and not args:
