@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special
 
-from func.interpreters.core import Array, Primitive, dtype_of, operand
-from func.interpreters.primitives.elementwise.table import absolute, cos, less, real, rint, sin
+from func.interpreters.core import Array, Primitive, Tracer, dtype_of, operand
+from func.interpreters.primitives.elementwise.table import absolute, cos, equal, less, logical_or, real, rint, sin
 from func.interpreters.primitives.special import elliptic, inverse_distributions, orthogonal, waves
 from func.interpreters.primitives.special.error_functions import wofz
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
@@ -176,10 +177,25 @@ def radian(d: Array, m: Array, s: Array) -> Array:
 
 @implements_scipy("voigt_profile")
 def voigt_profile(x: Array, sigma: Array, gamma: Array) -> Array:
-    """The density of the sum of a normal and a Cauchy variable, by the Faddeeva function; σ > 0. DLMF 7.19.1."""
+    """The density of the sum of a normal and a Cauchy variable, by the Faddeeva function. DLMF 7.19.1.
+
+    Where σ is zero it is the Cauchy density, and where γ is zero too, zero beside x = 0, as in SciPy.
+    """
     x, sigma, gamma = operand(x), operand(sigma), operand(gamma)
-    z = (x + 1j * gamma) / (sigma * math.sqrt(2))
-    return real(wofz(z)) / (sigma * math.sqrt(2 * math.pi))
+    if not any([type(value) is Tracer for value in (x, sigma, gamma)]):
+        return scipy.special.voigt_profile(x, sigma, gamma)
+    x, sigma, gamma = [convert(v, dtype=np.dtype(float)) if dtype_of(v).kind in "iub" else v for v in (x, sigma, gamma)]
+    narrow = equal(sigma, 0)
+    width = where(narrow, full_like(sigma, 1, ()), sigma)
+    z = (x + 1j * gamma) / (width * math.sqrt(2))
+    normal = real(wofz(z)) / (width * math.sqrt(2 * math.pi))
+    is_far = logical_or(equal(absolute(x), math.inf), equal(absolute(gamma), math.inf))
+    normal = where(is_far, full_like(normal, 0, ()), normal)
+    peak = where(narrow, x * x + gamma * gamma, full_like(normal, 1, ()))
+    is_point = equal(peak, 0)
+    cauchy = gamma / (math.pi * where(is_point, full_like(peak, 1, ()), peak))
+    cauchy = where(is_point, full_like(cauchy, math.inf, ()), cauchy)
+    return where(narrow, cauchy, normal)
 
 
 def diric(x: Array, n: Any) -> Array:

@@ -20,6 +20,7 @@ import scipy.special
 
 import func
 from func.interpreters.core import Tracer
+from tests.support.special_arguments import INACCURATE
 from tools.fuzz.cases import Tally
 from tools.fuzz.functions import (
     BOOL,
@@ -565,6 +566,12 @@ class SpaceTester(Tester):
         is_open = self.call.name in ("null_space", "schur") or "complete" in [o for o in options if isinstance(o, str)]
         if is_open or (self.call.name in COMPLETED and not all(square)):
             return  # columns that complete a basis and phases of Schur vectors are open: their derivative is dropped
+        if self.call.name == "inv" and "diagonal" in [option for option in options if isinstance(option, str)]:
+            return  # beside the diagonal SciPy leaves what was there
+        if self.call.name in INACCURATE or any([np.any(np.abs(out) > 1e290) for out in outs if is_inexact(out)]):
+            return  # SciPy's own values are not smooth, or they stand for an overflow
+        if self.call.name.startswith("modfresnel") and np.any(np.real(np.asarray(x)) < 0):
+            return  # SciPy's values for negative numbers are wrong, those of its derivative right
         if self.call.name in SIGNS_JUMP:
 
             def settled(value: Any) -> list[Any]:
@@ -773,6 +780,9 @@ def case(choices: random.Random, tally: Tally) -> None:
         call = Call(name, [*call.args, *call.kwargs.values()], {}, call.generic)
     if name in FORGET_OUT:
         call.kwargs.pop("out", None)
+    if name.startswith("mathieu"):
+        for leaf in call.leaves()[:1]:  # SciPy ends the process for orders beyond its arrays
+            leaf.value = np.clip(np.nan_to_num(np.asarray(leaf.value, float)), -50, 50).astype(np.asarray(leaf.value).dtype)
     if space == "scipy.linalg":
         for leaf in call.leaves():
             leaf.value = as_scipy_computes(leaf.value, name)

@@ -179,6 +179,12 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
     return primitive
 
 
+def _as_floats(values: Sequence[Array], like: Array) -> list[Array]:
+    """Operands for slopes, which subtract from integers, also from those that have no sign."""
+    dtype = dtype_of(like)
+    return [convert(x, dtype=dtype) if dtype_of(x).kind in "iub" and dtype.kind in "fc" else x for x in values]
+
+
 def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **partials: Any) -> Primitive:
     """A primitive of named arguments, which broadcast, with one or several outputs, by the rules of its partials.
 
@@ -213,7 +219,7 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
                 continue
             if argument not in partials:
                 missing(name, argument)()
-            slopes = partials[argument](*primals, *values)
+            slopes = partials[argument](*_as_floats(primals, values[0]), *values)
             for i, slope in enumerate(slopes if outs > 1 else [slopes]):
                 dots[i] = add_tangents(dots[i], multiply(slope, tangent))
         dots = [

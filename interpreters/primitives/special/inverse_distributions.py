@@ -12,13 +12,25 @@ from typing import Any
 
 from func.backends.support import characteristic_values
 from func.backends.support import special as support
-from func.interpreters.core import Array, Primitive
-from func.interpreters.primitives.elementwise.table import equal, exp, floor, greater, log, logical_and, sqrt
+from func.interpreters.core import Array, Primitive, Tracer
+from func.interpreters.primitives.elementwise.table import (
+    absolute,
+    equal,
+    exp,
+    floor,
+    greater,
+    log,
+    logical_and,
+    logical_or,
+    sign,
+    sqrt,
+)
 from func.interpreters.primitives.special.builders import by_name
 from func.interpreters.primitives.special.error_functions import ndtri
 from func.interpreters.primitives.special.gamma import betaln, gammaln
 from func.interpreters.primitives.special.incomplete import (
     beta_density,
+    betainc,
     betainc_da,
     betainc_db,
     f_density,
@@ -26,32 +38,53 @@ from func.interpreters.primitives.special.incomplete import (
     f_slope_dfn,
     gamma_density,
     gamma_quantile_da,
+    gammainc,
     gammainc_da,
+    gammaincc,
     student_density,
     student_slope,
 )
 from func.interpreters.primitives.special.integrals import hyp0f1, hyp1f1
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 Slope = Callable[..., Array]
+VALUE = "value"
+MISS = 1e-4
+"""How far the distribution function of an inverse may be from its value."""
+BOUND = 1e10
+"""Where SciPy's search for degrees of freedom ends."""
 
 
 def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str, Slope]) -> Primitive:
     """The inverse of a distribution function in the argument `solved`, where its value is the argument `given`.
 
-    The slopes are functions of the arguments of the distribution function, in the order of their names.
+    The slopes are functions of the arguments of the distribution function, in the order of their names; the one named
+    `VALUE` is the distribution function itself.
     """
     names = arguments.split()
-    order = list(slopes)
+    order = [argument for argument in slopes if argument != VALUE]
 
     def slope(argument: str, values: tuple[Array, ...]) -> Array:
         known = dict(zip(names, values[:-1], strict=True)) | {solved: values[-1]}
         return slopes[argument](**{key: known[key] for key in order if key in known})
 
+    def solved_only(quotient: Slope) -> Slope:
+        """The slope where the equation holds. Where SciPy's search ends at a bound, its result does not move."""
+
+        def where_solved(*values: Array) -> Array:
+            fixed = tuple([stop_gradient(x) if type(x) is Tracer else x for x in values])
+            miss = absolute(slope(VALUE, fixed) - fixed[names.index(given)])
+            result = quotient(*values)
+            is_bound = equal(absolute(fixed[-1]), BOUND)
+            return where(logical_or(greater(miss, MISS), is_bound), values[-1] * 0.0, result)
+
+        return where_solved
+
     def partial(argument: str) -> Slope:
         if argument == given:
-            return lambda *values: 1 / slope(solved, values)
-        return lambda *values: -slope(argument, values) / slope(solved, values)
+            return solved_only(lambda *values: 1 / slope(solved, values))
+        return solved_only(lambda *values: -slope(argument, values) / slope(solved, values))
 
     available = [name for name in names if name == given or slopes.get(name) is not _UNKNOWN]
     if slopes[solved] is _UNKNOWN:
@@ -69,6 +102,7 @@ BINOMIAL: dict[str, Slope] = {
     "k": lambda k, n, p: betainc_db(k + 1, n - k, p) - betainc_da(k + 1, n - k, p),
     "n": lambda k, n, p: -betainc_db(k + 1, n - k, p),
     "p": lambda k, n, p: -beta_density(k + 1, n - k, p),
+    VALUE: lambda k, n, p: 1 - betainc(k + 1, n - k, p),
 }
 """Those of 1 - I_p(k + 1, n - k). DLMF 8.17.5."""
 bdtri: Primitive = by_name("bdtri", "k n y", y=lambda k, n, y, p: -1 / beta_density(floor(k) + 1, n - floor(k), p))
@@ -79,6 +113,7 @@ NEGATIVE_BINOMIAL: dict[str, Slope] = {
     "k": lambda k, n, p: betainc_db(n, k + 1, p),
     "n": lambda k, n, p: betainc_da(n, k + 1, p),
     "p": lambda k, n, p: beta_density(n, k + 1, p),
+    VALUE: lambda k, n, p: betainc(n, k + 1, p),
 }
 """Those of I_p(n, k + 1)."""
 nbdtr: Primitive = by_name("nbdtr", "k n p", p=lambda k, n, p, out: beta_density(floor(n), floor(k) + 1, p))
@@ -91,6 +126,7 @@ BETA: dict[str, Slope] = {
     "a": lambda a, b, x: betainc_da(a, b, x),
     "b": lambda a, b, x: betainc_db(a, b, x),
     "x": lambda a, b, x: beta_density(a, b, x),
+    VALUE: lambda a, b, x: betainc(a, b, x),
 }
 btdtria: Primitive = inverse("btdtria", "p b x", "a", "p", BETA)
 btdtrib: Primitive = inverse("btdtrib", "a p x", "b", "p", BETA)
@@ -98,6 +134,7 @@ btdtrib: Primitive = inverse("btdtrib", "a p x", "b", "p", BETA)
 CHI_SQUARE: dict[str, Slope] = {
     "v": lambda v, x: gammainc_da(v / 2, x / 2) / 2,
     "x": lambda v, x: gamma_density(v / 2, x / 2) / 2,
+    VALUE: lambda v, x: gammainc(v / 2, x / 2),
 }
 chdtri: Primitive = by_name(
     "chdtri",
@@ -111,6 +148,7 @@ GAMMA: dict[str, Slope] = {
     "a": lambda a, b, x: x * gamma_density(b, a * x),
     "b": lambda a, b, x: gammainc_da(b, a * x),
     "x": lambda a, b, x: a * gamma_density(b, a * x),
+    VALUE: lambda a, b, x: gammainc(b, a * x),
 }
 gdtria: Primitive = inverse("gdtria", "p b x", "a", "p", GAMMA)
 gdtrib: Primitive = inverse("gdtrib", "a p x", "b", "p", GAMMA)
@@ -120,6 +158,7 @@ F: dict[str, Slope] = {
     "dfn": lambda dfn, dfd, x: f_slope_dfn(dfn, dfd, x),
     "dfd": lambda dfn, dfd, x: f_slope_dfd(dfn, dfd, x),
     "x": lambda dfn, dfd, x: f_density(dfn, dfd, x),
+    VALUE: lambda dfn, dfd, x: betainc(dfn / 2, dfd / 2, dfn * x / (dfd + dfn * x)),
 }
 fdtri: Primitive = inverse("fdtri", "dfn dfd p", "x", "p", F)
 fdtridfd: Primitive = inverse("fdtridfd", "dfn p x", "dfd", "p", F)
@@ -127,6 +166,7 @@ fdtridfd: Primitive = inverse("fdtridfd", "dfn p x", "dfd", "p", F)
 STUDENT: dict[str, Slope] = {
     "df": lambda df, t: student_slope(df, t),
     "t": lambda df, t: student_density(df, t),
+    VALUE: lambda df, t: (1 + sign(t) * (1 - betainc(df / 2, 0.5, df / (df + t * t)))) / 2,
 }
 stdtrit: Primitive = inverse("stdtrit", "df p", "t", "p", STUDENT)
 stdtridf: Primitive = inverse("stdtridf", "p t", "df", "p", STUDENT)
@@ -134,6 +174,7 @@ stdtridf: Primitive = inverse("stdtridf", "p t", "df", "p", STUDENT)
 POISSON: dict[str, Slope] = {
     "k": lambda k, m: -gammainc_da(k + 1, m),
     "m": lambda k, m: -gamma_density(k + 1, m),
+    VALUE: lambda k, m: gammaincc(k + 1, m),
 }
 """Those of Q(k + 1, m). DLMF 8.8.13."""
 pdtri: Primitive = by_name("pdtri", "k y", y=lambda k, y, m: -1 / gamma_density(floor(k) + 1, m))
@@ -170,6 +211,7 @@ CHI_SQUARE_OFF_CENTRE: dict[str, Slope] = {
     "x": lambda x, df, nc: chi_square_density(x, df, nc),
     "df": _UNKNOWN,
     "nc": lambda x, df, nc: -chi_square_density(x, df + 2, nc),
+    VALUE: lambda x, df, nc: chndtr(x, df, nc),
 }
 chndtr: Primitive = by_name(
     "chndtr",
@@ -205,6 +247,7 @@ F_OFF_CENTRE: dict[str, Slope] = {
     "dfd": _UNKNOWN,
     "nc": _f_off_centre_slope,
     "f": _f_off_centre_density,
+    VALUE: lambda dfn, dfd, nc, f: ncfdtr(dfn, dfd, nc, f),
 }
 ncfdtr: Primitive = by_name(
     "ncfdtr",
@@ -230,6 +273,7 @@ STUDENT_OFF_CENTRE: dict[str, Slope] = {
     "df": _UNKNOWN,
     "nc": lambda df, nc, t: _student_sum(df, df, nc, t) / -math.sqrt(2 * math.pi),
     "t": lambda df, nc, t: _student_sum(df + 1, df, nc, t) / sqrt(math.pi * df),
+    VALUE: lambda df, nc, t: nctdtr(df, nc, t),
 }
 """From the mean of φ(t s - μ) and of s φ(t s - μ), s² = χ²/ν, term by term."""
 nctdtr: Primitive = by_name(
