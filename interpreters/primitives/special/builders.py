@@ -179,10 +179,9 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
     return primitive
 
 
-def _as_floats(values: Sequence[Array], like: Array) -> list[Array]:
-    """Operands for slopes, which subtract from integers, also from those that have no sign."""
-    dtype = dtype_of(like)
-    return [convert(x, dtype=dtype) if dtype_of(x).kind in "iub" and dtype.kind in "fc" else x for x in values]
+def _with_signs(values: Sequence[Array]) -> list[Array]:
+    """Operands for slopes, which subtract and multiply integers: also those that have no sign, or few digits."""
+    return [convert(x, dtype=np.dtype(np.int64)) if dtype_of(x).kind in "iub" else x for x in values]
 
 
 def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **partials: Any) -> Primitive:
@@ -219,7 +218,7 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
                 continue
             if argument not in partials:
                 missing(name, argument)()
-            slopes = partials[argument](*_as_floats(primals, values[0]), *values)
+            slopes = partials[argument](*_with_signs(primals), *values)
             for i, slope in enumerate(slopes if outs > 1 else [slopes]):
                 dots[i] = add_tangents(dots[i], multiply(slope, tangent))
         dots = [

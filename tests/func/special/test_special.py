@@ -575,3 +575,38 @@ def test_importing_func_special_changes_no_primitive() -> None:
 def test_scipy_special_is_imported_on_first_use_only() -> None:
     code = "import sys, func; assert 'scipy.special' not in sys.modules, 'imported'"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "places"),
+    [
+        ("bdtrik", (0.1, 2.0, 0.239), (0, 1, 2)),  # below the probability of nothing
+        ("pdtrik", (0.5, 0.337), (0, 1)),
+        ("stdtridf", (0.9, 0.2), (0, 1)),  # no degrees of freedom are enough
+        ("chndtrinc", (8.0, 13.0, 0.9), (0,)),
+    ],
+)
+def test_inverses_at_the_bound_of_their_search_do_not_move(name, args, places):
+    """The equation has no solution there, and SciPy's result is the bound for all arguments nearby."""
+    for place in places:
+        near = [
+            getattr(scipy.special, name)(*[x + s * (i == place) for i, x in enumerate(args)]) for s in (-1e-6, 1e-6)
+        ]
+        assert near[0] == near[1]
+        assert func.grad(getattr(func.special, name), argnums=place)(*args) == 0.0
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.7, np.int8(15)])
+def test_voigt_profile_without_a_normal_part(gamma):
+    x = np.array([-1.3, 0.4, 2.0])
+    sigma = np.array([0, 1, 0], np.uint32)
+    expected = scipy.special.voigt_profile(x, sigma, gamma)
+    got, slope = func.jvp(lambda x: func.special.voigt_profile(x, sigma, gamma), (x,), (np.ones(3),))
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    near = [scipy.special.voigt_profile(x + step, sigma, gamma) for step in (-1e-6, 1e-6)]
+    np.testing.assert_allclose(slope, (near[1] - near[0]) / 2e-6, rtol=1e-6, atol=1e-9)
+
+
+def test_slopes_of_unsigned_parameters():
+    slope = func.grad(func.special.tklmbda)(0.67, np.uint32(0))
+    np.testing.assert_allclose(slope, func.grad(func.special.tklmbda)(0.67, 0.0))
