@@ -14,6 +14,7 @@ import numpy as np
 
 from func.backends.records import Record, field
 from func.backends.source.literals import dtype_text, literal, quoted
+from func.backends.source.parsing import parsed
 from func.backends.source.plans import Plan, PlanStep
 
 _MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
@@ -203,7 +204,7 @@ def _caller(signature: Signature, name: str, parameters: list[str]) -> Iterator[
 def names_in(text: str) -> set[str]:
     """All names that a module reads, defines or imports."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Name):
             names.add(node.id)
         elif isinstance(node, ast.arg):

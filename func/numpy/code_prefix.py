@@ -8,6 +8,8 @@ import linecache
 import textwrap
 import types
 
+from func.backends.source.parsing import parsed
+
 
 def with_prefix(code: types.CodeType, prefix: str) -> types.CodeType | None:
     """The code of a function behind statements, compiled from its source; None where that is not at hand.
@@ -16,7 +18,7 @@ def with_prefix(code: types.CodeType, prefix: str) -> types.CodeType | None:
     """
     try:
         lines = inspect.getblock(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :])
-        tree = ast.parse(textwrap.dedent("".join(lines)))
+        tree = parsed(textwrap.dedent("".join(lines)))
         again = _compiled(tree, code)  # instructions may differ: they depend on the module around
     except (OSError, SyntaxError, StopIteration, IndexError):
         return None
@@ -24,7 +26,7 @@ def with_prefix(code: types.CodeType, prefix: str) -> types.CodeType | None:
     if not isinstance(function, ast.FunctionDef) or _content(again) != _content(code):
         return None
     place = 1 if ast.get_docstring(function, clean=False) is not None and len(function.body) > 1 else 0
-    added = ast.parse(prefix.format(passed_on(function.args))).body
+    added = parsed(prefix.format(passed_on(function.args))).body
     for part in [inner for statement in added for inner in ast.walk(statement)]:
         ast.copy_location(part, function.body[place])
     function.body[place:place] = added
