@@ -39,6 +39,11 @@ def mathieu_matrices(m: int, q: float, even: bool) -> tuple[Any, Any, int]:
     return orders**2, part, m // 2 if even or odd else m // 2 - 1
 
 
+def _is_small(order: float, parameter: float) -> bool:
+    """Whether the matrix of a characteristic value is of a size at hand; SciPy gives up earlier."""
+    return order < 1000 and abs(parameter) < 1e6
+
+
 def spheroidal_matrices(m: int, n: int, gamma: float) -> tuple[Any, Any, int]:
     """D and S of the expansion in normalised Legendre functions, where S is that of x². DLMF 30.8."""
     size = 24 + (n - m) // 2 + int(math.sqrt(abs(gamma)))
@@ -69,7 +74,7 @@ def mathieu_slope(xp: Any, m: Any, q: Any, even: bool, order: int) -> Any:
     """A derivative of a_m(q) or b_m(q) by q."""
 
     def of_numbers(m: float, q: float) -> float:
-        if m < (0 if even else 1) or m != int(m):
+        if m < (0 if even else 1) or m != int(m) or not _is_small(m, q):
             return math.nan
         diagonal, part, index = mathieu_matrices(int(m), q, even)
         return eigenvalue_slope(diagonal, part, index, q, order)
@@ -101,7 +106,7 @@ def spheroidal_slope(xp: Any, m: Any, n: Any, c: Any, sign: int, order: int) -> 
     """A derivative by c of the characteristic value, which is a function of ± c²."""
 
     def of_numbers(m: float, n: float, c: float) -> float:
-        if m < 0 or n < m or m != int(m) or n != int(n):
+        if m < 0 or n < m or m != int(m) or n != int(n) or not _is_small(n, c * c):
             return math.nan
         gamma = sign * c * c
         diagonal, part, index = spheroidal_matrices(int(m), int(n), gamma)

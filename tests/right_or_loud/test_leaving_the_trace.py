@@ -204,11 +204,6 @@ WORDS: dict[str, Line] = {
         func.errors.NotDifferentiableError,
         r"quad takes break points that are traced",
     ),
-    "CloughTocher2DInterpolator": (
-        lambda x: scipy.interpolate.CloughTocher2DInterpolator(np.eye(3, 2), [x[0], x[1], 1.0])(0.5, 0.1),
-        func.errors.FuncError,
-        r"scipy\.interpolate\.CloughTocher2DInterpolator",
-    ),
     "np.matrix": (lambda x: np.sum(np.matrix(x)), func.errors.FuncError, "matrix"),
     "np.ma": (lambda x: np.sum(np.ma.sqrt(x)), func.errors.FuncError, r"np\.where for masks|plain arrays only"),
     "np.ma.array": (lambda x: np.sum(np.ma.array(x)), func.errors.FuncError, r"plain arrays only|masks"),

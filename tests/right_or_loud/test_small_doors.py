@@ -277,7 +277,6 @@ for _name, _pattern in {
     "mm": "x @ y",
     "unsqueeze": r"np\.expand_dims\(x, axis\)",
     "to": r"x\.astype\(dtype\)",
-    "nothing": "they have those of NumPy's arrays",
 }.items():
     ERRORS[f"the method {_name} of a tensor"] = (
         lambda name=_name: eval(f"x.{name}", {"x": func.tensor(X)}),

@@ -11,7 +11,7 @@ import scipy.special
 
 import func
 from func import random, special
-from func.special import by_equations, spherical
+from func.special import by_equations, sequences, spherical
 from tests.func.linalg.test_linalg import CASES
 from tests.func.random.test_random import DISCRETE, PARAMETERS
 from tests.func.special.test_special import MANY, U
@@ -42,7 +42,7 @@ def _of_place(name: str, args: tuple[Any, ...], place: int, library: Any) -> Cal
     return lambda x: getattr(library, name)(*args[:place], x, *args[place + 1 :])
 
 
-BY_EQUATIONS = {*by_equations.__all__, *spherical.__all__}
+BY_EQUATIONS = {*by_equations.__all__, *sequences.__all__, *spherical.__all__}
 """Functions of several arguments, or outputs, with tables of their own: `tests/support/scipy_special.py`."""
 
 for _name in special.__all__:

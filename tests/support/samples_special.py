@@ -113,11 +113,15 @@ SAMPLES |= {
     "logsumexp": [Sample((real(3, 4),), {"axes": (1,)}), Sample((complex_(3),), {"axes": (0,)})],
     "weighted_logsumexp": [
         _weighted(real(3, 4), real(3, 4), (1,), False),
-        _weighted(real(3, 4), real(3, 4) - 0.5, (0, 1), True),
+        _weighted(real(3, 4), real(3, 4) - 0.2, (0, 1), True),
         _weighted(complex_(3), real(3) - 0.5, (0,), True),
         _weighted(complex_(3), complex_(3), (0,), False),
     ],
 }
+
+
+IMPRECISE = {"ncfdtrinc", "obl_rad2", "pro_rad2"}
+"""As those that take a characteristic value, which these are not: differences of SciPy's values have a few digits."""
 
 
 def _pair(value: Any) -> Any:
@@ -126,7 +130,9 @@ def _pair(value: Any) -> Any:
 
 for name, (arguments, places) in ARGUMENTS.items():
     if name not in ("radian", "voigt_profile"):
-        SAMPLES[name] = [Sample(tuple([_pair(value) for value in arguments]), differentiable=places)]
+        is_smooth = name not in IMPRECISE and not name.endswith("_cv")
+        pairs = tuple([_pair(value) for value in arguments])
+        SAMPLES[name] = [Sample(pairs, differentiable=places if is_smooth or len(arguments) < 4 else ())]
 for name, values in WITHOUT_DERIVATIVE.items():
     SAMPLES[name] = [Sample(tuple([_pair(value) for value in values]), differentiable=())]
 SAMPLES["kolmogorov_slope"] = [Sample((real(3) + 0.3,), differentiable=())]

@@ -972,7 +972,13 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "axes": one_of(0, (0,), [0, -1]),
     },
     # conversion, creation
-    "array": {"object": A, "copy": one_of(True, None), "ndmin": one_of(0, 1, 3), "dtype": number_dtype},
+    "array": {
+        "object": A,
+        "copy": one_of(True, None),
+        "ndmin": one_of(0, 1, 3),
+        "dtype": number_dtype,
+        "ndmax": absent,
+    },
     **{name: {"a": A, "copy": one_of(True, None), "dtype": number_dtype} for name in ("asarray", "asanyarray")},
     **{name: {"a": A, "dtype": number_dtype} for name in ("ascontiguousarray", "asfortranarray")},
     **{name: {"shape": one_of(3, (2, 2), (), (0,))} for name in ("zeros", "ones")},

@@ -24,6 +24,7 @@ from func.interpreters.primitives.elementwise.table import (
     logical_or,
     sign,
     sqrt,
+    trunc,
 )
 from func.interpreters.primitives.special.builders import by_name
 from func.interpreters.primitives.special.error_functions import ndtri
@@ -116,9 +117,9 @@ NEGATIVE_BINOMIAL: dict[str, Slope] = {
     VALUE: lambda k, n, p: betainc(n, k + 1, p),
 }
 """Those of I_p(n, k + 1)."""
-nbdtr: Primitive = by_name("nbdtr", "k n p", p=lambda k, n, p, out: beta_density(floor(n), floor(k) + 1, p))
-nbdtrc: Primitive = by_name("nbdtrc", "k n p", p=lambda k, n, p, out: -beta_density(floor(n), floor(k) + 1, p))
-nbdtri: Primitive = by_name("nbdtri", "k n y", y=lambda k, n, y, p: 1 / beta_density(floor(n), floor(k) + 1, p))
+nbdtr: Primitive = by_name("nbdtr", "k n p", p=lambda k, n, p, out: beta_density(trunc(n), trunc(k) + 1, p))
+nbdtrc: Primitive = by_name("nbdtrc", "k n p", p=lambda k, n, p, out: -beta_density(trunc(n), trunc(k) + 1, p))
+nbdtri: Primitive = by_name("nbdtri", "k n y", y=lambda k, n, y, p: 1 / beta_density(trunc(n), trunc(k) + 1, p))
 nbdtrik: Primitive = inverse("nbdtrik", "y n p", "k", "y", NEGATIVE_BINOMIAL)
 nbdtrin: Primitive = inverse("nbdtrin", "k y p", "n", "y", NEGATIVE_BINOMIAL)
 
@@ -177,7 +178,7 @@ POISSON: dict[str, Slope] = {
     VALUE: lambda k, m: gammaincc(k + 1, m),
 }
 """Those of Q(k + 1, m). DLMF 8.8.13."""
-pdtri: Primitive = by_name("pdtri", "k y", y=lambda k, y, m: -1 / gamma_density(floor(k) + 1, m))
+pdtri: Primitive = by_name("pdtri", "k y", y=lambda k, y, m: -1 / gamma_density(trunc(k) + 1, m))
 pdtrik: Primitive = inverse("pdtrik", "p m", "k", "p", POISSON)
 
 

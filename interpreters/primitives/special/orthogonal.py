@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from func.interpreters.core import Array, Primitive
-from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.core import Array, Primitive, dtype_of
+from func.interpreters.primitives.elementwise.table import equal, less
 from func.interpreters.primitives.special.builders import by_name
 from func.interpreters.primitives.structural.shapes import full_like, where
 
@@ -18,6 +18,15 @@ def _from_below(n: Array, slope: Callable[[Array], Array]) -> Array:
     constant = equal(n, 0)
     value = slope(where(constant, full_like(n, 1, ()), n) - 1)
     return where(constant, value * 0.0, value)
+
+
+def _reflected(n: Array, middle: int, slope: Callable[[Array], Array], sign: int = 1) -> Array:
+    """A slope by the degree below, where SciPy reflects negative integer degrees: p₋ₙ₋ₘ = ± pₙ with this m."""
+    if dtype_of(n).kind not in "iu":
+        return _from_below(n, slope)
+    is_reflected = less(n, 1 - middle)
+    value = _from_below(where(is_reflected, -middle - n, n), slope)
+    return value if sign == 1 else where(is_reflected, -value, value)
 
 
 eval_jacobi: Primitive = by_name(
@@ -47,29 +56,29 @@ eval_laguerre: Primitive = by_name(
     "eval_laguerre", "n x", x=lambda n, x, out: _from_below(n, lambda k: -eval_genlaguerre(k, 1.0, x))
 )
 eval_legendre: Primitive = by_name(
-    "eval_legendre", "n x", x=lambda n, x, out: _from_below(n, lambda k: eval_gegenbauer(k, 1.5, x))
+    "eval_legendre", "n x", x=lambda n, x, out: _reflected(n, 1, lambda k: eval_gegenbauer(k, 1.5, x))
 )
 eval_sh_legendre: Primitive = by_name(
-    "eval_sh_legendre", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * eval_gegenbauer(k, 1.5, 2 * x - 1))
+    "eval_sh_legendre", "n x", x=lambda n, x, out: _reflected(n, 1, lambda k: 2 * eval_gegenbauer(k, 1.5, 2 * x - 1))
 )
 eval_chebyt: Primitive = by_name(
     "eval_chebyt", "n x", x=lambda n, x, out: _from_below(n, lambda k: n * eval_chebyu(k, x))
 )
 """DLMF 18.9.21."""
 eval_chebyu: Primitive = by_name(
-    "eval_chebyu", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * eval_gegenbauer(k, 2.0, x))
+    "eval_chebyu", "n x", x=lambda n, x, out: _reflected(n, 2, lambda k: 2 * eval_gegenbauer(k, 2.0, x), -1)
 )
 eval_chebyc: Primitive = by_name(
     "eval_chebyc", "n x", x=lambda n, x, out: _from_below(n, lambda k: n * eval_chebyu(k, x / 2))
 )
 eval_chebys: Primitive = by_name(
-    "eval_chebys", "n x", x=lambda n, x, out: _from_below(n, lambda k: eval_gegenbauer(k, 2.0, x / 2))
+    "eval_chebys", "n x", x=lambda n, x, out: _reflected(n, 2, lambda k: eval_gegenbauer(k, 2.0, x / 2), -1)
 )
 eval_sh_chebyt: Primitive = by_name(
     "eval_sh_chebyt", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * n * eval_chebyu(k, 2 * x - 1))
 )
 eval_sh_chebyu: Primitive = by_name(
-    "eval_sh_chebyu", "n x", x=lambda n, x, out: _from_below(n, lambda k: 4 * eval_gegenbauer(k, 2.0, 2 * x - 1))
+    "eval_sh_chebyu", "n x", x=lambda n, x, out: _reflected(n, 2, lambda k: 4 * eval_gegenbauer(k, 2.0, 2 * x - 1), -1)
 )
 eval_hermite: Primitive = by_name(
     "eval_hermite", "n x", x=lambda n, x, out: _from_below(n, lambda k: 2 * n * eval_hermite(k, x))

@@ -610,3 +610,16 @@ def test_voigt_profile_without_a_normal_part(gamma):
 def test_slopes_of_unsigned_parameters():
     slope = func.grad(func.special.tklmbda)(0.67, np.uint32(0))
     np.testing.assert_allclose(slope, func.grad(func.special.tklmbda)(0.67, 0.0))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["eval_legendre", "eval_sh_legendre", "eval_chebyt", "eval_chebyu", "eval_chebyc", "eval_chebys", "eval_sh_chebyu"],
+)
+def test_polynomials_of_negative_degree(name):
+    """SciPy reflects them; the derivative is that of what it computes."""
+    degrees, x, step = np.arange(-4, 4), 0.37, 1e-6
+    plain = getattr(scipy.special, name)
+    expected = (plain(degrees, x + step) - plain(degrees, x - step)) / (2 * step)
+    slopes = func.jvp(lambda x: getattr(func.special, name)(degrees, x), (x,), (1.0,))[1]
+    np.testing.assert_allclose(slopes, expected, rtol=1e-6, atol=1e-8)
