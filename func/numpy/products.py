@@ -251,7 +251,7 @@ def kron(a: Array, b: Array) -> Array:
 
 def _kron_axes(*arrays: Any) -> Any:
     """The axes of a Kronecker product in memory, for numbers of any dtype."""
-    numbers = [stand_in(a.shape, [8 * s // a.itemsize for s in a.strides], np.dtype(float)) for a in arrays]
+    numbers = [stand_in(a.shape, tuple([8 * s // a.itemsize for s in a.strides]), np.dtype(float)) for a in arrays]
     return found_order(np.kron, *numbers)
 
 
