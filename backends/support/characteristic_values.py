@@ -103,11 +103,13 @@ def mathieu_b_bend(xp: Any, m: Any, q: Any) -> Any:
 
 
 def spheroidal_slope(xp: Any, m: Any, n: Any, c: Any, sign: int, order: int) -> Any:
-    """A derivative by c of the characteristic value, which is a function of ± c²."""
+    """A derivative by c of the characteristic value, a function of ± c²; that of SciPy is constant below c = 0."""
 
     def of_numbers(m: float, n: float, c: float) -> float:
         if m < 0 or n < m or m != int(m) or n != int(n) or not _is_small(n, c * c):
             return math.nan
+        if c < 0:
+            return 0.0
         gamma = sign * c * c
         diagonal, part, index = spheroidal_matrices(int(m), int(n), gamma)
         slope = 2 * sign * eigenvalue_slope(diagonal, part, index, gamma, 1)

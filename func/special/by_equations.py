@@ -18,6 +18,7 @@ from func.interpreters.primitives.elementwise.table import absolute, cos, equal,
 from func.interpreters.primitives.special import elliptic, inverse_distributions, orthogonal, waves
 from func.interpreters.primitives.special.error_functions import wofz
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
+from func.numpy.argument_checks import scalar_of
 from func.special.protocol import implements_scipy
 
 # fmt: off
@@ -195,7 +196,7 @@ def voigt_profile(x: Array, sigma: Array, gamma: Array) -> Array:
     is_point = equal(peak, 0)
     cauchy = gamma / (math.pi * where(is_point, full_like(peak, 1, ()), peak))
     cauchy = where(is_point, full_like(cauchy, math.inf, ()), cauchy)
-    return where(narrow, cauchy, normal)
+    return scalar_of(where(narrow, cauchy, normal))
 
 
 def diric(x: Array, n: Any) -> Array:

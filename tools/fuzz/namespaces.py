@@ -789,6 +789,9 @@ def case(choices: random.Random, tally: Tally) -> None:
             leaf.value = np.clip(np.nan_to_num(np.asarray(leaf.value, float)), -50, 50).astype(
                 np.asarray(leaf.value).dtype
             )
+    if name.startswith(("pro_", "obl_")):
+        for leaf in call.leaves():  # NaN ends the process in SciPy; its functions of negative numbers solve nothing
+            leaf.value = np.abs(np.nan_to_num(np.asarray(leaf.value))).astype(np.asarray(leaf.value).dtype)
     if space == "scipy.linalg":
         for leaf in call.leaves():
             leaf.value = as_scipy_computes(leaf.value, name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from func.backends.support import characteristic_values as support
 from func.interpreters.core import Array, Primitive
-from func.interpreters.primitives.elementwise.table import cos, cosh, equal, exp, greater, sqrt
+from func.interpreters.primitives.elementwise.table import cos, cosh, equal, exp, greater, less, sqrt
 from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
 from func.interpreters.primitives.special.builders import by_name, refuse_complex
 from func.interpreters.primitives.structural.shapes import full_like, where
@@ -134,31 +134,62 @@ def _oblate_radial(x: Array, w: Array, wp: Array, m: Array, c: Array, cv: Array)
     return wp, ((cv - c * c * x * x - m * m / rest) * w - 2 * x * wp) / rest
 
 
-def _prolate(name: str) -> Primitive:
+def _or_else(c: Array, below: float) -> Array:
+    """A parameter c, or another number where it is negative.
+
+    There SciPy's characteristic values and angular functions are those of c = 0, and the others solve no equation.
+    """
+    return where(less(c, 0), full_like(c, below, ()), c)
+
+
+def _angular(name: str, sign: int, value: Primitive) -> Primitive:
     if name.endswith("_cv"):
-        return by_name(name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, c * c, cv))
+        return by_name(
+            name,
+            "m n c cv x",
+            outs=2,
+            x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, sign * _or_else(c, math.nan) ** 2, cv),
+        )
     return by_name(
-        name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, c * c, pro_cv(m, n, c))
+        name,
+        "m n c x",
+        outs=2,
+        x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, sign * _or_else(c, 0.0) ** 2, value(m, n, c)),
     )
 
 
-def _oblate_angular(name: str) -> Primitive:
+def _prolate(name: str) -> Primitive:
     if name.endswith("_cv"):
-        return by_name(name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _spheroidal(x, w, wp, m, -c * c, cv))
+        return _angular(name, 1, pro_cv)
     return by_name(
-        name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, -c * c, obl_cv(m, n, c))
+        name,
+        "m n c x",
+        outs=2,
+        x=lambda m, n, c, x, w, wp: _spheroidal(x, w, wp, m, _or_else(c, math.nan) ** 2, pro_cv(m, n, c)),
     )
 
 
 def _oblate(name: str) -> Primitive:
     if name.endswith("_cv"):
-        return by_name(name, "m n c cv x", outs=2, x=lambda m, n, c, cv, x, w, wp: _oblate_radial(x, w, wp, m, c, cv))
-    return by_name(name, "m n c x", outs=2, x=lambda m, n, c, x, w, wp: _oblate_radial(x, w, wp, m, c, obl_cv(m, n, c)))
+        return by_name(
+            name,
+            "m n c cv x",
+            outs=2,
+            x=lambda m, n, c, cv, x, w, wp: _oblate_radial(x, w, wp, m, _or_else(c, math.nan), cv),
+        )
+    return by_name(
+        name,
+        "m n c x",
+        outs=2,
+        x=lambda m, n, c, x, w, wp: _oblate_radial(x, w, wp, m, _or_else(c, math.nan), obl_cv(m, n, c)),
+    )
 
 
-pro_ang1, pro_rad1, pro_rad2 = [_prolate(name) for name in ("pro_ang1", "pro_rad1", "pro_rad2")]
-pro_ang1_cv, pro_rad1_cv, pro_rad2_cv = [_prolate(name) for name in ("pro_ang1_cv", "pro_rad1_cv", "pro_rad2_cv")]
-obl_ang1, obl_ang1_cv = [_oblate_angular(name) for name in ("obl_ang1", "obl_ang1_cv")]
+pro_ang1, pro_ang1_cv = [_angular(name, 1, pro_cv) for name in ("pro_ang1", "pro_ang1_cv")]
+pro_rad1, pro_rad2, pro_rad1_cv, pro_rad2_cv = [
+    _prolate(name) for name in ("pro_rad1", "pro_rad2", "pro_rad1_cv", "pro_rad2_cv")
+]
+obl_ang1, obl_ang1_cv = [_angular(name, -1, obl_cv) for name in ("obl_ang1", "obl_ang1_cv")]
 obl_rad1, obl_rad2 = [_oblate(name) for name in ("obl_rad1", "obl_rad2")]
 obl_rad1_cv, obl_rad2_cv = [_oblate(name) for name in ("obl_rad1_cv", "obl_rad2_cv")]
 

@@ -607,6 +607,24 @@ def test_voigt_profile_without_a_normal_part(gamma):
     np.testing.assert_allclose(slope, (near[1] - near[0]) / 2e-6, rtol=1e-6, atol=1e-9)
 
 
+def test_voigt_profile_of_numbers_is_a_number():
+    value, _ = func.vjp(lambda sigma: func.special.voigt_profile(np.array(20), sigma, np.array(1.5)), np.array(0.0))
+    assert type(value) is np.float64
+
+
+@pytest.mark.parametrize("name", ["pro_cv", "obl_cv", "pro_ang1", "obl_ang1", "pro_rad1", "obl_rad1"])
+def test_spheroids_of_negative_parameter(name):
+    """SciPy's values below c = 0 are those of c = 0, or solve no equation: then the second derivative is NaN."""
+    if name.endswith("_cv"):
+        assert func.grad(lambda c: getattr(func.special, name)(0, 2, c))(-0.5) == 0.0
+        return
+    got = func.grad(lambda x: getattr(func.special, name)(0, 2, -0.5, x)[1])(0.3)
+    if name.endswith("rad1"):
+        assert np.isnan(got)
+    else:
+        np.testing.assert_allclose(got, 3.0)  # of the polynomial (3 x² - 1) / 2
+
+
 def test_slopes_of_unsigned_parameters():
     slope = func.grad(func.special.tklmbda)(0.67, np.uint32(0))
     np.testing.assert_allclose(slope, func.grad(func.special.tklmbda)(0.67, 0.0))
