@@ -11,11 +11,12 @@ import numpy as np
 from func import tree
 from func.autograd.modes import is_grad_enabled
 from func.interpreters.calls.checkpoint import checkpointed
-from func.interpreters.core import Tracer, dtype_of, shape_of, unboxed
-from func.interpreters.core.errors import ArgumentError, CheckpointError
+from func.interpreters.core import Tracer, dtype_of, shape_of, snapshot, unboxed
+from func.interpreters.core.errors import ArgumentError, CheckpointError, TracerConversionError
 from func.interpreters.imperative.interpreter import boxed
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.closures import Closure, is_traced
+from func.transforms.custom import FlatFunction, losing_writes
 
 
 def checkpoint(
@@ -30,8 +31,9 @@ def checkpoint(
 
     Gradients flow to the arguments and to the tensors in the function's closure, in the globals of its module, and in
     the attributes of the object that it is or whose method it is. It must not depend on anything that changes before
-    backward. While gradients are off the function is called as it is. Only the first run sets attributes of objects
-    with tensors. Inside the function tensors do not require gradients: the call as a whole is recorded.
+    backward. While gradients are off the function is called as it is. What the first run writes to tensors among the
+    arguments, and stores in attributes, variables, lists and dicts with tensors, is stored; later runs have copies.
+    Inside the function tensors do not require gradients: the call as a whole is recorded.
 
     Args:
         function: The function, or an object that can be called.
@@ -44,6 +46,7 @@ def checkpoint(
 
     Raises:
         ArgumentError: Another determinism_check (a ValueError).
+        TracerConversionError: The function writes to a floating-point array that is no tensor (a TypeError).
         CheckpointError: Backward raises it if the recomputed outputs differ in number, shape or dtype (a RuntimeError).
 
     Example:
@@ -67,14 +70,26 @@ def checkpoint(
     if not any([is_traced(leaf) for leaf in leaves]):
         return function(*args, **kwargs)
     is_tensor = [type(leaf) is Tracer for leaf in leaves]
-    rerun = Rerun(name_of(function), closure, spec, is_tensor, determinism_check == "default", preserve_rng_state)
-    arrays = checkpointed(rerun, leaves, rerun=rerun)
-    closure.write_back()
+    rerun = Rerun(function, closure, spec, is_tensor, determinism_check == "default", preserve_rng_state)
+    try:
+        with losing_writes(function, leaves, rerun.flat):
+            arrays = checkpointed(rerun, leaves, rerun=rerun)
+    finally:
+        closure.write_back()
+    for i in sorted(rerun.flat.written, reverse=True):
+        if not is_tensor[i] and leaves[i].dtype.kind in "fc":
+            raise TracerConversionError(
+                f"{name_of(function)}, which is checkpointed, writes to a plain array; numbers that are computed from "
+                "tensors would silently lose their derivative there. Pass it a tensor instead of the array, or let it "
+                "return the numbers."
+            )
+        leaves[i][...] = arrays.pop()
     return rerun.assembled(arrays)
 
 
 class Rerun:
-    """The arrays among the outputs as a function of the leaves of (captured tensors, args, kwargs).
+    """The arrays among the outputs as a function of the leaves of (captured tensors, args, kwargs), and behind them
+    those of the leaves that it has written.
 
     The first call stores the signature that later ones must repeat, and the outputs that are not arrays.
     """
@@ -84,20 +99,24 @@ class Rerun:
         "_closure",
         "_first_signature",
         "_is_tensor",
-        "_name",
         "_out_spec",
         "_preserve",
         "_random_state",
         "_rest",
-        "_spec",
+        "flat",
     )
 
     def __init__(
-        self, name: str, closure: Closure, spec: Any, is_tensor: list[bool], check: bool, preserve: bool
+        self,
+        function: Callable[..., Any],
+        closure: Closure,
+        spec: Any,
+        is_tensor: list[bool],
+        check: bool,
+        preserve: bool,
     ) -> None:
-        self._name = name
         self._closure = closure
-        self._spec = spec
+        self.flat = FlatFunction(function, spec, returns_written=True)
         self._is_tensor = is_tensor
         self._check = check
         self._preserve = preserve
@@ -109,28 +128,37 @@ class Rerun:
     def __call__(self, *leaves: Any) -> list[Any]:
         if self._first_signature is None:
             self._random_state = np.random.get_state() if self._preserve else None
-            outs, self._out_spec = tree.flatten(self._run(leaves))
+            result, written = self._run(leaves)
+            outs, self._out_spec = tree.flatten(result)
             self._rest = [None if _is_array(out) else (out,) for out in outs]
-            arrays = [unboxed(out) for out in outs if _is_array(out)]
+            arrays = [unboxed(out) for out in (*outs, *written) if _is_array(out)]
             self._first_signature = _signature(arrays)
             return arrays
         before = np.random.get_state() if self._preserve else None
         try:
             if self._preserve:
                 np.random.set_state(self._random_state)
-            outs = tree.leaves(self._run(leaves))
+            result, written = self._run(leaves)
         finally:
             if before is not None:
                 np.random.set_state(before)
-        arrays = [unboxed(out) for out in outs if _is_array(out)]
+        arrays = [unboxed(out) for out in (*tree.leaves(result), *written) if _is_array(out)]
         if self._check:
             self._compare(_signature(arrays))
         return arrays
 
-    def _run(self, leaves: Sequence[Any]) -> Any:
+    def _run(self, leaves: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """What the function returns, and the leaves that it has written, copies of the caller's."""
+        flat, function = self.flat, self.flat.function
         values = [boxed(leaf) if is_tensor else leaf for leaf, is_tensor in zip(leaves, self._is_tensor, strict=True)]
-        captured, args, kwargs = tree.unflatten(self._spec, values)
-        return self._closure.rebuilt(captured)(*args, **kwargs)
+        places = [i for i, value in enumerate(values) if type(value) in (Tracer, np.ndarray)]
+        copies = list(values)
+        for i, copy in zip(places, flat.copies(function, [values[i] for i in places]), strict=True):
+            copies[i] = copy
+        captured, args, kwargs = tree.unflatten(flat.in_spec, copies)
+        with flat.watched(function, copies, values):
+            result = self._closure.rebuilt(captured)(*args, **kwargs)
+        return result, [snapshot(copies[i]) for i in sorted(flat.written)]
 
     def assembled(self, arrays: Sequence[Any]) -> Any:
         """The output of the function with these arrays in it."""
@@ -139,16 +167,17 @@ class Rerun:
 
     def _compare(self, signature: Sequence[Any]) -> None:
         """Raise CheckpointError for outputs that differ from those of the first run in number, shape or dtype."""
+        name = name_of(self.flat.function)
         if len(signature) != len(self._first_signature):
             raise CheckpointError(
-                f"checkpoint: {self._name} returned {len(self._first_signature)} arrays the first time, but "
+                f"checkpoint: {name} returned {len(self._first_signature)} arrays the first time, but "
                 f"{len(signature)} when backward computed it again; it must not depend on anything that changes "
                 "meanwhile"
             )
         for i, (first, second) in enumerate(zip(self._first_signature, signature, strict=True)):
             if first != second:
                 raise CheckpointError(
-                    f"checkpoint: output {i} of {self._name} had shape {first[0]} and dtype {first[1]} the first time, "
+                    f"checkpoint: output {i} of {name} had shape {first[0]} and dtype {first[1]} the first time, "
                     f"but shape {second[0]} and dtype {second[1]} when backward computed it again; the function must "
                     'not depend on anything that changes meanwhile (determinism_check="none" switches this check off)'
                 )

@@ -143,24 +143,37 @@ class StaleArgument(ClosedInterpreter):
         )
 
 
-class LostWrite(StaleArgument):
-    """Owns a value that a function with a custom rule was given and has written, and what shares its memory."""
+class Loss(NamedTuple):
+    """Why what a function has written to its arguments does not reach the caller."""
 
-    def __init__(self, interpreter: Interpreter, function: Callable[..., Any]) -> None:
+    is_what: str
+    reason: str
+
+
+BY_RULE = Loss("which has a custom rule,", "the rule says nothing of their derivative")
+BY_ERROR = Loss("which is checkpointed and raised an error,", "those of a run without an end are lost")
+
+
+class LostWrite(StaleArgument):
+    """Owns a value that a function was given and has written in vain, and what shares its memory."""
+
+    def __init__(self, interpreter: Interpreter, function: Callable[..., Any], loss: Loss) -> None:
         super().__init__(interpreter.transform, user_line(2))
         self.function = _name_of(function)
+        self.loss = loss
 
     def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
         place = f"\n  called at {self.line}" if self.line is not None else ""
         raise SharedMemoryError(
-            f"an array is used after {self.function}, which has a custom rule, wrote to it. In NumPy it "
-            f"would have the new numbers; the rule says nothing of their derivative{place}\n  used{at_line()}\n"
-            f"{LOST_HINT}"
+            f"an array is used after {self.function}, {self.loss.is_what} wrote to it. In NumPy it "
+            f"would have the new numbers; {self.loss.reason}{place}\n  used{at_line()}\n{LOST_HINT}"
         )
 
 
-def lose_writes(function: Callable[..., Any], leaves: Sequence[Array], written: Iterable[int]) -> None:
-    """Make the later uses of arguments errors that a function with a custom rule has written.
+def lose_writes(
+    function: Callable[..., Any], leaves: Sequence[Array], written: Iterable[int], loss: Loss = BY_RULE
+) -> None:
+    """Make the later uses of arguments errors that a function with a custom rule, or one that raised, has written.
 
     It got copies, so nobody sees the new numbers. Raises: SharedMemoryError for arrays and tensors, which can be used
     after the transform.
@@ -169,12 +182,12 @@ def lose_writes(function: Callable[..., Any], leaves: Sequence[Array], written: 
         root = _root_of(leaves[i]) if type(leaves[i]) is Tracer else None
         if root is None or root._interpreter.level < 1:
             raise SharedMemoryError(
-                f"{_name_of(function)}, which has a custom rule, writes to an argument. In NumPy the caller would "
-                f"see the new numbers; the rule says nothing of their derivative{at_line()}\n{LOST_HINT}"
+                f"{_name_of(function)}, {loss.is_what} writes to an argument. In NumPy the caller would "
+                f"see the new numbers; {loss.reason}{at_line()}\n{LOST_HINT}"
             )
         interpreter = root._interpreter
         after_write(interpreter, leaves[i], root, before_write(root))
-        _retire(root, LostWrite(interpreter, function))
+        _retire(root, LostWrite(interpreter, function, loss))
 
 
 def note_arguments(

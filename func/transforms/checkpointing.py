@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural.identity import named
 from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable
 from func.transforms.closures import Closure, is_traced
-from func.transforms.custom import FlatFunction
+from func.transforms.custom import FlatFunction, losing_writes
 from func.transforms.transformed import transformed
 
 
@@ -81,10 +81,13 @@ def call_checkpointed(
     given = [*arrays, *captured]
     flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)), returns_written=True)
     fun = SameDraws(flat) if calls_again else flat
-    outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
+    try:
+        with losing_writes(func, given, flat):
+            outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
+    finally:
+        closure.write_back()
     for i in sorted(flat.written, reverse=True):
         given[i][...] = outs.pop()
-    closure.write_back()
     return tree.unflatten(flat.out_spec, outs)
 
 

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from func import tree
 from func.interpreters.core import EVALUATE, Tracer
 from func.transforms.transformed import Transformed
 
-Maker: TypeAlias = Callable[[Sequence[Any]], Any]
+_Own: TypeAlias = Callable[[Any], Any]
+"""From a value of a rebuilt function to the caller's value for which it stands."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Build:
+    """One rebuilding of a function."""
+
+    values: Sequence[Any]
+    """In the place of the traced values."""
+    made: dict[int, Any] = dataclasses.field(default_factory=dict)
+    """What stands for an object, a container or a cell, by its id: one twin, wherever it is reached."""
+    places: list[_CopiedNames] = dataclasses.field(default_factory=list)
+
+
+class _CopiedNames(NamedTuple):
+    """Names or positions that hold values: of an object, a namespace, a cell, a list or a dict."""
+
+    original: Any
+    twin: Any
+    before: Any
+    """What the twin held first."""
+    read: Callable[[Any], Any]
+    write: Callable[[Any, Any, Any, _Own], None]
+    """Gives the original what the twin holds now: of the original, what the twin held first, and holds now."""
+
+
+Maker: TypeAlias = Callable[[_Build], Any]
 """From values for the traced parts of an object to the object with these in their place."""
 
 
@@ -35,59 +62,73 @@ class Closure:
         self._is_captured = is_captured
         self._function = function
         self._known: dict[int, tuple[Any, Maker | None]] = {}
-        self._copies: list[tuple[Any, Any, dict[str, Any]]] | None = []
-        """Of each copy of an object that a call has made: the object, the copy, and the attributes of the copy."""
+        self._first: _Build | None = None
+        self._is_written_back = False
         self._make = self._maker(function)
 
     def rebuilt(self, values: Sequence[Any]) -> Callable[..., Any]:
         """The function with these values in the place of the traced ones."""
-        return self._function if self._make is None else self._make(values)
+        if self._make is None:
+            return self._function
+        build = _Build(values)
+        if self._first is None and not self._is_written_back:
+            self._first = build
+        return self._make(build)  # type: ignore[no-any-return]
 
     def write_back(self) -> None:
-        """Give attributes that the first run has set on copies of objects, but for traced values, to the objects."""
-        for original, twin, before in self._copies or ():
-            for name, value in vars(twin).items():
-                if type(value) is not Tracer and (name not in before or before[name] is not value):
-                    setattr(original, name, value)
-        self._copies = None
+        """Give what the first run has stored in attributes, variables of functions around it, globals, lists and dicts
+        with traced values, of which it had copies, to these.
+        """
+        build, self._first, self._is_written_back = self._first, None, True
+        if build is None:
+            return
+        own = {id(given): value for given, value in zip(build.values, self.values, strict=True)}
+        own |= {id(place.twin): place.original for place in build.places}
+        for place in build.places:
+            now = place.read(place.twin)
+            if not _is_same(now, place.before):
+                place.write(place.original, place.before, now, lambda value: own.get(id(value), value))
 
     def _maker(self, value: Any) -> Maker | None:
         """How to rebuild a value; None if it has no traced parts."""
         if self._is_captured(value):
             position = len(self.values)
             self.values.append(value)
-            return lambda values: values[position]
+            return lambda build: build.values[position]
         if id(value) in self._known:
             return self._known[id(value)][1]
         self._known[id(value)] = (value, None)  # a value that contains itself stays what it is there
         maker: Maker | None = None
         if isinstance(value, Transformed):
-            maker = self._maker_of_parts([value.__wrapped__], lambda parts: value.of(parts[0]))
+            maker = self._maker_of_parts([value.__wrapped__], lambda build, parts: value.of(parts[0]))
         elif isinstance(value, functools.partial):
             maker = self._maker_of_parts(
                 [value.func, value.args, value.keywords],
-                lambda parts: functools.partial(parts[0], *parts[1], **parts[2]),
+                lambda build, parts: functools.partial(parts[0], *parts[1], **parts[2]),
             )
         elif isinstance(value, types.MethodType):
-            parts = [value.__self__, value.__func__]
-            maker = self._maker_of_parts(parts, lambda parts: types.MethodType(parts[1], parts[0]))
+            maker = self._maker_of_parts(
+                [value.__self__, value.__func__], lambda build, parts: types.MethodType(parts[1], parts[0])
+            )
         elif isinstance(value, types.FunctionType):
             maker = self._maker_of_function(value)
-        elif isinstance(value, (list, tuple, dict)):
-            leaves, spec = tree.flatten(value)
-            if not (len(leaves) == 1 and leaves[0] is value):
-                maker = self._maker_of_parts(leaves, lambda parts: tree.unflatten(spec, parts))
+        elif isinstance(value, (list, dict)):
+            maker = self._maker_of_container(value)
+        elif isinstance(value, tuple):
+            maker = self._maker_of_parts(list(value), lambda build, parts: _tuple_of(value, parts))
         elif _is_object(value):
             maker = self._maker_of_object(value)
+        if maker is not None:
+            maker = _once(id(value), maker)
         self._known[id(value)] = (value, maker)
         return maker
 
-    def _maker_of_parts(self, parts: Sequence[Any], build: Callable[[list[Any]], Any]) -> Maker | None:
+    def _maker_of_parts(self, parts: Sequence[Any], construct: Callable[[_Build, list[Any]], Any]) -> Maker | None:
         makers = [self._maker(part) for part in parts]
         if all([make is None for make in makers]):
             return None
-        return lambda values: build(
-            [part if make is None else make(values) for part, make in zip(parts, makers, strict=True)]
+        return lambda build: construct(
+            build, [part if make is None else make(build) for part, make in zip(parts, makers, strict=True)]
         )
 
     def _maker_of_function(self, function: types.FunctionType) -> Maker | None:
@@ -100,33 +141,135 @@ class Closure:
             if name in namespace and _may_hold_traced(namespace[name], namespace)
         }
 
-        def build(parts: list[Any]) -> Any:
-            *contents, defaults, keyword_defaults, new_globals = parts
+        def construct(build: _Build, parts: list[Any]) -> Any:
+            contents, rest = parts[: len(cells)], parts[len(cells) :]
+            defaults, keyword_defaults, *globals_now = rest
             closure = tuple(
                 [
-                    cell if new is old else types.CellType(new)
+                    cell if new is old else _twin_of_cell(build, cell, new)
                     for cell, new, old in zip(function.__closure__ or (), contents, cells, strict=True)
                 ]
             )
-            around = namespace if new_globals is used else {**namespace, **new_globals}
+            changed = {name: new for (name, old), new in zip(used.items(), globals_now, strict=True) if new is not old}
+            around = _twin_of_namespace(build, namespace, changed) if changed else namespace
             twin = types.FunctionType(function.__code__, around, function.__name__, defaults, closure or None)
             twin.__kwdefaults__ = keyword_defaults
             return twin
 
-        return self._maker_of_parts([*cells, function.__defaults__, function.__kwdefaults__, used], build)
+        # The containers of defaults are no memory of the program's.
+        return self._maker_of_parts([*cells, function.__defaults__, function.__kwdefaults__, *used.values()], construct)
+
+    def _maker_of_container(self, value: list[Any] | dict[Any, Any]) -> Maker | None:
+        """A copy of a list or a dict, of the same type, with other values."""
+        keys = list(value) if isinstance(value, dict) else None
+
+        def construct(build: _Build, parts: list[Any]) -> Any:
+            twin = copy.copy(value)
+            _refill(twin, None, parts if keys is None else dict(zip(keys, parts, strict=True)), _as_it_is)
+            build.places.append(_CopiedNames(value, twin, _held(twin), _held, _refill))
+            return twin
+
+        return self._maker_of_parts(list(value.values() if isinstance(value, dict) else value), construct)
 
     def _maker_of_object(self, value: Any) -> Maker | None:
         """A copy of an object with other attributes."""
         attributes = dict(vars(value))
 
-        def build(parts: list[Any]) -> Any:
+        def construct(build: _Build, parts: list[Any]) -> Any:
             twin = copy.copy(value)
-            vars(twin).update(zip(attributes, parts, strict=True))
-            if self._copies is not None:
-                self._copies.append((value, twin, dict(vars(twin))))
+            _refill(vars(twin), None, dict(zip(attributes, parts, strict=True)), _as_it_is)
+            build.places.append(_CopiedNames(value, twin, dict(vars(twin)), _attributes, _set_attributes))
             return twin
 
-        return self._maker_of_parts(list(attributes.values()), build)
+        return self._maker_of_parts(list(attributes.values()), construct)
+
+
+def _once(key: int, make: Maker) -> Maker:
+    """A maker whose result is the same one wherever it is asked for in one rebuilding."""
+
+    def made(build: _Build) -> Any:
+        if key not in build.made:
+            build.made[key] = make(build)
+        return build.made[key]
+
+    return made
+
+
+def _twin_of_cell(build: _Build, cell: types.CellType, content: Any) -> types.CellType:
+    """The cell that stands for one with a traced value; functions that share the one share the other."""
+    if id(cell) not in build.made:
+        twin = build.made[id(cell)] = types.CellType(content)
+        build.places.append(_CopiedNames(cell, twin, [content], lambda cell: [_contents(cell)], _set_cell))
+    return build.made[id(cell)]  # type: ignore[no-any-return]
+
+
+def _twin_of_namespace(build: _Build, namespace: dict[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+    """The globals that stand for those of a module, with other values for some names."""
+    if id(namespace) not in build.made:
+        twin = build.made[id(namespace)] = dict(namespace)
+        build.places.append(_CopiedNames(namespace, twin, dict(twin), dict, _update_changed))
+    around: dict[str, Any] = build.made[id(namespace)]
+    before = next(place.before for place in build.places if place.twin is around)
+    around.update(changed)
+    before.update(changed)
+    return around
+
+
+def _held(container: Any) -> Any:
+    """The values of a list or a dict, apart from it."""
+    return dict(container) if isinstance(container, dict) else list(container)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _refill(container: Any, before: Any, now: Any, own: _Own) -> None:
+    """Give a list or a dict other values."""
+    container.clear()
+    if isinstance(container, dict):
+        container.update({key: own(value) for key, value in now.items()})
+    else:
+        container.extend([own(value) for value in now])
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    return dict(vars(value))
+
+
+def _set_attributes(value: Any, before: dict[str, Any], now: dict[str, Any], own: _Own) -> None:
+    _update_changed(vars(value), before, now, own)
+
+
+def _update_changed(names: dict[str, Any], before: dict[str, Any], now: dict[str, Any], own: _Own) -> None:
+    """Set and delete the names that are others now, and no more: more may have happened to the rest meanwhile."""
+    for name in before.keys() - now.keys():
+        names.pop(name, None)
+    for name, value in now.items():
+        if name not in before or before[name] is not value:
+            names[name] = own(value)
+
+
+def _set_cell(cell: types.CellType, before: list[Any], now: list[Any], own: _Own) -> None:
+    cell.cell_contents = own(now[0])
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    """Whether two lists or dicts hold the same objects in the same order."""
+    if len(now) != len(before):
+        return False
+    if isinstance(now, dict):
+        pairs = zip(now.items(), before.items(), strict=True)
+        return all([key is old_key and value is old for (key, value), (old_key, old) in pairs])
+    return all([value is old for value, old in zip(now, before, strict=True)])
+
+
+def _tuple_of(value: tuple[Any, ...], parts: list[Any]) -> Any:
+    """A tuple of the same type: a named one is made of its fields."""
+    if type(value) is tuple:
+        return tuple(parts)
+    make = getattr(type(value), "_make", None)
+    return type(value)(parts) if make is None else make(parts)
 
 
 def _contents(cell: types.CellType) -> Any:

@@ -35,7 +35,7 @@ from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
 from func.numpy.guarding import guard_places, is_refused_write, shared_places
 from func.numpy.memory import laid_out, layouts_of
-from func.numpy.sharing import COPY_HINT, lose_writes
+from func.numpy.sharing import BY_ERROR, BY_RULE, COPY_HINT, lose_writes
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
 from func.transforms.closures import Closure
 from func.transforms.transformed import global_name, transformed
@@ -84,8 +84,23 @@ class FlatFunction(Record):
                 f"{name_of(function)} writes to an argument that shares memory with another one. In NumPy that would "
                 f"have the new numbers; here each argument is an array by itself{at_line()}\n{COPY_HINT}"
             ) from error
-        written = [i for i, x in enumerate(copies) if _is_written(x, before[i], leaves[i])]
-        self.written = self.written.union(written)
+        finally:
+            written = [i for i, x in enumerate(copies) if _is_written(x, before[i], leaves[i])]
+            self.written = self.written.union(written)
+
+
+@contextlib.contextmanager
+def losing_writes(function: Callable[..., Any], leaves: Sequence[Array], flat: FlatFunction) -> Iterator[None]:
+    """Around a call with copies of the leaves: uses of those that it has written are errors, also after it raised."""
+    try:
+        yield
+    except SharedMemoryError:
+        raise
+    except Exception:
+        lose_writes(function, leaves, flat.written, BY_ERROR if flat.returns_written else BY_RULE)
+        raise
+    if not flat.returns_written:
+        lose_writes(function, leaves, flat.written)
 
 
 def _is_written(copy: Array, before: tuple[Any, Any] | None, leaf: Array) -> bool:
@@ -243,8 +258,8 @@ class custom_jvp(CustomRule):
             return self.function(*args)
         nondiff, leaves, spec, function = self._split(args)
         flat = FlatFunction(function, spec, layouts=layouts_of(leaves), shared=shared_places(leaves))
-        outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat))
-        lose_writes(self.function, leaves, flat.written)
+        with losing_writes(self.function, leaves, flat):
+            outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat))
         by_rule = value_in_force(_BY_RULE)
         if by_rule is not None and by_rule[0] is self.rule:
             by_rule[1].extend(outs)
@@ -366,16 +381,16 @@ class custom_vjp(CustomRule):
         flat = FlatFunction(function, spec)
         fixed = fixed_places(self.nondiff, args, name_of(self.function))
         if not needs_rule(leaves):
-            outs = flat(*leaves)
-            lose_writes(self.function, leaves, flat.written)
+            with losing_writes(self.function, leaves, flat):
+                outs = flat(*leaves)
             return tree.unflatten(flat.out_spec, outs)
         forward = _VjpForward(self.fwd, args, fixed, spec, flat)
-        if custom_rules.is_own_call(self):
-            results = custom_rules.call_within_rule(leaves, flat, _OwnCall(self, forward))
-        else:
-            backward = _VjpBackward(self.bwd, nondiff, spec, forward, flat)
-            results = custom_rules.call_with_rule(leaves, forward, backward, rule=self)
-        lose_writes(self.function, leaves, flat.written)
+        with losing_writes(self.function, leaves, flat):
+            if custom_rules.is_own_call(self):
+                results = custom_rules.call_within_rule(leaves, flat, _OwnCall(self, forward))
+            else:
+                backward = _VjpBackward(self.bwd, nondiff, spec, forward, flat)
+                results = custom_rules.call_with_rule(leaves, forward, backward, rule=self)
         return tree.unflatten(flat.out_spec, results)
 
 
@@ -466,8 +481,8 @@ def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any
         names = tree.path_names(args, "args")
         leaves = [array_leaf(x, path, "custom_gradient") for x, path in zip(leaves, names, strict=True)]
         rule = _GradientRule(func, spec)
-        outs = custom_rules.call_with_rule(leaves, rule.forward, rule.backward)
-        lose_writes(func, leaves, rule.flat.written)
+        with losing_writes(func, leaves, rule.flat):
+            outs = custom_rules.call_with_rule(leaves, rule.forward, rule.backward)
         return tree.unflatten(rule.out_spec, outs)
 
     return call
@@ -574,11 +589,11 @@ class custom_vmap(CustomRule):
             return self.function(*args)
         _, leaves, spec, function = self._split(args)
         flat = FlatFunction(function, spec, layouts=layouts_of(leaves), shared=shared_places(leaves))
-        if mapping_level(leaves) is None:
-            outs: Sequence[Array] = flat(*leaves)
-        else:
-            outs = custom_rules.call_with_batch_rule(leaves, flat, _VmapRule(self.rule, spec, flat))
-        lose_writes(self.function, leaves, flat.written)
+        with losing_writes(self.function, leaves, flat):
+            if mapping_level(leaves) is None:
+                outs: Sequence[Array] = flat(*leaves)
+            else:
+                outs = custom_rules.call_with_batch_rule(leaves, flat, _VmapRule(self.rule, spec, flat))
         return tree.unflatten(flat.out_spec, outs)
 
 

@@ -701,16 +701,27 @@ def check_derivatives(case: Case, plain: Any, f: Any, rtol: float, tally: Tally)
         return of_active
 
     g, start = loss(f), lambda: [fresh(leaves[k]) for k in places]
-    numbers = tuple(range(len(places)))
-    if type(loss(plain)(*start())) is float:
+    try:
+        check_modes(g, loss(plain), start, directions, rtol, tally)
+    except AssertionError:
+        if not directions or not is_at_kink(g, start(), directions, 100 * rtol):
+            raise
+
+
+def check_modes(
+    g: Any, plain: Any, start: Callable[[], list[Any]], directions: list[Any], rtol: float, tally: Tally
+) -> None:
+    """The derivatives of a function of some arrays in all modes, against each other and those of plain NumPy."""
+    numbers = tuple(range(len(directions)))
+    if type(plain(*start())) is float:
         return  # no result is a floating-point number
     try:
         gradients = list(func.grad(g, argnums=numbers)(*start()))
     except NO_DERIVATIVE as error:
         tally.refused(error)
         return
-    for k, gradient in zip(places, gradients, strict=True):
-        same = gradient.shape == leaves[k].shape and gradient.dtype == leaves[k].dtype
+    for value, gradient in zip(start(), gradients, strict=True):
+        same = gradient.shape == value.shape and gradient.dtype == value.dtype
         assert same, f"a gradient is {gradient.dtype}{gradient.shape}"
     rough = 100 * rtol
     if all([np.all(np.isfinite(gradient)) for gradient in gradients]):
@@ -722,7 +733,7 @@ def check_derivatives(case: Case, plain: Any, f: Any, rtol: float, tally: Tally)
         linear = lambda: [np.float64(func.linearize(g, *start())[1](*directions))]  # noqa: E731
         compared("linearize", linear, expected, rough, tally, NO_DERIVATIVE)
         if rtol < 1e-6:  # differences of numbers in single precision say nothing
-            check_slope(loss(plain), start(), directions, slope, tally)
+            check_slope(plain, start(), directions, slope, tally)
     for compiler in ("llvm", "numpy"):
         jitted = func.jit(func.grad(g, argnums=numbers), compiler=compiler)
         compared(
@@ -741,7 +752,7 @@ def check_derivatives(case: Case, plain: Any, f: Any, rtol: float, tally: Tally)
         tally,
         NO_DERIVATIVE,
     )
-    batch = [stacked(leaves[k]) for k in places]
+    batch = [stacked(value) for value in start()]
     twice = [np.stack([gradient, gradient]) for gradient in gradients]
     compared(
         "vmap of grad",
@@ -751,6 +762,20 @@ def check_derivatives(case: Case, plain: Any, f: Any, rtol: float, tally: Tally)
         tally,
         NO_DERIVATIVE,
     )
+
+
+def is_at_kink(g: Any, start: list[Any], directions: list[Any], rtol: float) -> bool:
+    """Whether a point that differs by rounding has another derivative: elements that are equal but for their last digit
+    may be ordered in another way by each mode.
+    """
+    r = np.random.default_rng(0)
+
+    def slope(scale: float) -> Any:
+        near = [x * (1 + scale * r.standard_normal(x.shape)).astype(x.dtype) for x in start]
+        return func.jvp(g, tuple(near), tuple(directions))[1]
+
+    first, rounding = slope(0.0), 8 * max([float(np.finfo(x.dtype).eps) for x in start])
+    return not all([np.allclose(slope(rounding), first, rtol=rtol, atol=rtol) for _ in range(8)])
 
 
 def check_slope(g: Any, start: list[Any], directions: list[Any], slope: Any, tally: Tally) -> None:
