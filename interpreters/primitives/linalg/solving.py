@@ -23,12 +23,11 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import negative
+from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.linalg.matrices import (
     are_square,
     from_triangle,
     has_sides,
-    hermitian_part,
     keep_where,
     lower_half,
     mH,
@@ -95,7 +94,7 @@ def _cholesky_adjoint(ct: Array, parents: Any, saved: Any, *, upper: bool = Fals
     """
     factor = saved[-1]
     lower, contribution = (mH(factor), mH(ct)) if upper else (factor, ct)
-    middle = hermitian_part(lower_half(mm(mH(lower), contribution)))
+    middle = multiply(from_triangle(mm(mH(lower), contribution), True), 0.5)  # ½ (P + Pᴴ)
     left = triangular_solve(lower, middle, lower=True, adjoint=True, unit=False)
     whole = mH(triangular_solve(lower, mH(left), lower=True, adjoint=True, unit=False))
     return (onto_triangle(whole, not upper),)

@@ -141,18 +141,31 @@ def _match_pullback(program: Definitions, equation: Equation) -> CholeskyPullbac
 
 
 def _match_hermitian_part(program: Definitions, x: Any) -> Any:
-    """M where x = ½ (Φ(M) + Φ(M)ᴴ), or None."""
-    whole = program.definition(_match_half(program, x), add)
-    if whole is None:
+    """M where x = ½ (Φ(M) + Φ(M)ᴴ), half of the Hermitian matrix with the lower triangle of M; or None."""
+    whole = _match_half(program, x)
+    equation = program.definition(whole, where)
+    if equation is not None and whole.dtype.kind == "c":  # the diagonal is the real part of M's
+        whole = equation.inputs[2] if _is_mask(program, equation.inputs[0], _diagonal(whole)) else None
+        equation = program.definition(whole, where)
+    if equation is None:
         return None
-    for half, adjoint in (whole.inputs, whole.inputs[::-1]):
-        parts = program.definition(half, add)
-        if parts is not None and adjoint_operand(program, adjoint) is half:
-            for strict, diagonal in (parts.inputs, parts.inputs[::-1]):
-                below, halved = _match_masked(program, strict, -1), _match_masked(program, diagonal, 0)
-                if below is not None and _match_half(program, halved) is below:
-                    return below
-    return None
+    mask, below, above = equation.inputs
+    is_hermitian = _is_mask(program, mask, _lower(whole)) and adjoint_operand(program, above) is below
+    return below if is_hermitian else None
+
+
+def _lower(x: Var) -> Any:
+    return np.tri(x.shape[-1], dtype=bool)
+
+
+def _diagonal(x: Var) -> Any:
+    return np.eye(x.shape[-1], dtype=bool)
+
+
+def _is_mask(program: Definitions, mask: Any, expected: Any) -> bool:
+    """True for a constant mask that is the expected one for each matrix of a stack."""
+    value = program.constant_value(mask)
+    return value is not None and np.shape(value)[-2:] == expected.shape and bool(np.all(value == expected))
 
 
 def _match_half(program: Definitions, x: Any) -> Any:
@@ -162,19 +175,6 @@ def _match_half(program: Definitions, x: Any) -> Any:
         return None
     left, right = equation.inputs
     return left if type(right) is float and right == 0.5 else right if type(left) is float and left == 0.5 else None
-
-
-def _match_masked(program: Definitions, x: Any, diagonal: int) -> Any:
-    """y where x is y on the diagonal (0) or below it (-1), and zero elsewhere; or None."""
-    equation = program.definition(x, where)
-    if equation is None:
-        return None
-    mask, inside, outside = equation.inputs
-    mask = program.constant_value(mask)
-    n = x.shape[-1]
-    expected = np.eye(n, dtype=bool) if diagonal == 0 else np.tri(n, k=-1, dtype=bool)
-    fits = mask is not None and np.shape(mask)[-2:] == (n, n) and bool(np.all(mask == expected))
-    return inside if fits and program.is_zero(outside) else None
 
 
 def _match_product(program: Definitions, product: Equation, triangle: Var, lower: bool) -> tuple[Any, bool] | None:
@@ -462,12 +462,29 @@ class _ProductMatcher(Definitions):
                 if not self._only_lower(user.outputs[0]):
                     return False
                 continue
-            if user.primitive is not where or user.inputs[1] is not x or not self.is_zero(user.inputs[2]):
+            if user.primitive is permute:
+                if not self._only_above(user.outputs[0]):
+                    return False
+                continue
+            if user.primitive is not where or user.inputs[1] is not x or user.inputs[2] is x:
                 return False
             mask = self.constant_value(user.inputs[0])
             if mask is None or np.ndim(mask) != 2 or np.any(np.triu(mask, 1)):
                 return False
         return True
+
+    def _only_above(self, x: Var) -> bool:
+        """True where all users of x take only what is above its diagonal."""
+        users = self.users.get(x, [])
+        return x not in self.outputs and all(
+            [
+                user.primitive is where
+                and user.inputs[1] is not x
+                and user.inputs[2] is x
+                and _keeps_triangle(self, user.inputs[0])
+                for user in users
+            ]
+        )
 
     def terms(self, x: Any, minus: bool) -> list[ProductTerm] | None:
         """The terms of the lower triangle of x, or of −x; None where x is not of a known form."""
