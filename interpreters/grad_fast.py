@@ -31,9 +31,9 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
+    kept,
     new_tracer,
     shape_of,
-    snapshot,
     unboxed,
 )
 from func.interpreters.core.modes import MODE, is_suspended
@@ -115,8 +115,8 @@ class FastGrad(Grad):
             out = primitive(x, y)
         keeps_x, keeps_y, keeps_out = primitive.keeps[mask]
         saved = (
-            (x if mask & 1 else snapshot(x)) if keeps_x else None,
-            (y if mask & 2 else snapshot(y)) if keeps_y else None,
+            (x if mask & 1 else kept(x)) if keeps_x else None,
+            (y if mask & 2 else kept(y)) if keeps_y else None,
             out if keeps_out else None,
         )
         aval = aval_x
@@ -174,8 +174,8 @@ class FastGrad(Grad):
         if not is_inexact(dtype):
             return out
         saved = (
-            None if node_y is None else x if node_x is not None else snapshot(x),
-            None if node_x is None else y if node_y is not None else snapshot(y),
+            None if node_y is None else x if node_x is not None else kept(x),
+            None if node_x is None else y if node_y is not None else kept(y),
         )
         needs_cotangent = (None if node_x is None else node_x[AVAL], None if node_y is None else node_y[AVAL])
         aval = Aval(shape_of(out), dtype)

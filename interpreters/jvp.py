@@ -12,6 +12,7 @@ from func.interpreters.core import (
     Primitive,
     Tracer,
     bind,
+    kept,
     refuse_captured,
     snapshot,
     unboxed,
@@ -46,7 +47,7 @@ class Jvp(Interpreter):
                 primals.append(arg._value)
                 tangents.append(arg._attached)
             else:
-                primals.append(snapshot(unboxed(arg)) if self.copies_operands else unboxed(arg))
+                primals.append(kept(unboxed(arg)) if self.copies_operands else unboxed(arg))
                 tangents.append(ZERO)
         if not primitive.differentiable:
             return bind(primitive, tuple(primals), params)

@@ -18,7 +18,7 @@ from func.interpreters.core import (
     Shape,
     Tracer,
     aval_of,
-    snapshot,
+    kept,
     unboxed,
 )
 from func.interpreters.core.errors import StagingError
@@ -83,12 +83,13 @@ class Stage(Interpreter):
             return value._attached
         if type(value) in PYTHON_SCALARS:
             return value
-        constant, var = self._constant_vars.get(id(value), (None, None))
-        if var is not None and constant is value and not (self.copies_constants and _is_mutable(value)):
+        held = kept(value) if self.copies_constants else value
+        constant, var = self._constant_vars.get(id(held), (None, None))
+        if var is not None and constant is held:
             return var
-        var = Var(aval_of(value))
-        self.constants[var] = snapshot(value) if self.copies_constants else value
-        self._constant_vars[id(value)] = (value, var)
+        var = Var(aval_of(held))
+        self.constants[var] = held
+        self._constant_vars[id(held)] = (held, var)
         return var
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
@@ -119,10 +120,6 @@ class Stage(Interpreter):
 
 
 _OF_MODES = (stop_gradient, renumbered)
-
-
-def _is_mutable(value: Array) -> bool:
-    return type(value) is Tracer or (isinstance(value, np.ndarray) and value.flags.writeable)
 
 
 class DerivedStage(Stage):

@@ -18,8 +18,8 @@ from func.interpreters.core import (
     dtype_of,
     innermost,
     is_inexact,
+    kept,
     shape_of,
-    snapshot,
     zeros_like,
 )
 from func.interpreters.core.errors import NotDifferentiableError
@@ -106,7 +106,7 @@ def linearize_primitive(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
     """Run a general primitive's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
-    values = tuple([value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)])
+    values = tuple([value if p is not None else kept(value) for value, p in zip(values, parents, strict=True)])
     stage = LinearStage(primitive.name)
     stage.example = next((innermost(v) for v, p in zip(values, parents, strict=True) if p is not None), None)
     tangents: list[Any] = []

@@ -23,7 +23,7 @@ from func.interpreters.calls.partition import (
     partition_vjp,
     select,
 )
-from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, aval_of, snapshot, unboxed
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, aval_of, kept, unboxed
 from func.interpreters.core.parameters import COMPILED
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live
@@ -338,7 +338,7 @@ def outputs_and_tangents(result: tuple[Sequence[Any], Any]) -> list[Any]:
 
 def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, ...]:
     """Arguments as a node may keep them: no boxes, and copies of the arrays that users may write to."""
-    return tuple([x if is_active else snapshot(unboxed(x)) for x, is_active in zip(values, active, strict=True)])
+    return tuple([x if is_active else kept(unboxed(x)) for x, is_active in zip(values, active, strict=True)])
 
 
 def _program_call_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:

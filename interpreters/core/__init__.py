@@ -14,6 +14,6 @@ from func.interpreters.core.primitive import (
 from func.interpreters.core.types import (
     CARRIERS, PYTHON_SCALARS, REAL_DTYPES, TRACED, ZERO, Array, Aval, ClosedInterpreter, Interpreter, Params, Shape,
     Shaped, Tracer, aval_of, concrete, dtype_of, example_of, innermost, is_inexact, is_plain_array, is_readable,
-    known_value, new_tracer, next_level, operand, shape_of, short_dtype, snapshot,
+    kept, known_value, new_tracer, next_level, operand, shape_of, short_dtype, snapshot,
 )
 # fmt: on

@@ -47,9 +47,9 @@ from func.interpreters.core.types import (
     aval_of,
     dtype_of,
     is_inexact,
+    kept,
     new_tracer,
     shape_of,
-    snapshot,
 )
 from func.interpreters.core.wiring import WIRING
 
@@ -328,7 +328,7 @@ class Linear(Primitive):
             if parent is not None
             else Aval(shape_of(value), dtype_of(value))
             if self.is_linear_in(i)
-            else snapshot(value)
+            else kept(value)
             for i, (value, parent) in enumerate(zip(values, parents, strict=True))
         ]
         return out, self, saved
@@ -424,7 +424,7 @@ def _saved(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
     """An operand of a product, saved where the other operand's cotangent needs it."""
     if other is None:
         return None
-    return value if own is not None else snapshot(value)
+    return value if own is not None else kept(value)
 
 
 class NonDifferentiable(Primitive):

@@ -16,6 +16,7 @@ from numpy import ndarray
 
 from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
 from func.interpreters.core.containers import as_plain_array, refuse_array
+from func.interpreters.core.copies import LARGE, kept_copy
 from func.interpreters.core.errors import LeakedTracerError
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.core.wiring import WIRING
@@ -401,7 +402,7 @@ def example_of(value: Array) -> Any:
 
 
 def snapshot(value: Array) -> Array:
-    """A value that later in-place writes of the user cannot change: what a graph or a program may save."""
+    """A value that later in-place writes of the user cannot change."""
     kind = type(value)
     if kind is ndarray:
         return value.copy("K") if value.flags.writeable else value
@@ -410,6 +411,18 @@ def snapshot(value: Array) -> Array:
     if kind not in HOST_TYPES and is_device_array(value):
         return value.copy()
     return value
+
+
+def kept(value: Array) -> Array:
+    """What a graph or a program saves of a value: a `snapshot` that nobody writes to, and one for a large array.
+
+    See `copies.py`.
+    """
+    if type(value) is ndarray:
+        if not value.flags.writeable:
+            return value
+        return value.copy("K") if value.nbytes < LARGE else kept_copy(value)
+    return snapshot(value)
 
 
 def operand(value: Any) -> Array:

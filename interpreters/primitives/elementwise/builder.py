@@ -36,10 +36,10 @@ from func.interpreters.core import (
     dtype_of,
     evaluate,
     is_inexact,
+    kept,
     linear,
     operand,
     shape_of,
-    snapshot,
 )
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.strides import iterated_order
@@ -228,8 +228,7 @@ class Elementwise(Pointwise):
             return out, None, None
         keeps = self.keeps[mask]
         saved = [
-            (value if parents[i] is not None else snapshot(value)) if keeps[i] else None
-            for i, value in enumerate(values)
+            (value if parents[i] is not None else kept(value)) if keeps[i] else None for i, value in enumerate(values)
         ]
         return out, self, [*saved, out if keeps[-1] else None]
 

@@ -18,8 +18,8 @@ from func.interpreters.core import (
     Shaped,
     add_tangents,
     bind,
+    kept,
     leading_axes,
-    snapshot,
 )
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
@@ -51,7 +51,7 @@ class Direct(Primitive):
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
-        saved = [snapshot(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
+        saved = [kept(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
         return out, self, (*saved, out)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:

@@ -24,9 +24,9 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     innermost,
+    kept,
     linear,
     shape_of,
-    snapshot,
 )
 from func.interpreters.core.parameters import AXES, AXIS, DTYPE, FLAG, OPTIONAL_DTYPE, SHAPE
 from func.interpreters.core.strides import axes_by_stride, iterated_order, reduced_order, without_copy
@@ -61,7 +61,7 @@ class Where(Linear):
         condition, x, y = values
         plain = type(condition) is ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
         out = plain_where(condition, x, y) if plain else bind(self, values, params)
-        return out, self, snapshot(condition)
+        return out, self, kept(condition)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         _, px, py = parents
