@@ -112,9 +112,7 @@ def _solve_one(
     try:
         factor = factorization(own, rows, cols, n, options)
     except RuntimeError as error:
-        if "singular" not in str(error):
-            raise
-        if strict:
+        if strict or "singular" not in str(error):  # SuperLU gives up on some matrices for reasons of its own
             raise numpy.linalg.LinAlgError(str(error)) from None
         import warnings
 

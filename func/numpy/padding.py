@@ -51,6 +51,8 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     unknown = set(kwargs) - set(_KEYWORDS[mode])
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
+    if not rank:
+        return copied(array, None)
     order = fortran_or_c(array)
     if mode in ("constant", "empty") and _is_zero(kwargs.get("constant_values", 0)):
         return in_order(framed(array, widths), order)

@@ -1365,22 +1365,27 @@ class Tester:
             if found and found.startswith("dtype: ") and mode != "plain" and self._is_of_objects():
                 numbers = np.asarray(got.value).astype(expected.value.dtype)[()]
                 found = difference(expected.value, numbers, False, False, 1e-6, loose)
-            if found and not (call.name in WRITES and self._writes_undefined_numbers()):
+            undefined = call.name in WRITES and self._writes_undefined_numbers()
+            undefined = undefined or (call.name == "astype" and self._has_no_number_of(expected.value.dtype))
+            if found and not undefined:
                 self._add(mode, found)
 
     def _writes_undefined_numbers(self) -> bool:
         """Whether a number is written into integers that they do not have: a NaN, or one out of range."""
         written, *others = [np.asarray(leaf.value) for leaf in self.call.leaves()]
-        if written.dtype.kind not in "iu":
+        return any([self._are_undefined(x, written.dtype) for x in others])
+
+    def _has_no_number_of(self, dtype: Any) -> bool:
+        """Whether the first argument has numbers that a dtype of integers does not have."""
+        return self._are_undefined(np.asarray(self.call.leaves()[0].value), dtype)
+
+    @staticmethod
+    def _are_undefined(x: Any, dtype: Any) -> bool:
+        if dtype.kind not in "iu" or x.dtype.kind not in "fc":
             return False
-        info = np.iinfo(written.dtype)
+        info = np.iinfo(dtype)
         with np.errstate(invalid="ignore"):
-            return any(
-                [
-                    x.dtype.kind in "fc" and not np.all((x.real > info.min - 1.0) & (x.real < info.max + 1.0))
-                    for x in others
-                ]
-            )
+            return not np.all((x.real > info.min - 1.0) & (x.real < info.max + 1.0))
 
     def _is_refused_of_scalars(self, error: Exception) -> bool:
         """Whether NumPy says the same of scalars, which the elements of a batch are where they have no axes."""

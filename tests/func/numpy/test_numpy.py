@@ -405,3 +405,15 @@ def test_the_axes_of_index_arrays_stand_where_numpy_puts_them(index: Any) -> Non
     x = np.arange(24.0).reshape(2, 3, 4)
     np.testing.assert_array_equal(func.jit(lambda t: t[index])(x), x[index])
     np.testing.assert_array_equal(func.vmap(lambda t: t[index])(x[None])[0], x[index])
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "linear_ramp", "empty"])
+def test_pad_of_a_number_is_an_array_of_its_own(mode):
+    def f(x):
+        y = x * 2.0
+        padded = np.pad(y, 1, mode=mode)
+        padded.ravel()[-1] = 3.0
+        return padded * x + y
+
+    np.testing.assert_allclose(func.grad(f)(2.0), 5.0)
+    np.testing.assert_allclose(func.jit(f)(2.0), f(np.float64(2.0)))
