@@ -73,7 +73,9 @@ def checkpoint(
     rerun = Rerun(function, closure, spec, is_tensor, determinism_check == "default", preserve_rng_state)
     try:
         with losing_writes(function, leaves, rerun.flat):
+            rerun.given = args, kwargs
             arrays = checkpointed(rerun, leaves, rerun=rerun)
+            rerun.given = None
     finally:
         closure.write_back()
     for i in sorted(rerun.flat.written, reverse=True):
@@ -104,6 +106,7 @@ class Rerun:
         "_random_state",
         "_rest",
         "flat",
+        "given",
     )
 
     def __init__(
@@ -117,6 +120,7 @@ class Rerun:
     ) -> None:
         self._closure = closure
         self.flat = FlatFunction(function, spec, returns_written=True)
+        self.given: Any = None
         self._is_tensor = is_tensor
         self._check = check
         self._preserve = preserve
@@ -153,9 +157,11 @@ class Rerun:
         values = [boxed(leaf) if is_tensor else leaf for leaf, is_tensor in zip(leaves, self._is_tensor, strict=True)]
         places = [i for i, value in enumerate(values) if type(value) in (Tracer, np.ndarray)]
         copies = list(values)
-        for i, copy in zip(places, flat.copies(function, [values[i] for i in places]), strict=True):
+        for i, copy in zip(places, flat.copies(_without_scope, [values[i] for i in places]), strict=True):
             copies[i] = copy
         captured, args, kwargs = tree.unflatten(flat.in_spec, copies)
+        if self.given is not None:
+            self._closure.note_arguments(self.given, (args, kwargs))
         with flat.watched(function, copies, values):
             result = self._closure.rebuilt(captured)(*args, **kwargs)
         return result, [snapshot(copies[i]) for i in sorted(flat.written)]
@@ -181,6 +187,10 @@ class Rerun:
                     f"but shape {second[0]} and dtype {second[1]} when backward computed it again; the function must "
                     'not depend on anything that changes meanwhile (determinism_check="none" switches this check off)'
                 )
+
+
+def _without_scope() -> None:
+    """Stands for a function whose arrays of its scope are arguments."""
 
 
 def _is_array(leaf: Any) -> bool:

@@ -76,6 +76,7 @@ def call_checkpointed(
         remaining = iter(array_leaves)
         full = [next(remaining) if yes else leaf for leaf, yes in zip(leaves, is_array, strict=True)]
         inner_args, inner_kwargs = tree.unflatten(spec, full)
+        closure.note_arguments((args, kwargs), (inner_args, inner_kwargs))
         return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
 
     given = [*arrays, *captured]

@@ -63,6 +63,8 @@ class Closure:
         self._function = function
         self._known: dict[int, tuple[Any, Maker | None]] = {}
         self._first: _Build | None = None
+        self._arguments: tuple[list[_CopiedNames], dict[int, Any]] = [], {}
+        """The copies of containers that the first run gets as arguments; what the caller gave, by ids of copies."""
         self._is_written_back = False
         self._make = self._maker(function)
 
@@ -80,14 +82,20 @@ class Closure:
         with traced values, of which it had copies, to these.
         """
         build, self._first, self._is_written_back = self._first, None, True
-        if build is None:
-            return
-        own = {id(given): value for given, value in zip(build.values, self.values, strict=True)}
-        own |= {id(place.twin): place.original for place in build.places}
-        for place in build.places:
+        (places, own), self._arguments = self._arguments, ([], {})
+        if build is not None:
+            places = [*places, *build.places]
+            own |= {id(given): value for given, value in zip(build.values, self.values, strict=True)}
+        own |= {id(place.twin): place.original for place in places}
+        for place in places:
             now = place.read(place.twin)
             if not _is_same(now, place.before):
                 place.write(place.original, place.before, now, lambda value: own.get(id(value), value))
+
+    def note_arguments(self, given: Any, copied: Any) -> None:
+        """Note the trees that the caller gave as arguments, and the copies of them that the first run gets."""
+        if not self._is_written_back:
+            _note_copies(given, copied, *self._arguments)
 
     def _maker(self, value: Any) -> Maker | None:
         """How to rebuild a value; None if it has no traced parts."""
@@ -213,6 +221,25 @@ def _twin_of_namespace(build: _Build, namespace: dict[str, Any], changed: dict[s
     around.update(changed)
     before.update(changed)
     return around
+
+
+def _note_copies(given: Any, twin: Any, places: list[_CopiedNames], own: dict[int, Any]) -> None:
+    """Note containers and nodes of a tree that has been copied, and its leaves."""
+    if given is twin:
+        return
+    if isinstance(given, (list, dict)):
+        places.append(_CopiedNames(given, twin, _held(twin), _held, _refill))
+        for key in range(len(given)) if isinstance(given, list) else given:
+            _note_copies(given[key], twin[key], places, own)
+    elif isinstance(given, tuple):
+        for part, twin_part in zip(given, twin, strict=True):
+            _note_copies(part, twin_part, places, own)
+    elif type(given) is type(twin) and hasattr(given, "__dict__") and not isinstance(given, np.ndarray):
+        places.append(_CopiedNames(given, twin, _attributes(twin), _attributes, _set_attributes))
+        for name in vars(given).keys() & vars(twin).keys():
+            _note_copies(vars(given)[name], vars(twin)[name], places, own)
+    else:
+        own[id(twin)] = given
 
 
 def _held(container: Any) -> Any:

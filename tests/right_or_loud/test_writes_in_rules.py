@@ -357,7 +357,31 @@ def with_an_error(x, checkpoint):
     return items[0] * x
 
 
+def with_a_list_as_argument(x, checkpoint):
+    items = [x, {"state": 2.0 * x}]
+
+    def step(items):
+        items.append(items[0] * items[1]["state"])
+        items[1]["state"] = items[0]
+        return items[2]
+
+    return checkpoint(step)(items) * items[2] + items[1]["state"]
+
+
+def with_a_method(x, checkpoint):
+    holder = Holder(x * np.ones(2))
+
+    def write(self, y):
+        self.state[0] = y * y
+        return self.state.sum()
+
+    holder.write = write.__get__(holder)
+    return checkpoint(holder.write)(x) + holder.state[0]
+
+
 STATES = (
+    with_a_list_as_argument,
+    with_a_method,
     with_nonlocal,
     with_a_shared_variable,
     with_a_global,
