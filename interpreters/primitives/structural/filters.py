@@ -223,7 +223,7 @@ spline_coefficients: Linear = linear(
     "spline_coefficients",
     reporting_missing(filter_kernels.spline_coefficients, "ndimage"),
     aval=lambda x, **params: Aval(x.shape, np.promote_types(x.dtype, np.float64)),
-    parameters={"order": integer(2), "axis": AXIS, "boundary": one_of("mirror", "reflect", "grid-wrap")},
+    parameters={"order": one_of(2, 3, 4, 5), "axis": AXIS, "boundary": one_of("mirror", "reflect", "grid-wrap")},
     transpose=_spline_transpose,
     batch=lambda x, *, order, axis, boundary: spline_coefficients(x, order=order, axis=axis + 1, boundary=boundary),
     cost=lambda ins, outs, params: 4 * params["order"] * ins[0].size,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from func.interpreters.core import PRIMITIVES, aval_of
+from func.errors import FuncError
+from func.interpreters.core import PRIMITIVES, aval_of, bind
 from func.interpreters.core.parameters import AXES, refusal_of
 from tests.interpreters.primitives.test_samples import ALL
 from tests.support.sampling import Sample
@@ -114,3 +115,26 @@ def test_slices_stay_within_their_axis(step: int) -> None:
                     PRIMITIVES["getitem"], [aval_of(np.zeros(length))], {"index": ((start, stop, step),)}
                 )
                 assert (refused is None) == (min(chosen) >= 0 and max(chosen) < length), (start, stop)
+
+
+INTEGERS = [
+    (name, sample) for name, sample in [case.values for case in ALL] if int in map(type, sample.params.values())
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("name", "sample"), INTEGERS)
+def test_integers_that_are_not_refused_are_computed(name: str, sample: Sample) -> None:
+    primitive, avals = PRIMITIVES[name], [aval_of(arg) for arg in sample.args]
+    for key in [key for key, value in sample.params.items() if type(value) is int]:
+        for value in (0, 1, 6, 64):
+            params = {**sample.params, key: value}
+            if refusal_of(primitive, avals, params) is not None:
+                continue
+            try:
+                outs = bind(primitive, tuple(sample.args), params)
+            except (np.linalg.LinAlgError, NotImplementedError, IndexError, FuncError):
+                continue
+            expected = primitive.aval(*avals, **params)
+            for out, aval in zip(*[x if primitive.multiple else [x] for x in (outs, expected)], strict=True):
+                assert aval_of(out).shape == aval.shape
