@@ -156,14 +156,14 @@ def _fortran_axes(a: Any) -> tuple[int, ...]:
 def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     """Values rounded to a number of decimals, as numpy.round; the derivative is zero."""
     a = operand(a)
+    if out is not None and count(shape_of(out)) != count(shape_of(a)):
+        raise ValueError("invalid output shape")
     if out is not None and decimals < 0 and dtype_of(a).kind in "iu" and dtype_of(out).kind not in "fc":
         raise TypeError(f"integers are divided to round them to {decimals} decimals: out must be of a float dtype")
     result = _rounded(a, decimals, out)
     is_scaled = decimals != 0 if dtype_of(a).kind == "f" else decimals < 0 and dtype_of(a).kind in "iu"
     if is_scaled and not is_plain(a):
         result = with_order_of(result, _fortran_axes, [a])
-    if out is not None and count(shape_of(out)) != count(shape_of(result)):
-        raise ValueError("invalid output shape")
     return with_out(result, out)
 
 

@@ -186,6 +186,8 @@ def _nan_extremum(
     axes = reduction_axes(axis, len(shape))
     loop = reductions.loop_dtype(getattr(np, name), filled, None, out)
     is_missing = not is_given(initial)
+    if mask is None and not is_missing and loop is not None and is_inexact(loop):
+        mask = ops.isnan(to_dtype(filled, loop))  # of integers whose result is floating-point
     if mask is not None and not is_missing and is_inexact(dtype_of(initial := operand(initial))):
         # An initial value of NaN is ignored too.
         is_missing = ops.isnan(initial)

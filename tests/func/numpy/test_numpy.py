@@ -417,3 +417,18 @@ def test_pad_of_a_number_is_an_array_of_its_own(mode):
 
     np.testing.assert_allclose(func.grad(f)(2.0), 5.0)
     np.testing.assert_allclose(func.jit(f)(2.0), f(np.float64(2.0)))
+
+
+@pytest.mark.parametrize("axis", [None, (), 0])
+@pytest.mark.parametrize("initial", [np.array(np.nan), 5.0])
+@pytest.mark.parametrize("name", ["nanmax", "nanmin"])
+def test_nan_extrema_of_integers_with_floating_out(name, initial, axis):
+    a = np.array([[1, 7], [3, 2]], np.uint8)
+    out = np.zeros(np.shape(np.max(a, axis=axis)))
+    expected = getattr(np, name)(a, axis, initial=initial, out=out.copy())
+    np.testing.assert_array_equal(getattr(func.numpy, name)(a, axis, initial=initial, out=out), expected)
+
+
+def test_round_looks_at_the_shape_of_out_first():
+    with pytest.raises(ValueError, match="invalid output shape"):
+        func.numpy.round(np.uint8(3), -1, out=np.zeros(2, bool))
