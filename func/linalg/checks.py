@@ -116,8 +116,9 @@ def is_plain(*values: Any) -> bool:
     return not any(type(value) is Tracer or is_device_array(value) for value in values)
 
 
-def on_plain_arrays(name: str, why: str, arrays: tuple[Any, ...], **keywords: Any) -> Any:
+def on_plain_arrays(name: str, why: str, arrays: tuple[Any, ...], instead: str = "", **keywords: Any) -> Any:
     """Call SciPy's function for an option that has no traced version; raise for traced arrays."""
     if is_plain(*arrays):
         return getattr(scipy_of(np, "linalg"), name)(*arrays, **keywords)
-    raise UnsupportedFunctionError(f"func.linalg.{name} of a traced array does not support {why}{at_line()}")
+    hint = f"\n{instead}" if instead else ""
+    raise UnsupportedFunctionError(f"func.linalg.{name} of a traced array does not support {why}{at_line()}{hint}")

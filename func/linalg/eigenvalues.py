@@ -190,6 +190,12 @@ def eigvalsh_tridiagonal(
     return eigh_tridiagonal(d, e, True, select, select_range, check_finite, tol, lapack_driver)
 
 
+_INSTEAD = (
+    "Write eig(solve(b, a)) for a pencil with a regular b, eigh(a, b) for a Hermitian one; the left vectors are those "
+    "of eig(a.conj().T), whose eigenvalues are the conjugate ones."
+)
+
+
 def eig(
     a: Array,
     b: Array | None = None,
@@ -208,7 +214,8 @@ def eig(
     if b is not None or left or homogeneous_eigvals:
         arrays = (a,) if b is None else (a, b)
         options: dict[str, Any] = {"left": left, "right": right, "homogeneous_eigvals": homogeneous_eigvals}
-        return on_plain_arrays("eig", "b=, left= or homogeneous_eigvals=", arrays, **options, check_finite=check_finite)
+        why = "b=, left= or homogeneous_eigvals="
+        return on_plain_arrays("eig", why, arrays, _INSTEAD, **options, check_finite=check_finite)
     a = squares(a, "a", check_finite)
     if not right:
         return spectral.eigvals(a)

@@ -23,7 +23,7 @@ from func.interpreters.core.errors import FuncError, StagingError, TracerConvers
 from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.refusals import instruction, is_formatting, is_indexing, is_writing, noted
 from func.interpreters.core.scopes import current_transform
-from func.interpreters.core.source import at_line, library_calls, user_frame
+from func.interpreters.core.source import at_line, called_object, library_calls, user_frame
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
@@ -106,32 +106,62 @@ def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
 
 def _hint(otherwise: str) -> str:
     """What to write instead: the traced version of the library's function that was called, else by the instruction."""
-    hint = library_hint(library_calls(2), otherwise)
+    frame = user_frame(2)
+    calls = library_calls(2)
+    hint = library_hint(calls, otherwise) if calls else library_hint(_compiled_call(frame), otherwise, looks=False)
     if hint is not None:
         return hint
-    frame = user_frame(2)
     if is_writing(frame):
         return WRITE_HINT
     return INDEX_HINT if is_indexing(frame) else otherwise
 
 
-def library_hint(functions: list[tuple[str, str]], otherwise: str) -> str | None:
-    """What to write instead of a call of these functions of a library, outermost first."""
+def _compiled_call(frame: types.FrameType | None) -> list[tuple[str, str]]:
+    """The compiled function of SciPy that a line of the user's calls, which has no frame of its own."""
+    called = called_object(frame)
+    module = str(getattr(called, "__module__", ""))
+    is_compiled = module.startswith("scipy.") and not isinstance(called, FunctionType)
+    return [(module, called.__name__)] if is_compiled and hasattr(called, "__name__") else []
+
+
+def staged_hint(otherwise: str) -> str:
+    """What to write where a value is asked for that is not known while code is staged; in a library, its function."""
+    public = _public_calls(library_calls(2))
+    if not public:
+        return _hint(otherwise)
+    return (
+        f"{public[0]} decides by values, which code that is compiled does not have. Call it outside of what is "
+        "compiled, or on static arguments, func.jit(..., static_argnums=...); func.pure_callback calls it with numbers."
+    )
+
+
+def _public_calls(functions: list[tuple[str, str]]) -> list[str]:
+    """The names by which users know functions of a library, without those that users do not know."""
+    calls = [_public_name(module, function.split(".")[0]) for module, function in functions]
+    return [name for name in calls if "._" not in name]
+
+
+def library_hint(functions: list[tuple[str, str]], otherwise: str, looks: bool = True) -> str | None:
+    """What to write instead of a call of these functions of a library, outermost first.
+
+    `looks` is false for compiled functions, which have no doors.
+    """
     calls = [_public_name(module, function.split(".")[0]) for module, function in functions]
     for name in calls:
         package, _, function = name.rpartition(".")
         namespace = _NAMESPACES.get(package) or (f"func.{package}" if package in _SCIPY else None)
-        if isinstance(getattr(sys.modules.get(package), function, None), FunctionType) and package in _SCIPY:
+        if looks and isinstance(getattr(sys.modules.get(package), function, None), FunctionType) and package in _SCIPY:
             continue  # it has looked for traced values itself, and has no use for these
         if namespace is not None and function in importlib.import_module(namespace).__all__:
             return f"{name} takes plain arrays only; {namespace}.{function} takes traced ones."
-    public = [name for name in calls if "._" not in name]
+    public = _public_calls(functions)
     if public:
         if not public[0].startswith(("numpy.", "scipy.")):
             return f"{public[0]} takes plain arrays only. {otherwise}"
         return (
             f"{public[0]} takes plain arrays only, and func has no version of it for these traced ones. "
-            "func.custom_jvp gives it a derivative; func.stop_gradient(x) gives the numbers where none is needed."
+            "func.custom_jvp gives it a derivative; func.stop_gradient(x) gives the numbers where none is needed, "
+            "and func.pure_callback calls it with numbers in compiled code."
         )
     return None
 
@@ -305,7 +335,7 @@ def _known(tracer: Tracer, what: str) -> Any:
         instead = _STAGED[what]
         if what == "bool" and instruction(user_frame())[0].startswith(("CALL", "PRECALL", "BINARY_OP", "COMPARE_OP")):
             instead += " Where NumPy compares the elements of a list, write np.array([...]) around the list."
-        words = f"{str(error).rpartition(chr(10))[0]}\n{_hint(instead)}"
+        words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(instead)}"
     _refuse(StagingError(words))
 
 
@@ -517,3 +547,4 @@ def may_be_element(tracer: Tracer) -> bool:
 
 
 WIRING.library_hint = library_hint
+WIRING.staged_hint = staged_hint

@@ -13,6 +13,7 @@ from func.backends import namespace_of
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
@@ -157,7 +158,8 @@ def values_for_shape(x: Array, what: str, instead: str) -> Any:
         return concrete(x)
     except StagingError:
         raise StagingError(
-            f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n{instead}"
+            f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n"
+            f"{WIRING.staged_hint(instead)}"
         ) from None
 
 

@@ -120,11 +120,12 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
 
 
 def rule_of(ufunc: Any) -> Callable[..., Any] | None:
-    """The traced version of a ufunc. The first one of scipy.special imports func.special, which registers them."""
+    """The traced version of a ufunc. The first one of SciPy's imports the modules of func that register them."""
     function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
-    if function is None and "scipy.special" in sys.modules and "func.special" not in sys.modules:
-        importlib.import_module("func.special")
-        return DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    for package, own in (("scipy.special", "func.special"), ("scipy.stats", "func.scipy.stats")):
+        if function is None and package in sys.modules and own not in sys.modules:
+            importlib.import_module(own)
+            function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
     return function
 
 

@@ -96,7 +96,7 @@ TABLE: dict[str, str] = {
         fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform gaussian_filter gaussian_filter1d
         ~gaussian_gradient_magnitude ~gaussian_laplace generic_filter() generic_filter1d()
         generic_gradient_magnitude() generic_laplace() geometric_transform() ~grey_closing grey_dilation grey_erosion
-        ~grey_opening ~labeled_comprehension() ~laplace map_coordinates maximum maximum_filter maximum_filter1d
+        ~grey_opening label ~labeled_comprehension() ~laplace map_coordinates maximum maximum_filter maximum_filter1d
         maximum_position ~mean median median_filter minimum minimum_filter minimum_filter1d minimum_position
         ~morphological_gradient ~morphological_laplace percentile_filter prewitt rank_filter rotate shift sobel
         spline_filter spline_filter1d ~standard_deviation ~sum ~sum_labels uniform_filter uniform_filter1d ~variance
@@ -167,7 +167,8 @@ TABLE: dict[str, str] = {
         _axis_nan_policy._contains_nan ~_distribution_infrastructure.Mixture._logsum()
         ~_distribution_infrastructure.Mixture._moment_central() ~_distribution_infrastructure.Mixture._moment_raw()
         ~_distribution_infrastructure.Mixture._sum()
-        _distribution_infrastructure.UnivariateDistribution._moment_transform_center _stats_py._cdf_distance
+        _distribution_infrastructure.UnivariateDistribution._moment_transform_center _hypotests._tukey_hsd_iv
+        _stats_py._cdf_distance
         alexandergovern anderson_ksamp ansari barnard_exact bayes_mvs binned_statistic_dd binomtest boschloo_exact
         boxcox boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi chi2_contingency circmean
         combine_pvalues contingency.association contingency.crosstab contingency.odds_ratio cramervonmises()
@@ -189,8 +190,8 @@ TABLE: dict[str, str] = {
         percentileofscore permutation_test() power() ppcc_max ppcc_plot qmc.MultinomialQMC.__init__ qmc.discrepancy
         qmc.geometric_discrepancy qmc.scale qmc.update_discrepancy quantile quantile_test rankdata ranksums relfreq sem
         shapiro siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin
-        trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel tukey_hsd tvar variation wasserstein_distance_nd weightedtau
-        wilcoxon yeojohnson_normmax yeojohnson_normplot
+        trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel ~tukey_hsd tvar variation wasserstein_distance_nd
+        weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot
         bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
         linregress pearsonr pmean pointbiserialr power_divergence yeojohnson yeojohnson_llf
         _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf
@@ -450,6 +451,8 @@ def install(module: str) -> None:
         for part in path.split("."):
             value = _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
         name = ("~" if entry.startswith("~") else "") + path.replace(".", "_")
+        if isinstance(value, types.BuiltinFunctionType):
+            value = _function_in_python(scipy_module, path, value)
         if type(value).__name__ == "cython_function_or_method" and "." in path:
             value = _in_python(getattr(scipy_module, path.split(".")[0]), path.split(".")[1], value)
         if isinstance(value, type):
@@ -512,6 +515,22 @@ def _of_class(scipy_class: type, name: str) -> Any:
     """What a class or one of its bases defines; of a class method or a static method, its function."""
     value = next((vars(base)[name] for base in scipy_class.__mro__ if name in vars(base)), None)
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+
+
+def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> Any:
+    """A compiled function of a module, which gets one in its place that calls it and can have a door.
+
+    A name that the user has bound to the compiled one before keeps it, without a door.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return compiled(*args, **kwargs)
+
+    functools.update_wrapper(call, compiled)
+    for holder in (module, sys.modules.get(compiled.__module__)):
+        if holder is not None and getattr(holder, name, None) is compiled:
+            setattr(holder, name, call)
+    return call
 
 
 def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import itertools
 import linecache
 import os
 import sys
 from collections.abc import Iterator
-from types import CodeType, FrameType, TracebackType
-from typing import NamedTuple
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
+from typing import Any, NamedTuple
 
 _here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _root = os.path.dirname(_here)
@@ -112,12 +114,45 @@ def library_calls(skip: int = 1) -> list[tuple[str, str]]:
     for frame in _frames(skip + 1):
         code = frame.f_code
         if is_engine_file(code.co_filename):
+            function = getattr(frame.f_locals.get("self"), "function", None) if code.co_name == "call" else None
+            if isinstance(function, FunctionType):  # a door, before a function that a decorator may have renamed
+                calls.append((function.__module__, function.__qualname__))
             continue
         if not is_library_file(code.co_filename):
             break
         calls.append((str(frame.f_globals.get("__name__", "")), code.co_qualname))
     calls.reverse()
     return calls
+
+
+def called_object(frame: FrameType | None) -> Any:
+    """What a frame is calling, of the source of the call; None where that is not a name, or is not at hand."""
+    if frame is None:
+        return None
+    positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
+    if positions is None or None in positions:
+        return None
+    first, last, start, end = [int(number or 0) for number in positions]
+    lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    try:
+        node: Any = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    names: list[str] = []
+    node = getattr(node, "func", None)
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    for name in reversed(names):
+        if not isinstance(value, ModuleType):
+            return None
+        value = vars(value).get(name)
+    return value
 
 
 def library_calls_of(error: BaseException) -> list[tuple[str, str]]:

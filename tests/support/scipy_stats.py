@@ -102,6 +102,7 @@ CONTINUOUS: dict[str, tuple[float, ...]] = {
     "semicircular": (),
     "skewcauchy": (0.5,),
     "skewnorm": (2.0,),
+    "studentized_range": (3.0, 10.0),
     "t": (2.74,),
     "trapezoid": (0.2, 0.8),
     "triang": (0.158,),
@@ -360,7 +361,6 @@ _REASONS: dict[str, str] = {
     **dict.fromkeys(
         ["ortho_group", "random_correlation", "random_table", "special_ortho_group", "unitary_group"], _DRAWS
     ),
-    "studentized_range": "its density is an integral of compiled code",
     "uniform_direction": "it draws random vectors",
 }
 WITHOUT: dict[str, str] = {

@@ -168,6 +168,7 @@ ROWS: dict[str, Row] = {
     "theilslopes": Row(lambda m, x: np.stack(m.theilslopes(x[:, 0], x[:, 1], 0.5)), X),
     "trim1": Row(lambda m, x: m.trim1(x[:, 0], 0.2), X),
     "trimboth": Row(lambda m, x: m.trimboth(x[:, 0], 0.2), X),
+    "tukey_hsd": Row(lambda m, x: m.tukey_hsd(x[:, 0], x[:, 1]).pvalue[0, 1], X, rtol=1e-6),
     "wasserstein_distance_nd": Row(
         lambda m, x: m.wasserstein_distance_nd(x[:3], x[3:], x[:3, 0] ** 2 + 1), X, rtol=1e-5
     ),
@@ -224,7 +225,6 @@ WITHOUT: dict[str, str] = {
         _COUNTS,
     ),
     **dict.fromkeys(["goodness_of_fit", "monte_carlo_test", "permutation_test", "power"], _DRAWN),
-    "tukey_hsd": "it has no derivative: its p-values are integrals of compiled code; values under vmap and jit",
     "dunnett": "it has no derivative: its p-values are integrals over random points; values under vmap and jit",
     **dict.fromkeys(
         ["BootstrapMethod", "MonteCarloMethod", "PermutationMethod", "CensoredData", "rv_continuous", "rv_discrete"],

@@ -8,7 +8,7 @@ them. Derivatives are those of what SciPy computes: in double precision, convert
   splines of order 1 the derivative is that of the interval to the right; with order 0 it is zero.
 - Filters and measurements that choose (maximum, rank, median, grey morphology) hand the derivative to the element that
   was chosen; equal maxima share it.
-- Labels, positions, distances and binary morphology have no derivative; SciPy computes them of plain arrays.
+- Labels and positions are integers without a derivative. Distances and binary morphology are SciPy's, of plain arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from func.scipy.ndimage.splines import (
     spline_filter1d,
     zoom,
 )
-from func.scipy.ndimage.measurements import extrema, maximum, maximum_position, median, minimum, minimum_position
+from func.scipy.ndimage.measurements import extrema, label, maximum, maximum_position, median, minimum, minimum_position
 from func.scipy.ndimage.ranks import (
     generic_filter,
     generic_filter1d,
@@ -61,8 +61,8 @@ __all__ = [
     "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "extrema", "fourier_ellipsoid",
     "fourier_gaussian", "fourier_shift", "fourier_uniform", "gaussian_filter", "gaussian_filter1d", "generic_filter",
     "generic_filter1d", "generic_gradient_magnitude", "generic_laplace", "geometric_transform", "grey_dilation",
-    "grey_erosion", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "maximum_position", "median",
-    "median_filter", "minimum", "minimum_filter", "minimum_filter1d", "minimum_position", "percentile_filter",
+    "grey_erosion", "label", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "maximum_position",
+    "median", "median_filter", "minimum", "minimum_filter", "minimum_filter1d", "minimum_position", "percentile_filter",
     "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "uniform_filter",
     "uniform_filter1d", "zoom",
 ]  # fmt: skip

@@ -12,9 +12,11 @@ import numpy as np
 import scipy.ndimage as _scipy
 
 from func import numpy as fnp
-from func.interpreters.core import Array, Tracer
+from func.interpreters.calls.callback import pure_callback
+from func.interpreters.core import Array, Aval, Tracer, is_plain_array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.scipy.doors import original
 from func.scipy.ndimage.borders import version_of
 
 
@@ -105,6 +107,25 @@ def minimum_position(input: Array, labels: Any = None, index: Any = None) -> Any
 def maximum_position(input: Array, labels: Any = None, index: Any = None) -> Any:
     """Where the maximum of each region lies, as scipy.ndimage.maximum_position: integers, without a derivative."""
     return _positions("maximum_position", fnp.argmax, input, labels, index)
+
+
+@version_of(_scipy.label)
+def label(input: Array, structure: Any = None, output: Any = None) -> tuple[Any, Any]:
+    """The connected regions that are not zero, by number, and how many there are, as scipy.ndimage.label: integers."""
+    x = fnp.asarray(input)
+    if isinstance(output, (np.ndarray, Tracer)) or type(structure) is Tracer:
+        raise UnsupportedFunctionError(
+            f"scipy.ndimage.label of traced values takes a plain structure, and returns new arrays{at_line()}\n"
+            "Give its output as a dtype."
+        )
+    example, _ = original(_scipy.label)(np.zeros(x.shape, x.dtype), structure, output)
+
+    def labelled(x: Any) -> Any:
+        return original(_scipy.label)(x, structure, output)
+
+    outs = (Aval(example.shape, example.dtype), Aval((), np.dtype(np.int64)))
+    labels, count = pure_callback(x, function=labelled, outs=outs, vmap_method="sequential")
+    return labels, int(count) if is_plain_array(count) else count
 
 
 @version_of(_scipy.extrema)

@@ -7,8 +7,9 @@ from typing import Any
 
 import scipy.signal as _scipy
 
-from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.errors import NotDifferentiableError, StagingError
 from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced, original
 
 __all__ = ["find_peaks", "peak_prominences", "peak_widths"]
@@ -20,8 +21,14 @@ def _of_numbers(name: str, instead: str) -> Callable[..., Any]:
     def function(x: Any, *args: Any, **kwargs: Any) -> Any:
         if not holds_traced((x, args, kwargs)):
             return original(getattr(_scipy, name))(x, *args, **kwargs)
+        if is_abstract_value(x):
+            raise StagingError(
+                f"scipy.signal.{name} decides by values, which code that is compiled does not have{at_line()}\n"
+                "Find the peaks outside of what is compiled, and give it their places."
+            )
         raise NotDifferentiableError(
-            f"scipy.signal.{name} of traced values: where peaks are has no derivative{at_line()}\n{instead}"
+            f"scipy.signal.{name} of traced values: where peaks are has no derivative{at_line()}\n{instead} "
+            "Under func.vmap find the peaks of every signal before."
         )
 
     function.__name__ = function.__qualname__ = name

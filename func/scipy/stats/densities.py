@@ -12,7 +12,7 @@ import scipy.stats
 import func
 from func.interpreters.core import Array
 from func.interpreters.primitives.special.logistic import log1prel
-from func.scipy.stats import counting, double_exponential
+from func.scipy.stats import counting, double_exponential, studentized_ranges
 from func.scipy.stats.host_values import along, from_host
 
 HOST: dict[str, str] = {
@@ -47,7 +47,7 @@ HOST: dict[str, str] = {
     "rice": "cdf sf ppf isf",
     "semicircular": "ppf isf",
     "skewnorm": "cdf sf ppf isf",
-    "studentized_range": "pdf cdf sf munp",
+    "studentized_range": "cdf sf munp",
     "t": "cdf sf ppf isf entropy",
     "truncexpon": "munp",
     "truncnorm": "ppf isf munp stats",
@@ -66,6 +66,20 @@ def _exp(logpdf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 def _log(pdf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     """A density and its logarithm."""
     return {"pdf": pdf, "logpdf": lambda *args: np.log(pdf(*args))}
+
+
+def _with_powers(rest: Array, *powers: tuple[Array, Array]) -> Array:
+    """e^rest Π base^exponent for bases >= 0, which differentiates where a base is 0 and its logarithm does not.
+
+    There the power itself is taken, if its exponent is positive.
+    """
+    edges: Any = 1.0
+    for base, exponent in powers:
+        at_end = (base == 0) & (exponent > 0)
+        rest = rest + sc.xlogy(exponent, np.where(at_end, 1.0, base))
+        edges = edges * np.power(np.where(at_end, base, 1.0), np.where(at_end, exponent, 1.0))
+        rest = np.where(at_end, np.minimum(rest, 700.0), rest)  # infinity times the zero of the power is NaN
+    return np.exp(rest) * edges
 
 
 def _log_sum(exponents: Array, weight: Array) -> Array:
@@ -188,6 +202,63 @@ def _beta(x: Array, a: Array, b: Array) -> Array:
     return sc.xlog1py(b - 1.0, -x) + sc.xlogy(a - 1.0, x) - sc.betaln(a, b)
 
 
+def _beta_pdf(x: Array, a: Array, b: Array) -> Array:
+    at_end = x == 1
+    near = sc.xlog1py(b - 1.0, -np.where(at_end, 0.0, x))
+    return _with_powers(near - sc.betaln(a, b), (x, a - 1.0), (np.where(at_end, 1 - x, 1.0), b - 1.0))
+
+
+def _gamma_pdf(x: Array, a: Array) -> Array:
+    return _with_powers(-x - sc.gammaln(a), (x, a - 1.0))
+
+
+def _chi2_pdf(x: Array, df: Array) -> Array:
+    return _with_powers(-x / 2.0 - sc.gammaln(df / 2.0) - (np.log(2) * df) / 2.0, (x, df / 2.0 - 1))
+
+
+def _chi_pdf(x: Array, df: Array) -> Array:
+    return _with_powers(np.log(2) - 0.5 * np.log(2) * df - sc.gammaln(0.5 * df) - 0.5 * x**2, (x, df - 1.0))
+
+
+def _f_pdf(x: Array, dfn: Array, dfd: Array) -> Array:
+    n, m = 1.0 * dfn, 1.0 * dfd
+    constant = m / 2 * np.log(m) + n / 2 * np.log(n) - sc.betaln(n / 2, m / 2)
+    return _with_powers(constant - (n + m) / 2 * np.log(m + n * x), (x, n / 2 - 1))
+
+
+def _nakagami_pdf(x: Array, nu: Array) -> Array:
+    return _with_powers(np.log(2) + sc.xlogy(nu, nu) - sc.gammaln(nu) - nu * x**2, (x, 2 * nu - 1))
+
+
+def _gengamma_pdf(x: Array, a: Array, c: Array) -> Array:
+    is_end = (x == 0) & (c < 0)
+    x = np.where(is_end, 1.0, x)
+    density = _with_powers(np.log(np.abs(c)) - x**c - sc.gammaln(a), (x, c * a - 1))
+    return np.where(is_end, 0.0, density)
+
+
+def _argus_pdf(x: Array, chi: Array) -> Array:
+    y = 1 - x * x
+    mass = sc.gammainc(1.5, chi**2 / 2) / 2
+    constant = 3 * np.log(chi) - np.log(2 * np.pi) / 2 - np.log(mass)
+    return _with_powers(constant - chi**2 * y / 2, (x, np.asarray(1.0)), (y, np.asarray(0.5)))
+
+
+def _burr_pdf(x: Array, c: Array, d: Array) -> Array:
+    """SciPy's formula; at zero the one that is finite there."""
+    is_zero = x == 0
+    y, zero = np.where(is_zero, 1.0, x), np.where(is_zero, x, 0.0)
+    inner = c * d * y ** (-c - 1.0) / (1 + y ** (-c)) ** (d + 1.0)
+    power = np.where(is_zero, c, 1.0)
+    at_zero = c * d * zero ** np.where(is_zero, c * d - 1, 1.0) / (1 + zero**power) ** (d + 1.0)
+    return np.where(is_zero, at_zero, inner)
+
+
+def _randint(k: Array, low: Array, high: Array) -> Array:
+    """Of every outcome; between integers the bounds are not valid, and this is the smooth function through them."""
+    return np.ones_like(k) / (high - low)
+
+
 def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂I_x(a, b) along tangents of a and b: an integral with the distances to both ends exact."""
     a, b = np.broadcast_arrays(*shapes)
@@ -284,8 +355,19 @@ GENEXTREME: dict[str, Callable[..., Any]] = {
     "ppf": lambda q, c: -sc.boxcox(-np.log(q), c),
     "isf": lambda q, c: -sc.boxcox(-np.log1p(-q), c),
 }
+
+
+def _genpareto_pdf(x: Array, c: Array) -> Array:
+    """At the upper end, for a negative c, the power that it is near there."""
+    at_end = (c < 0) & (1 + c * x == 0)
+    power = np.where(at_end, -1 / np.where(at_end, c, -1.0) - 1, 1.0)
+    near = np.where(at_end, 1 + np.where(at_end, c, 0.0) * x, 1.0)
+    return np.exp(-(1 + c) * _log1p_over(c, np.where(at_end, 0.0, x))) * near**power
+
+
 GENPARETO: dict[str, Callable[..., Any]] = {
-    **_exp(lambda x, c: -(1 + c) * _log1p_over(c, x)),
+    "logpdf": lambda x, c: -(1 + c) * _log1p_over(c, x),
+    "pdf": lambda x, c: _genpareto_pdf(x, c),
     "logsf": lambda x, c: -_log1p_over(c, x),
     "sf": lambda x, c: np.exp(-_log1p_over(c, x)),
     "cdf": lambda x, c: -np.expm1(-_log1p_over(c, x)),
@@ -577,6 +659,7 @@ DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
     "binom": _mass(_binom),
     "nbinom": _mass(_nbinom),
     "poisson_binom": POISSON_BINOM,
+    "randint": {"pmf": _randint, "logpmf": lambda *args: np.log(_randint(*args))},
     "skellam": _mass(_skellam),
     "yulesimon": _mass(_yulesimon),
     "nchypergeom_fisher": _mass(_fisher),
@@ -616,14 +699,23 @@ def _pareto_stats(b: Array) -> tuple[Any, ...]:
 
 
 OWN: dict[str, dict[str, Callable[..., Any]]] = {
-    "beta": _exp(_beta),
+    "argus": {"pdf": _argus_pdf},
+    "beta": {"logpdf": _beta, "pdf": _beta_pdf},
+    "burr": {"pdf": _burr_pdf},
+    "chi": {"pdf": _chi_pdf},
+    "chi2": {"pdf": _chi2_pdf},
     "dpareto_lognorm": _exp(_dpareto_lognorm),
+    "f": {"pdf": _f_pdf},
+    "fisk": {"pdf": lambda x, c: _burr_pdf(x, c, np.asarray(1.0))},
+    "gamma": {"pdf": _gamma_pdf},
     "gausshyper": _exp(_gausshyper),
     "genhyperbolic": _exp(_genhyperbolic),
     "geninvgauss": _exp(_geninvgauss),
     "gennorm": GENNORM,
+    "gengamma": {"pdf": _gengamma_pdf},
     "kstwobign": _log(_kstwobign),
     "landau": _log(_landau),
+    "nakagami": {"pdf": _nakagami_pdf},
     "ncf": _exp(_ncf),
     "nct": _exp(_nct),
     "ncx2": _exp(_ncx2),
@@ -632,6 +724,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "kappa4": KAPPA4,
     "pareto": {"stats": _pareto_stats},
     "pearson3": PEARSON3,
+    "studentized_range": _log(studentized_ranges.density),
     "truncnorm": TRUNCNORM,
     "tukeylambda": _log(_tukeylambda),
 }
@@ -641,6 +734,7 @@ OWN.update(DISCRETE)
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
     "rdist": _rdist_slope,
+    "studentized_range": studentized_ranges.slope,
     "tukeylambda": _tukeylambda_slope,
     "vonmises": _vonmises_slope,
 }

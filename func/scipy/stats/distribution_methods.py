@@ -87,6 +87,15 @@ def _out(x: Any) -> Any:
     return x[()] if isinstance(x, np.ndarray) else x
 
 
+def _bad(dist: Any, *numbers: Any) -> Any:
+    """What SciPy returns for invalid arguments; where these are NaN, so are the derivatives."""
+    lost: Any = 0.0
+    for number in numbers:
+        kept = np.where(np.isnan(number), number, 0.0)
+        lost = lost + kept * kept
+    return lost + dist.badvalue
+
+
 def _density(name: str, outside: float) -> Callable[..., Any]:
     def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
         c = _call(self, x, args, kwds)
@@ -97,7 +106,9 @@ def _density(name: str, outside: float) -> Callable[..., Any]:
             value = selected(inside, self, name, c.x, c.shapes, standard.interior(c.low, c.high))
             scale = np.where(c.valid, c.scale, 1.0)
             value = value / scale if name == "pdf" else value - np.log(scale)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, self.badvalue)))
+            return _out(
+                np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(self, c.x, *c.shapes)))
+            )
 
     return _named(method, f"rv_continuous_{name}")
 
@@ -109,7 +120,7 @@ def _cumulative(name: str, below: float, above: float) -> Callable[..., Any]:
             inside = c.valid & intercepted_call(self._open_support_mask)(c.x, *c.shapes)
             value = selected(inside, self, name, c.x, c.shapes, standard.interior(c.low, c.high))
             rest = np.where(c.x >= c.high, above, below)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, self.badvalue)))
+            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, _bad(self, c.x, *c.shapes))))
 
     return _named(method, f"rv_continuous_{name}")
 
@@ -124,8 +135,9 @@ def _quantile(name: str) -> Callable[..., Any]:
             low, high = c.low * c.scale + c.loc, c.high * c.scale + c.loc
             if name == "isf":
                 low, high = high, low
-            ends = np.where(c.x == 0, low, np.where(c.x == 1, high, self.badvalue))
-            return _out(np.where(inside, value, np.where(valid, ends, self.badvalue)))
+            bad = _bad(self, c.x, c.loc, c.scale, *c.shapes)
+            ends = np.where(c.x == 0, low, np.where(c.x == 1, high, bad))
+            return _out(np.where(inside, value, np.where(valid, ends, bad)))
 
     return _named(method, f"rv_continuous_{name}")
 
@@ -288,7 +300,9 @@ def _mass(name: str, outside: float) -> Callable[..., Any]:
             value = selected(inside, self, name, c.x, c.shapes, _first(c))
             if name == "pmf":
                 value = clipped(value)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, self.badvalue)))
+            return _out(
+                np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(self, c.x, *c.shapes)))
+            )
 
     return _named(method, f"rv_discrete_{name}")
 
@@ -323,7 +337,7 @@ def _accumulated(name: str, below: float, above: float) -> Callable[..., Any]:
             if not name.startswith("log"):
                 value = clipped(value)
             rest = np.where(c.x >= c.high, above, below)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, self.badvalue)))
+            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, _bad(self, c.x, *c.shapes))))
 
     return _named(method, f"rv_discrete_{name}")
 
@@ -333,7 +347,7 @@ def _discrete_quantile(name: str) -> Callable[..., Any]:
         shapes, loc, _, valid = _parsed(self, args, kwds)
         fixed = [func.stop_gradient(x) for x in (q, *shapes)]
         value = standard.discrete_quantile(self, name, *fixed)
-        return _out(np.where(valid & (loc == loc), value + loc, self.badvalue))
+        return _out(np.where(valid & (loc == loc), value + loc, _bad(self, loc, *shapes)))
 
     return _named(method, f"rv_discrete_{name}")
 

@@ -59,7 +59,6 @@ _PLACES: dict[str, str] = {
     "spearmanr": _RANKS,
     "spearmanrho": _RANKS,
     "tiecorrect": _RANKS,
-    "tukey_hsd": "its p-values are integrals of compiled code",
     "weightedtau": _RANKS,
     "wilcoxon": _RANKS,
 }

@@ -13,6 +13,8 @@ from func.interpreters.primitives.structural.shapes import full_like, where
 
 _SLOPE = 2 / math.sqrt(math.pi)
 _FAR = 40.0
+_ONE = 8.5
+"""Where the normal distribution function is 1 in double precision."""
 
 
 def _bell(x: Array) -> Array:
@@ -90,8 +92,16 @@ def _normal(x: Array) -> Array:
 
 
 def _hazard(x: Array) -> Array:
-    """The derivative of log Φ, √(2 / π) / erfcx(-x / √2), which never is 0 / 0."""
-    return divide(math.sqrt(2 / math.pi), erfcx(multiply(x, -math.sqrt(0.5))))
+    """The derivative of log Φ, √(2 / π) / erfcx(-x / √2), which never is 0 / 0; to the right, where Φ is 1, that of Φ.
+
+    There erfcx grows until it is infinite, and so do its derivatives.
+    """
+    if dtype_of(x).kind == "c":
+        return divide(math.sqrt(2 / math.pi), erfcx(multiply(x, -math.sqrt(0.5))))
+    is_one = greater(x, _ONE)
+    left = where(is_one, full_like(x, 0, ()), x)
+    hazard = divide(math.sqrt(2 / math.pi), erfcx(multiply(left, -math.sqrt(0.5))))
+    return where(is_one, _normal(x), hazard)
 
 
 ndtr: Elementwise = special_primitive("ndtr", lambda x: _normal(x))

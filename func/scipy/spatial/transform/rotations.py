@@ -20,12 +20,14 @@ from func.scipy import doors
 from func.scipy.doors import holds_traced
 from func.scipy.spatial.transform import quaternions
 from func.scipy.spatial.transform.quaternions import composed, dot, floats, holds, length
-from func.transforms.custom import stop_gradient
+from func.transforms.custom import custom_jvp, stop_gradient
 
 HAS_DOORS = isinstance(vars(_scipy.Rotation).get("__init__"), types.FunctionType)
 """Whether SciPy's class is written in Python, so that its objects take traced values; before SciPy 1.17 it is not."""
 DEGREE = math.pi / 180
 IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])
+_OPPOSITE = 1e-30
+"""The square of the sum of opposite unit vectors is less."""
 ANY = np.array([0.1, 0.2, 0.3, 0.9])
 """A rotation whose angles are in no gimbal lock."""
 
@@ -252,16 +254,33 @@ def _aligned_first(a: Array, b: Array, weights: Array, first: int, is_infinite: 
     return made(quat), length(fnp.reshape(fnp.sqrt(weights)[:, None] * gap, (-1,)))[0]
 
 
+@custom_jvp
+def _half_turn(across: Array, square: Array) -> Array:
+    """A half turn about a unit vector, which is one of many if the square of the sum of the two vectors is zero."""
+    return fnp.concatenate([across, 0 * square], axis=-1)
+
+
+@_half_turn.defjvp
+def _half_turn_jvp(primals: Any, tangents: Any) -> Any:
+    _, square = primals
+    slope = fnp.where(square < _OPPOSITE, np.nan, 0.0)
+    return _half_turn(*primals), slope * (fnp.sum(tangents[0]) + fnp.sum(tangents[1]) + fnp.zeros(4))
+
+
 def _least_rotation(start: Array, end: Array) -> Array:
-    """(b × a, 1 + a · b) of unit vectors, in length 1; of opposite vectors a half turn about an axis across."""
+    """(b × a, 1 + a · b) of unit vectors, in length 1; of opposite vectors a half turn about an axis across.
+
+    Of opposite vectors every such axis would do, and what the vectors turn into beside them is another one: the
+    derivative is NaN.
+    """
     both = start + end
     square = dot(both, both)
-    is_opposite = square < 1e-30
+    is_opposite = square < _OPPOSITE
     quat = fnp.concatenate([quaternions.cross(start, end), square / 2], axis=-1)
     quat = quat / fnp.sqrt(fnp.where(is_opposite, 1.0, dot(quat, quat)))
     smallest = fnp.argmin(fnp.abs(end), axis=-1)
     across = fnp.take(fnp.stack([quaternions.cross(e, end) for e in np.eye(3)]), smallest, axis=0)
-    return fnp.where(is_opposite, fnp.concatenate([across / length(across), 0 * square], axis=-1), quat)
+    return fnp.where(is_opposite, _half_turn(across / length(across), square), quat)
 
 
 class Rotation(_scipy.Rotation):  # type: ignore[misc]
