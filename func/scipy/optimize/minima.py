@@ -33,6 +33,8 @@ TAKING_GRADIENT = frozenset(
         "trust-constr",
     ]
 )
+WANTING_BOTH = frozenset(["bfgs", "l-bfgs-b", "cg", "tnc"])
+"""Methods that ask for the gradient wherever they ask for the value."""
 TAKING_HESSIAN = frozenset(["dogleg", "trust-exact"])
 TAKING_PRODUCTS = frozenset(["newton-cg", "trust-ncg", "trust-krylov"])
 TOLERANCES = {"trust-constr": 1e-4, "cobyla": 1e-3, "cobyqa": 1e-4, "nelder-mead": 1e-5, "powell": 1e-5}
@@ -88,6 +90,9 @@ def minimize(
     def minimise(model: Model, x0: Any, functions: Any) -> Any:
         slopes = with_exact(model.objective, x0, model.args, _name(method), functions[1:])
         fun, *slopes = [on_numbers(function, "minimize") for function in (functions[0], *slopes)]
+        if callable(slopes[0]) and not (callable(jac) or jac) and _name(method) in WANTING_BOTH and not own:
+            paired = solving.Paired(model.objective)
+            fun, slopes[0] = paired.value, paired.slope
         plain_bounds, plain_constraints = _as_scipy(model, bounds, constraints)
         return original("minimize")(
             fun, x0, model.args, method, *slopes, plain_bounds, plain_constraints, tol, callback, options

@@ -29,7 +29,7 @@ from func.transforms.custom import stop_gradient
 from func.transforms.forward import jvp
 from func.transforms.implicit import Problem, Solved, solution_of, solved_dense
 from func.transforms.jacobians import jacobian
-from func.transforms.reverse import grad
+from func.transforms.reverse import grad, value_and_grad
 
 FLOAT = np.dtype(np.float64)
 INFO = Aval((4,), np.dtype(np.int64))
@@ -118,6 +118,33 @@ def exact_gradient(f: Callable[..., Any], x: Any, args: tuple[Any, ...] = ()) ->
     """The gradient of an objective by func, or None where it cannot be traced."""
     gradient = grad(lambda x, *args: scalar(f(x, *args)))
     return on_numbers(gradient, "solver") if works(gradient, x, *args) else None
+
+
+class Paired:
+    """An objective and its gradient by func, computed at once, for methods that want both at every point."""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        both = value_and_grad(lambda x, *args: scalar(f(x, *args)))
+        self.both = on_numbers(both, "solver")
+        self.place: bytes | None = None
+        self.known: Any = None
+
+    def at(self, x: Any, args: tuple[Any, ...]) -> Any:
+        """(value, gradient), which are kept for the next question."""
+        place = x.tobytes()
+        if place != self.place:
+            self.place = None
+            self.known = self.both(x, *args)
+            self.place = place
+        return self.known
+
+    def value(self, x: Any, *args: Any) -> Any:
+        """The objective; its gradient is asked for next."""
+        return self.at(x, args)[0]
+
+    def slope(self, x: Any, *args: Any) -> Any:
+        """The gradient, which solvers may keep and write to."""
+        return self.at(x, args)[1].copy()
 
 
 def exact_jacobian(f: Callable[..., Any], x: Any, args: tuple[Any, ...] = ()) -> Callable[..., Any] | None:
