@@ -115,6 +115,24 @@ def test_exact_derivatives_save_evaluations():
     assert own.minimize(lambda x: np.sum(x**4 + x**2 - x), np.full(3, 0.9), method="dogleg").success
 
 
+@pytest.mark.parametrize("method", ["BFGS", "L-BFGS-B", "CG", "TNC", None])
+def test_value_and_gradient_are_of_one_run_of_the_function(method):
+    calls = []
+
+    def objective(x, a):
+        calls.append(1)
+        return np.sum((x[1:] - x[:-1] ** 2) ** 2) + a * np.sum((1 - x) ** 2)
+
+    exact = func.grad(objective)
+    start = np.array([0.5, -0.3, 0.8])
+    result = own.minimize(objective, start, (2.0,), method=method)
+    assert len(calls) == result.nfev + 1  # once more to see that it can be traced
+    expected = so.minimize(objective, start, (2.0,), method=method, jac=exact)
+    assert result.nfev == expected.nfev
+    np.testing.assert_array_equal(result.x, expected.x)
+    np.testing.assert_array_equal(result.jac, expected.jac)
+
+
 PROBLEMS = {
     "a double root": lambda p: so.root(lambda x: (x - p) ** 2, np.array([0.0])).x[0],
     "a double root of newton": lambda p: so.newton(lambda x: (x - p) ** 2, 0.5, maxiter=200),
