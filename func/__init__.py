@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from func.control.fixed_points import fixed_point
     from func.transforms.implicit import custom_linear_solve, custom_root
     from func.transforms.outside import pure_callback
+    from func.transforms.power_series import derivatives, jet, taylor
 
 __version__ = "0.1.0"
 
@@ -49,20 +50,23 @@ __version__ = "0.1.0"
 __all__ = [
     "Tensor", "associative_scan", "autograd", "backward", "checkpoint", "checkpoint_name", "checkpoint_policies",
     "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve", "custom_root",
-    "custom_vjp", "custom_vmap", "debug", "disable_jit", "enable_grad", "errors", "eval_shape", "fixed_point",
-    "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hvp", "inference_mode", "intercept", "is_grad_enabled",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linalg", "linear_transpose", "linearize", "load", "make_program",
-    "map", "no_grad", "numpy", "pure_callback", "random", "remat", "save", "scan", "scipy", "set_grad_enabled",
-    "special", "stop_gradient", "switch", "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp",
-    "vmap", "while_loop",
+    "custom_vjp", "custom_vmap", "debug", "derivatives", "disable_jit", "enable_grad", "errors", "eval_shape",
+    "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hvp", "inference_mode", "intercept",
+    "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "linalg", "linear_transpose", "linearize",
+    "load", "make_program", "map", "no_grad", "numpy", "pure_callback", "random", "remat", "save", "scan", "scipy",
+    "set_grad_enabled", "special", "stop_gradient", "switch", "taylor", "tensor", "testing", "to_source", "tree",
+    "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
 _IN_MODULES = {
     "custom_linear_solve": "func.transforms.implicit",
     "custom_root": "func.transforms.implicit",
+    "derivatives": "func.transforms.power_series",
     "fixed_point": "func.control.fixed_points",
+    "jet": "func.transforms.power_series",
     "pure_callback": "func.transforms.outside",
+    "taylor": "func.transforms.power_series",
 }
 
 _watch_imports()

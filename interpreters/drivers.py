@@ -37,6 +37,7 @@ from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage, LinearStage, Stage
+from func.interpreters.taylor import Taylor
 from func.interpreters.transpose import transpose_program
 from func.interpreters.vmap import MappedCall, SplitBatch, Vmap
 
@@ -123,6 +124,16 @@ def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tu
         outs = without_tensors(fun(*duals), interpreter)
         pairs = [interpreter.unpack(out) for out in outs]
     return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def taylor_flat(
+    fun: Flat, order: int, values: Sequence[Array], coefficients: Sequence[Sequence[Any] | None]
+) -> list[list[Any]]:
+    """The coefficients of each output (ZERO where there is none), for those of the arguments beyond the first."""
+    interpreter = Taylor("jet", order)
+    with TransformScope(interpreter), running(interpreter):
+        args = [interpreter.lift(x, own) for x, own in zip(values, coefficients, strict=True)]
+        return [interpreter.unpack(out) for out in without_tensors(fun(*args), interpreter)]
 
 
 def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: dict[int, Any]) -> list[Any]:

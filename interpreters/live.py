@@ -41,13 +41,14 @@ from func.interpreters.core import (
     Shape,
     Tracer,
     bind,
+    derivatives_in,
     dtype_of,
     is_inexact,
     next_level,
     shape_of,
     unboxed,
 )
-from func.interpreters.primitives.elementwise.builder import Elementwise, Pointwise, nan_safe_multiply
+from func.interpreters.primitives.elementwise.builder import Elementwise, Pointwise, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import isfinite, logical_and, logical_not, logical_or, not_equal
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.reductions import reduce_any
@@ -122,6 +123,12 @@ class Live(Interpreter):
                 values.append(unboxed(arg))
                 masks.append(UNTRACED)
         return tuple(values), tuple(masks)
+
+    def product(self, x: Tracer, y: Tracer) -> Array:
+        """x · y of two traced values, which is dead where one of them is."""
+        out = multiply(x._value, y._value)
+        masks = [mask for mask in (x._attached, y._attached) if mask is not None]
+        return self._cleaned(out, _spread(functools.reduce(logical_and, masks), shape_of(out)) if masks else None)
 
     def _cleaned(self, out: Array, mask: Array) -> Array:
         """A result whose dead elements may be NaN."""
@@ -284,8 +291,10 @@ def is_recorded(value: Any) -> bool:
     found = False
     while type(value) is Tracer:
         if value._interpreter.differentiates and not found:
-            attached = value._attached  # a node of reverse mode or a tangent
-            found = type(attached) is tuple or is_abstract_value(attached) or is_recorded(attached)
+            attached = value._attached  # a node of reverse mode, a tangent or a series
+            found = type(attached) is tuple or any(
+                [is_abstract_value(dx) or is_recorded(dx) for dx in derivatives_in(attached)]
+            )
         value = value._value
     return found and value is not None
 

@@ -28,7 +28,7 @@ from numpy import ndarray
 
 from func.backends.quiet import quietly
 from func.backends.support.arrays import plain_vdot
-from func.interpreters.core import ZERO, Tracer, known_value
+from func.interpreters.core import ZERO, Tracer, derivatives_in, known_value
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import Setting, holding, in_force, value_in_force
 from func.interpreters.core.wiring import WIRING
@@ -59,7 +59,8 @@ def has_nan(value: Any) -> bool:
     Arrays are read once: a sum of squares is NaN where an element is.
     """
     while type(value) is Tracer:
-        if value._interpreter.differentiates and type(value._attached) is not tuple and has_nan(value._attached):
+        attached = value._attached
+        if value._interpreter.differentiates and type(attached) is not tuple and any_nan(derivatives_in(attached)):
             return True
         value = value._value
     if type(value) is not ndarray:

@@ -27,7 +27,6 @@ from func.interpreters.core.source import at_line, called_object, library_calls,
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
-from func.interpreters.jvp import Jvp
 from func.numpy.argument_checks import to_host
 from func.numpy.bytecode import operation
 from func.numpy.inplace import WRITE_HINT, getitem
@@ -96,7 +95,7 @@ def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
     value: Any = tracer
     while type(value) is Tracer:
         interpreter = value._interpreter
-        if isinstance(interpreter, (Grad, Jvp)):
+        if interpreter.differentiates:
             is_off = isinstance(interpreter, Grad) and is_suspended(interpreter.level)
             if not is_off and (with_tensors or type(interpreter) is not Imperative):
                 return True

@@ -18,8 +18,6 @@ from typing import Any
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import Line
-from func.interpreters.grad import Grad
-from func.interpreters.jvp import Jvp
 
 
 def _files_of_solvers() -> frozenset[str]:
@@ -36,7 +34,7 @@ SOLVER_FILES = _files_of_solvers()
 
 def _is_differentiated(value: Any) -> bool:
     while type(value) is Tracer:
-        if isinstance(value._interpreter, (Grad, Jvp)):
+        if value._interpreter.differentiates:
             return True
         value = value._value
     return False

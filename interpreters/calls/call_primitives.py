@@ -11,7 +11,7 @@ from typing import Any
 
 from func.backends.records import ValueRecord
 from func.interpreters import drivers
-from func.interpreters.calls.partition import expand
+from func.interpreters.calls.partition import expand, select
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -19,6 +19,7 @@ from func.interpreters.core import (
     Params,
     Primitive,
     Shaped,
+    bind,
     dtype_of,
     is_inexact,
     shape_of,
@@ -29,6 +30,7 @@ from func.interpreters.core.parameters import FUNCTION, NO_PARAMETERS, Kind, Kin
 from func.interpreters.core.primitive import Transpose
 from func.interpreters.drivers import Flat
 from func.interpreters.live import absent_like
+from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import reduce_sum
 
 
@@ -36,6 +38,58 @@ class CallPrimitive(Primitive):
     """A primitive that calls its `fun`, itself where all arguments are concrete: `fun` may close over tracers."""
 
     __slots__ = ()
+
+    def apply_series(
+        self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
+    ) -> Sequence[tuple[Array, Any]]:
+        """The outputs with their coefficients.
+
+        k yₖ is coefficient k-1 of the tangent, which the rule of a user gives at series that are one coefficient
+        shorter; such a rule may call the function itself again.
+        """
+        outs = bind(self, values, params)
+        active = [own is not None and is_inexact(dtype_of(x)) for x, own in zip(values, coefficients, strict=True)]
+        if order == 0 or not any(active):
+            return [(out, None) for out in outs]
+        dots = [
+            derivative_of(x, own) for x, own in zip(select(values, active), select(coefficients, active), strict=True)
+        ]
+        has_tangent: list[bool] = []
+
+        def tangents(*args: Array) -> Sequence[Array]:
+            primals, moving = args[: len(values)], args[len(values) :]
+            douts = self.forward(primals, tuple(expand(moving, active)), params)[1]
+            has_tangent[:] = [False] * len(outs) if douts is ZERO else [dout is not ZERO for dout in douts]
+            return select(douts, has_tangent) if any(has_tangent) else []
+
+        shorter = [own if own is None else own[: order - 1] for own in coefficients]
+        series = drivers.taylor_flat(
+            tangents, order - 1, [*values, *[dot[0] for dot in dots]], [*shorter, *[dot[1:] for dot in dots]]
+        )
+        by_output = expand([[divided(x, k) for k, x in enumerate(own, 1)] for own in series], has_tangent)
+        return [(out, None if own is ZERO else own) for out, own in zip(outs, by_output, strict=True)]
+
+
+def derivative_of(value: Array, coefficients: Sequence[Any]) -> list[Any]:
+    """The coefficients of x′, the first of them an array."""
+    like = next((x for x in coefficients if x is not ZERO), value)
+    first = absent_like(like, shape_of(value), dtype_of(value)) if coefficients[0] is ZERO else coefficients[0]
+    return [first, *[x if x is ZERO else multiply(x, k) for k, x in enumerate(coefficients[1:], 2)]]
+
+
+def divided(x: Any, k: int) -> Any:
+    """x / k."""
+    return x if x is ZERO or k == 1 else multiply(x, 1 / k)
+
+
+class LinearCallPrimitive(CallPrimitive):
+    """A call of a function that is linear in its last arguments, with its transpose."""
+
+    __slots__ = ()
+
+    def series_body(self, params: Params) -> Flat:
+        """What Taylor mode computes in its place."""
+        return params["forward"]  # type: ignore[no-any-return]
 
 
 class CallPullback(ValueRecord):
@@ -199,7 +253,7 @@ def _linear_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array]
     )
 
 
-linear_call = CallPrimitive(
+linear_call = LinearCallPrimitive(
     "linear_call",
     _linear_call_impl,
     aval=lambda *avals, outs, **params: outs,

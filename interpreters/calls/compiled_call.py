@@ -23,7 +23,20 @@ from func.interpreters.calls.partition import (
     partition_vjp,
     select,
 )
-from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, aval_of, kept, unboxed
+from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, present
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Shaped,
+    Tracer,
+    aval_of,
+    dtype_of,
+    is_inexact,
+    kept,
+    unboxed,
+)
 from func.interpreters.core.parameters import COMPILED
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live
@@ -316,6 +329,21 @@ class ProgramCallPrimitive(CallPrimitive):
     def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
         """The equations one by one."""
         return params["compiled"].run_on(*args)
+
+    def apply_series(
+        self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
+        """A call of the series program; the equations one by one where coefficients know their structural zeros."""
+        compiled = params["compiled"]
+        if not any(active_series(values, coefficients)):
+            return [(out, None) for out in self(*values, **params)]
+        if any([is_live(x) for own in coefficients for x in own or ()]):
+            variant = compiled.nan_safe_variant() or compiled
+            outs = drivers.taylor_flat(variant.run_on, order, values, coefficients)
+            return [(out[0], out[1:] if is_inexact(dtype_of(out[0])) else None) for out in outs]
+        has_series = tuple([is_inexact(aval.dtype) for aval in compiled.out_avals])
+        form = SeriesForm(order, tuple(present(coefficients)), has_series, (len(values),), (len(has_series),))
+        return call_with_series(form, (compiled,), values, coefficients, lambda bodies, xs: bodies[0](*xs))
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         active = active_arguments(values, parents)

@@ -50,8 +50,6 @@ from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat
-from func.interpreters.grad import Grad
-from func.interpreters.jvp import Jvp
 from func.interpreters.live import absent_like, is_live, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value, stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, full_like
@@ -504,7 +502,7 @@ def _key(run: ForwardRun, value: Any) -> int:
 def _refuse_captured(args: Sequence[Array], outs: Sequence[Array]) -> None:
     """Raise where an output depends on the arguments' level otherwise than by the arguments."""
     top = max([arg._interpreter for arg in args if type(arg) is Tracer], key=lambda x: x.level, default=EVALUATE)
-    if isinstance(top, (Grad, Jvp)):
+    if top.differentiates:
         refuse_captured(top, outs)
 
 

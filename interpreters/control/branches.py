@@ -23,6 +23,7 @@ from func.interpreters.calls.compiled_call import (
     takes,
 )
 from func.interpreters.calls.partition import active_arguments, dense_cotangents, expand, select
+from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, present
 from func.interpreters.control.compiled_bodies import (
     choose,
     compiled_function,
@@ -177,6 +178,22 @@ class CondPrimitive(CallPrimitive):
         )
         outs = cond_call(without_mask(index), *operands_with_masks(operands, traced, ()), branches=bodies)
         return outputs_with_masks(live, outs, flags, ())
+
+    def apply_series(
+        self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
+        """The same choice among series programs."""
+        branches, (index, *operands), own = params["branches"], values, coefficients[1:]
+        active = active_series(operands, own)
+        flags = [any(f) for f in zip(*[dependents(branch.program, active) for branch in branches], strict=True)]
+        if not any(flags):
+            return [(out, None) for out in self(*values, **params)]
+        form = SeriesForm(order, tuple(present(own)), tuple(flags), (len(operands),), (len(flags),))
+
+        def call(bodies: tuple[CompiledCall, ...], series: list[Array]) -> Sequence[Array]:
+            return cond_call(index, *series, branches=bodies)  # type: ignore[no-any-return]
+
+        return call_with_series(form, branches, operands, own, call)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         active = active_arguments(values[1:], parents[1:])

@@ -13,6 +13,7 @@ import numpy as np
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.compiled_call import CompiledCall, agree, outputs_and_tangents, snapshots
 from func.interpreters.calls.partition import active_arguments, expand, select
+from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, carried_series
 from func.interpreters.control.compiled_bodies import (
     active_inputs,
     batched_body,
@@ -75,6 +76,31 @@ class ScanPrimitive(CallPrimitive):
         inner = ScanLoop(loop.consts + sum(consts), loop.carries + sum(carries), loop.length, loop.reverse)
         outs = scan_call(*operands_with_masks(args, masked.inputs, groups), body=masked.body, loop=inner)
         return outputs_with_masks(live, outs, masked.outputs, groups[1:])
+
+    def apply_series(
+        self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
+        """A scan that carries the coefficients of its carry too."""
+        body, loop = params["body"], params["loop"]
+        active = _active(body, loop, active_series(values, coefficients))
+        if not any(active):
+            return [(out, None) for out in self(*values, **params)]
+        rows = dependents(body.program, active)[loop.carries :]
+        has_series = tuple([*split(active, loop.consts, loop.carries)[1], *rows])
+        form = SeriesForm(
+            order,
+            carried_series(order, coefficients, active, loop.consts, loop.carries),
+            has_series,
+            (loop.consts, loop.carries, len(values) - loop.consts - loop.carries),
+            (loop.carries, len(has_series) - loop.carries),
+        )
+        consts, carries, _ = form.counts()
+        inner = loop._replace(consts=consts, carries=carries)
+
+        def call(bodies: tuple[CompiledCall, ...], operands: list[Array]) -> Sequence[Array]:
+            return scan_call(*operands, body=bodies[0], loop=inner)  # type: ignore[no-any-return]
+
+        return call_with_series(form, (body,), values, coefficients, call)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         loop: ScanLoop = params["loop"]

@@ -17,6 +17,7 @@ from func.interpreters.calls.compiled_call import (
     takes,
 )
 from func.interpreters.calls.partition import active_arguments, expand, select
+from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, carried_series
 from func.interpreters.control.compiled_bodies import (
     active_inputs,
     batched_body,
@@ -108,6 +109,33 @@ class WhilePrimitive(CallPrimitive):
         inputs = operands_with_masks(operands, masked.inputs, (loop.consts,))
         outs = while_call(*conditions, *inputs, cond=test, body=masked.body, loop=inner)
         return outputs_with_masks(live, outs, masked.outputs, ())
+
+    def apply_series(
+        self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
+        """A loop that carries the coefficients of its carry too; its condition ignores them."""
+        cond, body, loop = params["cond"], params["body"], params["loop"]
+        conditions, operands = split(values, loop.conditions)
+        own = coefficients[loop.conditions :]
+        active = _active(body, loop, active_series(operands, own))
+        if not any(active[loop.consts :]):
+            return [(out, None) for out in self(*values, **params)]
+        carries = len(operands) - loop.consts
+        form = SeriesForm(
+            order,
+            carried_series(order, own, active, loop.consts, carries),
+            active[loop.consts :],
+            (loop.consts, carries),
+            (carries,),
+        )
+        ignored = tuple(form.avals(body.in_avals)[form.counts()[0] + carries :])
+        test = cond.memoized(("while series", ignored), lambda: _ignoring(cond, ignored))
+        inner = WhileLoop(loop.conditions, form.counts()[0])
+
+        def call(bodies: tuple[CompiledCall, ...], series: list[Array]) -> Sequence[Array]:
+            return while_call(*conditions, *series, cond=test, body=bodies[0], loop=inner)  # type: ignore[no-any-return]
+
+        return call_with_series(form, (body,), operands, own, call)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         loop = params["loop"]

@@ -22,6 +22,7 @@ from func.interpreters.imperative.node_state import hooks_of, is_leaf_node
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.identity import renumbered
 from func.interpreters.stage import Stage
+from func.interpreters.taylor import Taylor
 
 
 class History(NamedTuple):
@@ -57,11 +58,13 @@ def with_history(history: History | None, new: Array, detached: bool) -> Array:
         attached = new._attached
         if isinstance(owner, Jvp):
             attached = history.attached if detached else with_history(history_of(history.attached), attached, False)
+        elif isinstance(owner, Taylor) and detached:
+            attached = history.attached
         return Tracer(owner, with_history(inner, new._value, detached), attached)
     is_kept = isinstance(owner, Grad) and (detached or is_suspended(owner.level))
-    if is_kept or (detached and isinstance(owner, Jvp)):
+    if is_kept or (detached and isinstance(owner, (Jvp, Taylor))):
         return Tracer(owner, with_history(inner, unboxed(new), detached), history.attached)
-    return with_history(inner, new, detached) if isinstance(owner, (Grad, Jvp)) else new
+    return with_history(inner, new, detached) if owner.differentiates else new
 
 
 def outlives(history: History | None, base_level: float, new: Array) -> bool:
