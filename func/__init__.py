@@ -43,28 +43,41 @@ if TYPE_CHECKING:
     from func.transforms.implicit import custom_linear_solve, custom_root
     from func.transforms.outside import pure_callback
     from func.transforms.power_series import derivatives, jet, taylor
+    from func.transforms.second_order import (
+        biharmonic, directional_derivatives, divergence, hessian_diagonal, laplacian,
+    )
+    from func.transforms.stochastic import hutch_plus_plus, hutchinson_diagonal, hutchinson_trace
 
 __version__ = "0.1.0"
 
 # fmt: off
 __all__ = [
-    "Tensor", "associative_scan", "autograd", "backward", "checkpoint", "checkpoint_name", "checkpoint_policies",
-    "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve", "custom_root",
-    "custom_vjp", "custom_vmap", "debug", "derivatives", "disable_jit", "enable_grad", "errors", "eval_shape",
-    "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hvp", "inference_mode", "intercept",
-    "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "linalg", "linear_transpose", "linearize",
-    "load", "make_program", "map", "no_grad", "numpy", "pure_callback", "random", "remat", "save", "scan", "scipy",
-    "set_grad_enabled", "special", "stop_gradient", "switch", "taylor", "tensor", "testing", "to_source", "tree",
-    "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "Tensor", "associative_scan", "autograd", "backward", "biharmonic", "checkpoint", "checkpoint_name",
+    "checkpoint_policies", "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve",
+    "custom_root", "custom_vjp", "custom_vmap", "debug", "derivatives", "directional_derivatives", "disable_jit",
+    "divergence", "enable_grad", "errors", "eval_shape", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value",
+    "hessian", "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp",
+    "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "laplacian",
+    "linalg", "linear_transpose", "linearize", "load", "make_program", "map", "no_grad", "numpy", "pure_callback",
+    "random", "remat", "save", "scan", "scipy", "set_grad_enabled", "special", "stop_gradient", "switch", "taylor",
+    "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
 _IN_MODULES = {
+    "biharmonic": "func.transforms.second_order",
     "custom_linear_solve": "func.transforms.implicit",
     "custom_root": "func.transforms.implicit",
     "derivatives": "func.transforms.power_series",
+    "directional_derivatives": "func.transforms.second_order",
+    "divergence": "func.transforms.second_order",
     "fixed_point": "func.control.fixed_points",
+    "hessian_diagonal": "func.transforms.second_order",
+    "hutch_plus_plus": "func.transforms.stochastic",
+    "hutchinson_diagonal": "func.transforms.stochastic",
+    "hutchinson_trace": "func.transforms.stochastic",
     "jet": "func.transforms.power_series",
+    "laplacian": "func.transforms.second_order",
     "pure_callback": "func.transforms.outside",
     "taylor": "func.transforms.power_series",
 }

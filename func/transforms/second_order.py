@@ -1,0 +1,300 @@
+"""Second derivatives that are sums: Laplacian, divergence, diagonals; and derivatives of any order along directions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from func import tree
+from func.interpreters import nan_safe
+from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of, zeros_like
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.scopes import TransformScope
+from func.interpreters.drivers import all_mapped, map_flat, running
+from func.interpreters.laplace import Laplace
+from func.interpreters.live import Live
+from func.interpreters.primitives.elementwise.builder import multiply
+from func.interpreters.primitives.structural.shapes import full_like, move_axis, reduce_sum, reshape
+from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
+from func.transforms.boundary import check_callable, defensive_copies, name_of, output_leaves, own
+from func.transforms.forward import jvp
+from func.transforms.jacobians import unit_rows
+from func.transforms.transformed import transformed
+
+
+def laplacian(
+    func: Callable[..., Any] | None = None,
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | tuple[str, ...] | None = None,
+) -> Callable[..., Any]:
+    """The Laplacian: the sum of the second derivatives along all elements of the chosen arguments.
+
+    Value, Jacobian and Laplacian of each intermediate result are computed together in one forward pass, and no Hessian
+    is made. The result has the tree, shapes and dtypes of the output: each output element has a Laplacian.
+
+    Args:
+        func: The function; plain NumPy code. Its inputs are real; its outputs may be complex.
+        argnums: Position or positions to differentiate; the sum is over the elements of all of them.
+        has_aux: The function returns (output, aux); the result is then (laplacian, aux).
+        argnames: Keyword arguments to differentiate.
+
+    Raises:
+        DifferentiatedInputError: A chosen argument is an integer (a TypeError).
+        ArgumentError: A chosen argument is complex (a ValueError).
+
+    Source: R. Li et al. (2023), arXiv:2307.08214.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.laplacian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
+        np.float64(18.0)
+        >>> func.laplacian(lambda x: 1 / np.linalg.norm(x))(np.array([1.0, 2.0, 2.0])).round(12) + 0.0  # harmonic
+        np.float64(0.0)
+    """
+    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
+    if func is None:
+        return functools.partial(laplacian, **options)
+    check_callable(func, "laplacian")
+    selection = Selection(func, "laplacian", argnums, argnames)
+
+    @transformed(laplacian, func, options)
+    def laplacian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = _call(func, selection, args, kwargs, has_aux)
+        values = call.arguments.values()
+
+        def run(live: Live | None) -> tuple[list[Array], list[Any]]:
+            interpreter = Laplace("laplacian", live)
+            with TransformScope(interpreter), running(interpreter):
+                lifted = [interpreter.lift(x) if math.prod(shape_of(x)) else x for x in values]
+                place_arguments(interpreter, func, call.arguments, lifted, values)
+                pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted, is_repeated=True)]
+            return [x for x, _ in pairs], [second for _, second in pairs]
+
+        outs, seconds = nan_safe.push(run, values, ())
+        _check_outputs(func, "laplacian", outs)
+        full = [zeros_like(x) if second is ZERO else second for x, second in zip(outs, seconds, strict=True)]
+        return call.result(tree.unflatten(call.out_spec, own(full)))
+
+    return laplacian_of
+
+
+def biharmonic(
+    func: Callable[..., Any] | None = None,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    argnames: str | tuple[str, ...] | None = None,
+) -> Callable[..., Any]:
+    """The Laplacian of the Laplacian, of fourth order.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.biharmonic(lambda x: np.sum(x ** 2) ** 2)(np.array([1.0, 2.0]))
+        np.float64(64.0)
+    """
+    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames}
+    if func is None:
+        return functools.partial(biharmonic, **options)
+    check_callable(func, "biharmonic")
+    twice = laplacian(laplacian(func, argnums, argnames=argnames), argnums, argnames=argnames)
+    return transformed(biharmonic, func, options)(lambda args, kwargs: twice(*args, **kwargs))
+
+
+def hessian_diagonal(
+    func: Callable[..., Any] | None = None,
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | tuple[str, ...] | None = None,
+) -> Callable[..., Any]:
+    """The second derivative along each element of the chosen arguments, without mixed ones: the Hessian's diagonal.
+
+    For a scalar function the result has the tree and shapes of the argument. Each output of shape s gives blocks of
+    shape s + argument.shape, in the output's tree outside and the argument's tree inside.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.hessian_diagonal(lambda x: np.sum(x ** 3) + x[0] * x[1])(np.array([1.0, 2.0]))
+        array([ 6., 12.])
+    """
+    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
+    if func is None:
+        return functools.partial(hessian_diagonal, **options)
+    check_callable(func, "hessian_diagonal")
+    selection = Selection(func, "hessian_diagonal", argnums, argnames)
+
+    @transformed(hessian_diagonal, func, options)
+    def diagonal_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = _call(func, selection, args, kwargs, has_aux)
+        values = call.arguments.values()
+        outs = call.outputs(EVALUATE, defensive_copies(values), is_repeated=True)
+        _check_outputs(func, "hessian_diagonal", outs)
+        columns = []
+        for number, leaf in enumerate(values):
+
+            def along(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
+                def slope(x: Array) -> Any:
+                    return jvp(_of_input(call, number), (x,), (v,))[1]
+
+                return jvp(slope, (leaf,), (v,))[1]  # type: ignore[no-any-return]
+
+            shape = shape_of(leaf)
+            stacks = _over_basis(along, leaf, outs)
+            columns.append(
+                [
+                    reshape(move_axis(x, 0, len(shape_of(x)) - 1), shape=(*shape_of(out), *shape))
+                    for x, out in zip(stacks, outs, strict=True)
+                ]
+            )
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        blocks = [selection.arranged(call.arguments.arranged(own(row))) for row in rows]
+        return call.result(tree.unflatten(call.out_spec, blocks))
+
+    return diagonal_of
+
+
+def divergence(
+    func: Callable[..., Any] | None = None,
+    argnums: int = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | None = None,
+) -> Callable[..., Any]:
+    """The divergence of a vector field: the trace of its Jacobian, a scalar.
+
+    The output has the tree and the shapes of the argument.
+
+    Raises:
+        ArgumentError: The output has another tree or shape than the argument (a ValueError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.divergence(lambda x: np.sin(x) * x[0])(np.array([0.0, 1.0]))
+        np.float64(0.0)
+    """
+    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
+    if func is None:
+        return functools.partial(divergence, **options)
+    check_callable(func, "divergence")
+    selection = Selection(func, "divergence", argnums, argnames)
+
+    @transformed(divergence, func, options)
+    def divergence_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = _call(func, selection, args, kwargs, has_aux)
+        values = call.arguments.values()
+        outs = call.outputs(EVALUATE, defensive_copies(values), is_repeated=True)
+        _check_outputs(func, "divergence", outs)
+        if [*map(shape_of, outs)] != [*map(shape_of, values)]:
+            raise ArgumentError(
+                f"func.divergence: {name_of(func)} must return the shapes of its argument, "
+                f"{_shapes(values)}, but it returned {_shapes(outs)}; for the Laplacian of a scalar use func.laplacian"
+            )
+        total: Any = ZERO
+        for number, leaf in enumerate(values):
+
+            def along(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
+                moved = jvp(_of_input(call, number), (leaf,), (v,))[1][number]
+                return [reduce_sum(multiply(moved, v), axes=tuple(range(len(shape_of(v)))))]
+
+            (traces,) = _over_basis(along, leaf, [full_like(leaf, 0, ())])
+            total = add_tangents(total, reduce_sum(traces, axes=(0,)))
+        return call.result(own([total])[0])
+
+    return divergence_of
+
+
+def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..., Any]:
+    """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
+
+    The result is called as `(x, v)`, where v has the tree, shapes and dtypes of x. With several directions,
+    `(x, v, w, ...)`, the result is a list with a tuple for each direction. One forward pass for each order is nested in
+    the others.
+
+    Raises:
+        ArgumentError: The order is negative or no integer (a ValueError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.directional_derivatives(lambda x: np.sum(x ** 3), 3)(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+        (np.float64(9.0), np.float64(3.0), np.float64(6.0), np.float64(6.0))
+    """
+    check_callable(func, "directional_derivatives")
+    if not isinstance(order, int) or isinstance(order, bool) or order < 0:
+        raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}")
+
+    @transformed(directional_derivatives, func, {"order": order})
+    def derivatives_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if len(args) < 2 or kwargs:
+            raise ArgumentError(
+                f"func.directional_derivatives: call it with a point and one or more directions, (x, v), not with "
+                f"{len(args)} positional and {len(kwargs)} keyword arguments"
+            )
+        x, *directions = args
+        found = [_nested(func, order, x, v) for v in directions]
+        return found if len(found) > 1 else found[0]
+
+    return derivatives_of
+
+
+def _nested(function: Callable[..., Any], order: int, x: Any, v: Any) -> tuple[Any, ...]:
+    """f(x) and its derivatives along v, by as many nested passes."""
+    if order == 0:
+        return (function(x),)
+
+    def lower(y: Any) -> Any:
+        return _nested(function, order - 1, y, v)
+
+    values, slopes = jvp(lower, (x,), (v,))
+    return (*values, slopes[-1])
+
+
+def _call(
+    function: Callable[..., Any], selection: Selection, args: tuple[Any, ...], kwargs: dict[str, Any], has_aux: bool
+) -> FlatCall:
+    """The call with these arguments, whose leaves to differentiate are real."""
+    name = selection.transform
+    arguments = differentiable(args, kwargs, selection.places(args, kwargs), name, "fc")
+    if any([dtype_of(x).kind == "c" for x in arguments.values()]):
+        raise ArgumentError(
+            f"func.{name} needs real input, but an argument of {name_of(function)} is complex; differentiate with "
+            "respect to its real and imaginary parts"
+        )
+    return FlatCall(function, name, arguments, has_aux)
+
+
+def _check_outputs(function: Callable[..., Any], transform: str, outs: Sequence[Array]) -> None:
+    for out in outs:
+        if not is_inexact(dtype_of(out)):
+            raise TypeError(
+                f"func.{transform} needs floating point outputs, but {name_of(function)} returned {dtype_of(out)}"
+            )
+
+
+def _shapes(values: Sequence[Array]) -> str:
+    return ", ".join([str(shape_of(x)) for x in values]) or "nothing"
+
+
+def _of_input(call: FlatCall, number: int) -> Callable[[Array], tuple[Array, ...]]:
+    """The leaves of the output as a function of one input."""
+
+    def outputs(x: Array) -> tuple[Array, ...]:
+        values = call.arguments.values()
+        values[number] = x
+        args, kwargs = call.arguments.with_copies().bound(values)
+        out = call.function(*args, **kwargs)
+        return tuple(output_leaves(out[0] if call.has_aux else out, call.transform)[0])
+
+    return outputs
+
+
+def _over_basis(function: Callable[[Array], Sequence[Array]], like: Array, outs: Sequence[Array]) -> list[Array]:
+    """A function of one unit vector, for all of an array's shape, stacked in front; `outs` are like its outputs."""
+    shape = shape_of(like)
+    size = math.prod(shape)
+    if size == 0:
+        return [full_like(out, 0, (0, *shape_of(out))) for out in outs]
+    basis = reshape(unit_rows(like, 0, size, size), shape=(size, *shape))
+    return all_mapped(*map_flat(function, size, (True,), (basis,)), size)

@@ -1,0 +1,229 @@
+"""Traces and diagonals of Hessians and Jacobians, estimated from products with random vectors; no matrix is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func import random, tree
+from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.drivers import all_mapped, map_flat
+from func.interpreters.primitives.structural.shapes import reshape
+from func.interpreters.primitives.structural.slicing import concatenate
+from func.transforms.arguments import CallArguments, differentiable
+from func.transforms.boundary import check_callable, name_of, own
+from func.transforms.forward import jvp
+from func.transforms.reverse import grad
+from func.transforms.transformed import transformed
+
+KINDS = ("hessian", "jacobian")
+
+
+def hutchinson_trace(
+    func: Callable[..., Any],
+    key: Any,
+    samples: int,
+    *,
+    of: str = "hessian",
+    probes: str = "rademacher",
+    with_error: bool = False,
+) -> Callable[..., Any]:
+    """An unbiased estimate of the trace of the Hessian of a scalar function (its Laplacian), or of a Jacobian.
+
+    The mean of vᵀ A v over random vectors v. For a symmetric A its variance is 2 Σ aᵢⱼ² over i ≠ j, divided by
+    `samples`, for probes of random signs, and 2 Σ aᵢⱼ² over all i and j, divided by `samples`, for normal ones; where A
+    is not symmetric, its symmetric part (A + Aᵀ)/2 takes its place.
+
+    Args:
+        func: A function whose first argument is differentiated: a scalar one, or a vector field for `of="jacobian"`.
+        key: A key of `func.random`; the same key gives the same estimate.
+        samples: The number of random vectors, each of which costs one product with A.
+        of: "hessian" or "jacobian"; for the latter the estimate is that of the divergence.
+        probes: "rademacher" (random signs) or "normal".
+        with_error: Return (estimate, standard error); that takes at least two samples.
+
+    Source: M. F. Hutchinson (1990), Communications in Statistics 19, 433-450.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.hutchinson_trace(lambda x: np.sum(x ** 3), func.random.key(0), 2)(np.array([1.0, 2.0]))
+        np.float64(18.0)
+    """
+    _check(func, "hutchinson_trace", samples, of, 2 if with_error else 1)
+    if probes not in ("rademacher", "normal"):
+        raise ArgumentError(f"func.hutchinson_trace: probes must be 'rademacher' or 'normal', not {probes!r}")
+    options = {"key": key, "samples": samples, "of": of, "probes": probes, "with_error": with_error}
+
+    @transformed(hutchinson_trace, func, options)
+    def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        operator = _Operator(func, "hutchinson_trace", of, args, kwargs)
+        vectors = operator.probes(key, samples, probes)
+        traces = np.sum(vectors * operator.applied(vectors), axis=1)
+        return _with_error(np.mean(traces), traces, samples, with_error)
+
+    return estimate_of
+
+
+def hutchinson_diagonal(
+    func: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
+) -> Callable[..., Any]:
+    """An unbiased estimate of the diagonal of a Hessian or Jacobian, in the tree of the argument.
+
+    The mean of v ∘ A v over vectors v of random signs. The variance of element i is Σ aᵢⱼ² over j ≠ i, divided by
+    `samples`. Arguments as of `hutchinson_trace`.
+
+    Source: C. Bekas, E. Kokiopoulou and Y. Saad (2007), Applied Numerical Mathematics 57, 1214-1229.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.hutchinson_diagonal(lambda x: np.sum(x ** 3), func.random.key(0), 1)(np.array([1.0, 2.0]))
+        array([ 6., 12.])
+    """
+    _check(func, "hutchinson_diagonal", samples, of, 2 if with_error else 1)
+
+    @transformed(
+        hutchinson_diagonal, func, {"key": key, "samples": samples, "of": of, "with_error": with_error}
+    )
+    def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        operator = _Operator(func, "hutchinson_diagonal", of, args, kwargs)
+        vectors = operator.probes(key, samples, "rademacher")
+        diagonals = vectors * operator.applied(vectors)
+        found = _with_error(np.mean(diagonals, axis=0), diagonals, samples, with_error)
+        return tuple([operator.tree(x) for x in found]) if with_error else operator.tree(found)
+
+    return estimate_of
+
+
+def hutch_plus_plus(
+    func: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
+) -> Callable[..., Any]:
+    """An unbiased estimate of a trace whose error falls as 1/samples where few eigenvalues dominate (Hutch++).
+
+    A third of the products finds a basis Q of the dominant subspace, a third gives the trace there exactly, and a third
+    estimates the trace of the rest by `hutchinson_trace`. The variance is that of Hutchinson's estimate for the
+    projected matrix (I - QQᵀ) A (I - QQᵀ), at samples // 3 probes. Where samples // 3 is at least the size of the
+    argument, the trace is exact. Other arguments as of `hutchinson_trace`.
+
+    Args:
+        samples: The number of products with the matrix, at least 3 (6 with an error).
+
+    Source: R. A. Meyer, C. Musco, C. Musco and D. P. Woodruff (2021), arXiv:2010.09649, algorithm 1.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.hutch_plus_plus(lambda x: np.sum(x ** 3), func.random.key(0), 6)(np.array([1.0, 2.0])).round(12)
+        np.float64(18.0)
+    """
+    _check(func, "hutch_plus_plus", samples, of, 6 if with_error else 3)
+
+    @transformed(hutch_plus_plus, func, {"key": key, "samples": samples, "of": of, "with_error": with_error})
+    def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        operator = _Operator(func, "hutch_plus_plus", of, args, kwargs)
+        count = samples // 3
+        if count >= operator.size:
+            basis = np.eye(operator.size, dtype=operator.dtype)
+            exact = np.sum(basis * operator.applied(basis))
+            return (exact, exact * 0) if with_error else exact
+        sketch_key, probe_key = random.split(key, 2)
+        sketch = operator.applied(operator.probes(sketch_key, count, "rademacher"))
+        basis = np.linalg.qr(sketch.T)[0].T
+        exact = np.sum(basis * operator.applied(basis))
+        vectors = operator.probes(probe_key, count, "rademacher")
+        vectors = vectors - (vectors @ basis.T) @ basis
+        traces = np.sum(vectors * operator.applied(vectors), axis=1)
+        return _with_error(exact + np.mean(traces), traces, count, with_error)
+
+    return estimate_of
+
+
+class _Operator:
+    """The Hessian or Jacobian at a point, as products with flat vectors."""
+
+    def __init__(
+        self, function: Callable[..., Any], transform: str, of: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        if not args:
+            raise ArgumentError(f"func.{transform}: {name_of(function)} was called without positional arguments")
+        self.function = function
+        self.transform = transform
+        self.of = of
+        self.arguments: CallArguments = differentiable(args, kwargs, [0], transform, "fc")
+        self.point = self.arguments.values()
+        for x in self.point:
+            if dtype_of(x).kind == "c":
+                raise ArgumentError(
+                    f"func.{transform} needs real input, but the argument of {name_of(function)} is complex; "
+                    "differentiate with respect to its real and imaginary parts"
+                )
+        self.sizes = [math.prod(shape_of(x)) for x in self.point]
+        self.size = sum(self.sizes)
+        self.dtype = np.result_type(*[dtype_of(x) for x in self.point])
+
+    def probes(self, key: Any, count: int, kind: str) -> Array:
+        """Random vectors with independent elements of mean 0 and variance 1."""
+        draw = random.rademacher if kind == "rademacher" else random.normal
+        return draw(key, (count, self.size), self.dtype)
+
+    def applied(self, vectors: Array) -> Array:
+        """The matrix applied to each row of an array."""
+        count = shape_of(vectors)[0]
+        if not self.size:
+            return vectors
+
+        def product(vector: Array) -> Sequence[Array]:
+            return [self._product(vector)]
+
+        return all_mapped(*map_flat(product, count, (True,), (vectors,)), count)[0]
+
+    def _product(self, vector: Array) -> Array:
+        directions = []
+        start = 0
+        for x, size in zip(self.point, self.sizes, strict=True):
+            part = reshape(vector[start : start + size], shape=shape_of(x))
+            directions.append(part.astype(dtype_of(x)))
+            start += size
+        function = self._field if self.of == "jacobian" else grad(self._scalar)
+        _, outs = jvp(function, (self.point,), (directions,))
+        if self.of == "jacobian" and [*map(shape_of, outs)] != [*map(shape_of, self.point)]:
+            raise ArgumentError(
+                f'func.{self.transform}(of="jacobian"): {name_of(self.function)} must return the shapes of its '
+                f"argument, {[*map(shape_of, self.point)]}, but it returned {[*map(shape_of, outs)]}"
+            )
+        flat = [reshape(x, shape=(size,)) for x, size in zip(outs, self.sizes, strict=True)]
+        return flat[0] if len(flat) == 1 else concatenate(*flat, axis=0)
+
+    def _scalar(self, values: Sequence[Array]) -> Any:
+        args, kwargs = self.arguments.with_copies().bound(values)
+        return self.function(*args, **kwargs)
+
+    def _field(self, values: Sequence[Array]) -> list[Any]:
+        return tree.leaves(self._scalar(values))
+
+    def tree(self, vector: Array) -> Any:
+        """A flat vector in the tree of the argument."""
+        parts = []
+        start = 0
+        for x, size in zip(self.point, self.sizes, strict=True):
+            part = reshape(vector[start : start + size], shape=shape_of(x))
+            parts.append(part.astype(dtype_of(x)))
+            start += size
+        return self.arguments.arranged(own(parts))[0]
+
+
+def _with_error(estimate: Any, values: Array, count: int, with_error: bool) -> Any:
+    """An estimate, with the standard error of the mean of independent values where asked for."""
+    if not with_error:
+        return estimate
+    return estimate, np.std(values, axis=0, ddof=1) / math.sqrt(count)
+
+
+def _check(function: Any, transform: str, samples: Any, of: str, least: int) -> None:
+    check_callable(function, transform)
+    if not isinstance(samples, (int, np.integer)) or isinstance(samples, bool) or samples < least:
+        raise ArgumentError(f"func.{transform}: samples must be an int of at least {least} here, not {samples!r}")
+    if of not in KINDS:
+        raise ArgumentError(f"func.{transform}: of must be one of {', '.join(KINDS)}, not {of!r}")
