@@ -15,7 +15,7 @@ from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.arguments import CallArguments, differentiable
-from func.transforms.boundary import check_callable, name_of, own
+from func.transforms.boundary import check_callable, like_input, name_of, own
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad
 from func.transforms.transformed import transformed
@@ -209,7 +209,7 @@ class _Operator:
         start = 0
         for x, size in zip(self.point, self.sizes, strict=True):
             part = reshape(vector[start : start + size], shape=shape_of(x))
-            parts.append(part.astype(dtype_of(x)))
+            parts.append(like_input(part.astype(dtype_of(x)), x))
             start += size
         return self.arguments.arranged(own(parts))[0]
 
