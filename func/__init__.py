@@ -44,7 +44,11 @@ if TYPE_CHECKING:
     from func.transforms.outside import pure_callback
     from func.transforms.power_series import derivatives, jet, taylor
     from func.transforms.second_order import (
-        biharmonic, directional_derivatives, divergence, hessian_diagonal, laplacian,
+        biharmonic,
+        directional_derivatives,
+        divergence,
+        hessian_diagonal,
+        laplacian,
     )
     from func.transforms.stochastic import hutch_plus_plus, hutchinson_diagonal, hutchinson_trace
 

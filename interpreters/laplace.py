@@ -6,7 +6,7 @@ kind; J and L without an operand are those of the operand:
 
     linear         J ← g(J)          L ← g(L)
     bilinear       J ← B(Jx, y) + B(x, Jy)           L ← B(Lx, y) + B(x, Ly) + 2 Σₖ B(Jx eₖ, Jy eₖ)
-    elementwise    J ← Σᵢ pᵢ Jᵢ      L ← Σᵢ pᵢ Lᵢ + Σᵢⱼ (∂pᵢ/∂xⱼ) Sᵢⱼ, where Sᵢⱼ = Σₖ Jᵢeₖ · Jⱼeₖ and pᵢ are the partials
+    elementwise    J ← Σᵢ pᵢ Jᵢ      L ← Σᵢ pᵢ Lᵢ + Σᵢⱼ (∂pᵢ/∂xⱼ) Sᵢⱼ      for the partials pᵢ, Sᵢⱼ = Σₖ Jᵢeₖ · Jⱼeₖ
     all others     by the jvp, and by the jvp of the jvp, which is summed over all directions
 
 So second derivatives are summed as they arise; none is carried.
@@ -227,9 +227,7 @@ class Laplace(Interpreter):
             total = add_tangents(total, _tangent(partial.evaluate, wide, [*tangents, moved]))
         return total
 
-    def _aligned(
-        self, active: dict[int, Second], values: Sequence[Array], shape: Shape
-    ) -> dict[int, dict[int, Block]]:
+    def _aligned(self, active: dict[int, Second], values: Sequence[Array], shape: Shape) -> dict[int, dict[int, Block]]:
         """The blocks of operands by input and operand, with the rank of the broadcast shape and equal carried axes."""
         aligned: dict[int, dict[int, Block]] = {}
         for place, second in active.items():
@@ -318,15 +316,13 @@ class Laplace(Interpreter):
                     if number in second.blocks
                 }
                 operands = [
-                    stacks[place]
-                    if place in stacks
-                    else _nothing_at(value)
-                    if primitive.is_linear_in(place)
-                    else value
+                    stacks[place] if place in stacks else _nothing_at(value) if primitive.is_linear_in(place) else value
                     for place, value in enumerate(values)
                 ]
                 size = math.prod(self.shapes[number])
-                moved = primitive.batch(size, [place in stacks for place in range(len(values))], tuple(operands), params)
+                moved = primitive.batch(
+                    size, [place in stacks for place in range(len(values))], tuple(operands), params
+                )
                 for result, part in zip(results, moved if primitive.multiple else [moved], strict=True):
                     result.blocks[number] = Block(part, {})
         return results
@@ -341,9 +337,7 @@ class Laplace(Interpreter):
             blocks[number] = Block(_fitted(stack, out, (shape_of(first.stack)[0], *shape_of(out))), first.carried)
         return blocks
 
-    def _moved(
-        self, primitive: Linear, number: int, block: Block, value: Array, params: Params, out: Array
-    ) -> Block:
+    def _moved(self, primitive: Linear, number: int, block: Block, value: Array, params: Params, out: Array) -> Block:
         """The block of a linear primitive of one operand."""
         if primitive is reduce_sum:
             return self._sum(number, block, params)
@@ -431,12 +425,15 @@ class Laplace(Interpreter):
     ) -> tuple[Any, list[Second]]:
         """By the jvp of the primitive and the jvp of that, mapped over the directions of each input."""
         tangents = tuple([ZERO if second is None else second.laplacian for second in seconds])
+        laplacian: Any = ZERO
         if all([tangent is ZERO for tangent in tangents]):
-            out, laplacian = bind(primitive, values, params), ZERO
+            out: Any = bind(primitive, values, params)
         else:
             out, laplacian = primitive.forward(values, tangents, params)
         outs = list(out) if primitive.multiple else [out]
-        parts = [ZERO] * len(outs) if laplacian is ZERO else list(laplacian) if primitive.multiple else [laplacian]
+        parts: list[Any] = [laplacian]
+        if primitive.multiple:
+            parts = [ZERO] * len(outs) if laplacian is ZERO else list(laplacian)
         results = [Second({}, part) for part in parts]
         for number in {number: None for second in seconds if second is not None for number in second.blocks}:
             stacks = {
@@ -444,7 +441,8 @@ class Laplace(Interpreter):
                 for place, second in enumerate(seconds)
                 if second is not None and number in second.blocks
             }
-            firsts, bends = quietly(_along, primitive, values, stacks, params, math.prod(self.shapes[number]))
+            size = math.prod(self.shapes[number])
+            firsts, bends = quietly(_along, primitive, values, stacks, params, size, len(outs))
             for result, first, bend in zip(results, firsts, bends, strict=True):
                 if first is not ZERO:
                     result.blocks[number] = Block(first, {})
@@ -454,9 +452,9 @@ class Laplace(Interpreter):
 
 
 def _along(
-    primitive: Primitive, values: tuple[Array, ...], stacks: dict[int, Array], params: Params, size: int
+    primitive: Primitive, values: tuple[Array, ...], stacks: dict[int, Array], params: Params, size: int, count: int
 ) -> tuple[list[Any], list[Any]]:
-    """The first and the second derivatives of the outputs along stacked directions; ZERO where there are none."""
+    """The first and second derivatives of all `count` outputs along stacked directions, ZERO where there are none."""
     places = list(stacks)
     primals = [values[place] for place in places]
     found: list[list[bool]] = []
@@ -472,7 +470,9 @@ def _along(
             for place, point in zip(places, points, strict=True):
                 operands[place] = point
             _, dot = primitive.forward(tuple(operands), tuple(dots), params)
-            given = [ZERO] if dot is ZERO else list(dot) if primitive.multiple else [dot]
+            given: list[Any] = [dot]
+            if primitive.multiple:
+                given = [ZERO] * count if dot is ZERO else list(dot)
             active[:] = [each is not ZERO for each in given]
             return [each for each in given if each is not ZERO]
 
@@ -482,8 +482,8 @@ def _along(
 
     stacked = all_mapped(*map_flat(derivatives, size, [True] * len(places), [stacks[place] for place in places]), size)
     active, bent = found
-    count = sum(active)
-    firsts_left, bends_left = iter(stacked[:count]), iter(stacked[count:])
+    nonzero = sum(active)
+    firsts_left, bends_left = iter(stacked[:nonzero]), iter(stacked[nonzero:])
     bends = iter([next(bends_left) if each else ZERO for each in bent])
     firsts = [next(firsts_left) if each else ZERO for each in active]
     return firsts, [next(bends) if each else ZERO for each in active]

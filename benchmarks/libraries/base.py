@@ -53,6 +53,10 @@ class Library:
         """(x, v) -> the Hessian of a function of one tree times v."""
         raise NotImplementedError
 
+    def laplacian(self, f: Function) -> Function:
+        """The Laplacian of a scalar function of one vector: without a better way, the trace of its Hessian."""
+        return lambda x: self.np.trace(self.hessian(f)(x))
+
     def nested(self, f: Function, order: int) -> Function:
         """The derivative of so high an order of an elementwise function."""
         for _ in range(order):

@@ -32,6 +32,9 @@ class Func(Library):
     def hessian(self, f: Function) -> Any:
         return self.module.hessian(f)
 
+    def laplacian(self, f: Function) -> Any:
+        return self.module.laplacian(f)
+
     def jacrev(self, f: Function) -> Any:
         return self.module.jacrev(f)
 
@@ -82,6 +85,9 @@ class Jax(Func):
 
     def hvp(self, f: Function) -> Any:
         return lambda x, v: self.module.jvp(self.module.grad(f), (x,), (v,))[1]
+
+    def laplacian(self, f: Function) -> Any:
+        return Library.laplacian(self, f)
 
     def scan(self, f: Function, carry: Any, rows: Any) -> Any:
         return self.module.lax.scan(f, carry, rows)

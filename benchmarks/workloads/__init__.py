@@ -46,6 +46,7 @@ WORKLOADS: tuple[Workload, ...] = (
     *gaussian_process.WORKLOADS,
     second_order.HESSIAN,
     second_order.HVP,
+    second_order.LAPLACIAN,
     *second_order.JACOBIANS,
     *second_order.NESTED,
     *adbench.WORKLOADS,

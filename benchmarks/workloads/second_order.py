@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import JAX_JET
+from benchmarks.contestants import FUNC_JIT, HIPS, JAX_JET, JAX_JIT, TORCH
 from benchmarks.libraries import Library
 from benchmarks.suite import compiled_bars, entry, workload
 from benchmarks.trees import as_type
-from benchmarks.workload import Workload
+from benchmarks.workload import BEST_PEER, Bar, Workload
 from benchmarks.workloads import mlp
 
+LAPLACIAN_SIZES = (64, 256, 256, 1)
 HESSIAN_SIZES, HVP_SIZES = (20, 32, 10), (784, 1024, 200, 10)
 SIZE, POINTS = 1000, 1000
 
@@ -43,6 +44,28 @@ def hessian_data() -> tuple[Any, ...]:
     """Parameters in one vector, a batch of 64."""
     parameters, *batch = mlp.data(HESSIAN_SIZES, 64)
     return np.concatenate([value.ravel() for value in parameters.values()]), *batch
+
+
+def make_laplacian(library: Library) -> Callable[..., Any]:
+    """The Laplacians of a network by its inputs, for a batch."""
+    return lambda parameters, inputs: library.vmap(library.laplacian(lambda x: scalar(library, parameters, x)), (0,))(
+        inputs
+    )
+
+
+def scalar(library: Library, parameters: Any, x: Any) -> Any:
+    """A network with tanh layers and one output, of one row."""
+    layers = len(LAPLACIAN_SIZES) - 1
+    for layer in range(layers):
+        x = x @ parameters[f"w{layer}"] + parameters[f"b{layer}"]
+        x = library.np.tanh(x) if layer + 1 < layers else x
+    return x[0]
+
+
+def laplacian_data() -> tuple[Any, ...]:
+    """Parameters, a batch of 256."""
+    generator = np.random.default_rng(0)
+    return mlp.initial(LAPLACIAN_SIZES, generator), generator.normal(size=(256, LAPLACIAN_SIZES[0]))
 
 
 def make_hvp(library: Library) -> Callable[..., Any]:
@@ -146,6 +169,14 @@ HVP = workload(
     make_hvp,
     hvp_data,
     compiled_bars(against_jax=1.1, memory=True),
+)
+LAPLACIAN = workload(
+    "mlp laplacian",
+    f"Laplacian by the inputs of an MLP {'-'.join(map(str, LAPLACIAN_SIZES))}, batch 256, float64",
+    make_laplacian,
+    laplacian_data,
+    (Bar(JAX_JIT, 0.5, FUNC_JIT), Bar(BEST_PEER, 0.5, FUNC_JIT)),
+    without=(HIPS, TORCH),
 )
 JACOBIANS = tuple(
     workload(

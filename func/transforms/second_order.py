@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from func import tree
 from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of, zeros_like
@@ -136,9 +138,7 @@ def hessian_diagonal(
         for number, leaf in enumerate(values):
 
             def along(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
-                def slope(x: Array) -> Any:
-                    return jvp(_of_input(call, number), (x,), (v,))[1]
-
+                slope = functools.partial(_slope, _of_input(call, number), v)
                 return jvp(slope, (leaf,), (v,))[1]  # type: ignore[no-any-return]
 
             shape = shape_of(leaf)
@@ -222,7 +222,7 @@ def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..
         (np.float64(9.0), np.float64(3.0), np.float64(6.0), np.float64(6.0))
     """
     check_callable(func, "directional_derivatives")
-    if not isinstance(order, int) or isinstance(order, bool) or order < 0:
+    if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order < 0:
         raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}")
 
     @transformed(directional_derivatives, func, {"order": order})
@@ -288,6 +288,11 @@ def _of_input(call: FlatCall, number: int) -> Callable[[Array], tuple[Array, ...
         return tuple(output_leaves(out[0] if call.has_aux else out, call.transform)[0])
 
     return outputs
+
+
+def _slope(function: Callable[[Array], Any], v: Array, x: Array) -> Any:
+    """The derivative of a function at x along v."""
+    return jvp(function, (x,), (v,))[1]
 
 
 def _over_basis(function: Callable[[Array], Sequence[Array]], like: Array, outs: Sequence[Array]) -> list[Array]:

@@ -85,9 +85,7 @@ def hutchinson_diagonal(
     """
     _check(func, "hutchinson_diagonal", samples, of, 2 if with_error else 1)
 
-    @transformed(
-        hutchinson_diagonal, func, {"key": key, "samples": samples, "of": of, "with_error": with_error}
-    )
+    @transformed(hutchinson_diagonal, func, {"key": key, "samples": samples, "of": of, "with_error": with_error})
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         operator = _Operator(func, "hutchinson_diagonal", of, args, kwargs)
         vectors = operator.probes(key, samples, "rademacher")

@@ -17,6 +17,8 @@ from tests.support.sampling import Sample
 RNG = np.random.default_rng(0)
 x, X, W = RNG.normal(size=3), RNG.normal(size=(4, 3)), RNG.normal(size=(3, 5))
 KEY = func.random.key(0)
+ANYTHING: Any = x
+HALF: Any = 0.5
 
 
 def trace(f: Callable[..., Any], point: Any) -> Any:
@@ -219,12 +221,12 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "integers": (DifferentiatedInputError, "derivatives need floating", lambda: func.laplacian(np.sum)(np.arange(3))),
     "complex input": (ArgumentError, "needs real input", lambda: func.laplacian(np.sum)(np.ones(3) + 1j)),
     "integer output": (TypeError, "floating point outputs", lambda: func.laplacian(lambda a: 3)(x)),
-    "no function": (TypeError, "takes a function first", lambda: func.laplacian(x)),
+    "no function": (TypeError, "takes a function first", lambda: func.laplacian(ANYTHING)),
     "scalar field": (ArgumentError, "must return the shapes", lambda: func.divergence(np.sum)(x)),
     "negative order": (ArgumentError, "order must be", lambda: func.directional_derivatives(np.sum, -1)),
     "no direction": (ArgumentError, "directions", lambda: func.directional_derivatives(np.sum, 1)(x)),
     "no sample": (ArgumentError, "samples must be", lambda: func.hutchinson_trace(np.sum, KEY, 0)),
-    "half a sample": (ArgumentError, "samples must be", lambda: func.hutchinson_diagonal(np.sum, KEY, 0.5)),
+    "half a sample": (ArgumentError, "samples must be", lambda: func.hutchinson_diagonal(np.sum, KEY, HALF)),
     "one sample": (ArgumentError, "at least 2", lambda: func.hutchinson_trace(np.sum, KEY, 1, with_error=True)),
     "two samples": (ArgumentError, "at least 3", lambda: func.hutch_plus_plus(np.sum, KEY, 2)),
     "unknown matrix": (ArgumentError, "of must be", lambda: func.hutchinson_trace(np.sum, KEY, 2, of="fisher")),
