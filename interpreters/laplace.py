@@ -73,7 +73,7 @@ Axes = dict[int, int]
 
 
 @dataclass(slots=True)
-class Block:
+class JacobianBlock:
     """The Jacobian of a value by one input: tangents along the axes that are not carried, in C order, stacked.
 
     `is_input`: the value is the input itself.
@@ -88,7 +88,7 @@ class Block:
 class Second:
     """What a value carries: its Jacobian by the number of the input, and its Laplacian or ZERO."""
 
-    blocks: dict[int, Block]
+    blocks: dict[int, JacobianBlock]
     laplacian: Any
 
 
@@ -107,7 +107,7 @@ class Laplace(Interpreter):
         """A traced input."""
         shape = shape_of(value)
         ones = full_like(value, 1, (1, *shape))
-        block = Block(
+        block = JacobianBlock(
             ones if self.live is None else self.live.lift(ones), {axis: axis for axis in range(len(shape))}, True
         )
         self.shapes.append(shape)
@@ -170,13 +170,13 @@ class Laplace(Interpreter):
             if second is not None and primitive.partials[place] is not None
         }
         aligned = self._aligned(active, values, shape)
-        blocks: dict[int, Block] = {}
+        blocks: dict[int, JacobianBlock] = {}
         for number, by_place in aligned.items():
             stack: Any = ZERO
             for place, block in by_place.items():
                 stack = add_tangents(stack, primitive.scaled(place, saved, block.stack, False))
             first = next(iter(by_place.values()))
-            blocks[number] = Block(_fitted(stack, out, (shape_of(first.stack)[0], *shape)), first.carried)
+            blocks[number] = JacobianBlock(_fitted(stack, out, (shape_of(first.stack)[0], *shape)), first.carried)
         laplacian: Any = ZERO
         for place, second in active.items():
             if second.laplacian is not ZERO:
@@ -189,7 +189,7 @@ class Laplace(Interpreter):
         primitive: Elementwise,
         saved: Sequence[Array],
         active: Iterable[int],
-        aligned: dict[int, dict[int, Block]],
+        aligned: dict[int, dict[int, JacobianBlock]],
         shape: Shape,
     ) -> Any:
         """Σᵢⱼ (∂pᵢ/∂xⱼ) Sᵢⱼ: for each i the derivative of the partial along the tangents Sᵢⱼ of xⱼ."""
@@ -227,9 +227,11 @@ class Laplace(Interpreter):
             total = add_tangents(total, _tangent(partial.evaluate, wide, [*tangents, moved]))
         return total
 
-    def _aligned(self, active: dict[int, Second], values: Sequence[Array], shape: Shape) -> dict[int, dict[int, Block]]:
+    def _aligned(
+        self, active: dict[int, Second], values: Sequence[Array], shape: Shape
+    ) -> dict[int, dict[int, JacobianBlock]]:
         """The blocks of operands by input and operand, with the rank of the broadcast shape and equal carried axes."""
-        aligned: dict[int, dict[int, Block]] = {}
+        aligned: dict[int, dict[int, JacobianBlock]] = {}
         for place, second in active.items():
             own = shape_of(values[place])
             extra = len(shape) - len(own)
@@ -240,16 +242,16 @@ class Laplace(Interpreter):
                 if extra:
                     stack = reshape(stack, shape=(shape_of(stack)[0], *[1] * extra, *own))
                 carried = {a: axis + extra for a, axis in block.carried.items()}
-                aligned.setdefault(number, {})[place] = Block(stack, carried)
+                aligned.setdefault(number, {})[place] = JacobianBlock(stack, carried)
         return {number: self._alike(number, by_place) for number, by_place in aligned.items()}
 
-    def _alike(self, number: int, blocks: dict[int, Block]) -> dict[int, Block]:
+    def _alike(self, number: int, blocks: dict[int, JacobianBlock]) -> dict[int, JacobianBlock]:
         """Blocks of one input that carry the same axes at the same places, those that all of them carry."""
         first, *others = blocks.values()
         kept = [a for a, axis in first.carried.items() if all([other.carried.get(a) == axis for other in others])]
         return {place: self._carrying(number, block, kept) for place, block in blocks.items()}
 
-    def _carrying(self, number: int, block: Block, kept: Sequence[int]) -> Block:
+    def _carrying(self, number: int, block: JacobianBlock, kept: Sequence[int]) -> JacobianBlock:
         """A block that carries no other axes of the input than these; the others become directions."""
         if len(kept) == len(block.carried):
             return block
@@ -257,7 +259,7 @@ class Laplace(Interpreter):
         for a in [a for a in block.carried if a not in kept]:
             stack = self._expanded(number, stack, carried, a)
             del carried[a]
-        return Block(as_seed(stack, self.inputs[number]) if block.is_input else stack, carried)
+        return JacobianBlock(as_seed(stack, self.inputs[number]) if block.is_input else stack, carried)
 
     def _directions(self, number: int, carried: Iterable[int], a: int) -> tuple[int, int]:
         """The number of directions along expanded axes before and after the axis `a`."""
@@ -279,7 +281,7 @@ class Laplace(Interpreter):
         )
         return reshape(where(selected, spread, 0), shape=(before * length * after, *own))
 
-    def _dense(self, number: int, block: Block) -> Array:
+    def _dense(self, number: int, block: JacobianBlock) -> Array:
         """The tangents along all directions of an input."""
         return self._carrying(number, block, ()).stack
 
@@ -324,20 +326,24 @@ class Laplace(Interpreter):
                     size, [place in stacks for place in range(len(values))], tuple(operands), params
                 )
                 for result, part in zip(results, moved if primitive.multiple else [moved], strict=True):
-                    result.blocks[number] = Block(part, {})
+                    result.blocks[number] = JacobianBlock(part, {})
         return results
 
-    def _chosen(self, values: Sequence[Array], active: dict[int, Second], out: Array) -> dict[int, Block]:
+    def _chosen(self, values: Sequence[Array], active: dict[int, Second], out: Array) -> dict[int, JacobianBlock]:
         """The blocks of `where`."""
         blocks = {}
         for number, by_place in self._aligned(active, values, shape_of(out)).items():
             x, y = [by_place[place].stack if place in by_place else 0 for place in (1, 2)]
             first = next(iter(by_place.values()))
             stack = where(values[0], x, y)
-            blocks[number] = Block(_fitted(stack, out, (shape_of(first.stack)[0], *shape_of(out))), first.carried)
+            blocks[number] = JacobianBlock(
+                _fitted(stack, out, (shape_of(first.stack)[0], *shape_of(out))), first.carried
+            )
         return blocks
 
-    def _moved(self, primitive: Linear, number: int, block: Block, value: Array, params: Params, out: Array) -> Block:
+    def _moved(
+        self, primitive: Linear, number: int, block: JacobianBlock, value: Array, params: Params, out: Array
+    ) -> JacobianBlock:
         """The block of a linear primitive of one operand."""
         if primitive is reduce_sum:
             return self._sum(number, block, params)
@@ -345,9 +351,9 @@ class Laplace(Interpreter):
         kept = [a for a, axis in block.carried.items() if axis in places]
         block = self._carrying(number, block, kept)
         stack = primitive.batch(shape_of(block.stack)[0], (True,), (block.stack,), params)
-        return Block(stack, {a: places[axis] for a, axis in block.carried.items()})
+        return JacobianBlock(stack, {a: places[axis] for a, axis in block.carried.items()})
 
-    def _sum(self, number: int, block: Block, params: Params) -> Block:
+    def _sum(self, number: int, block: JacobianBlock, params: Params) -> JacobianBlock:
         """A sum over a carried axis has a direction for each of its elements: the axis moves to the directions."""
         axes = set(params["axes"])
         stack, carried = block.stack, dict(block.carried)
@@ -366,7 +372,7 @@ class Laplace(Interpreter):
         carried = {a: axis - sum([gone < axis for gone in axes]) for a, axis in carried.items()}
         if axes or params.get("dtype") is not None:
             stack = reduce_sum(stack, axes=tuple([axis + 1 for axis in sorted(axes)]), dtype=params.get("dtype"))
-        return Block(stack, carried)
+        return JacobianBlock(stack, carried)
 
     def _bilinear(
         self,
@@ -384,7 +390,7 @@ class Laplace(Interpreter):
             ZERO if first.laplacian is ZERO else bind(primitive, (first.laplacian, y), params),
             ZERO if second.laplacian is ZERO else bind(primitive, (x, second.laplacian), params),
         )
-        blocks: dict[int, Block] = {}
+        blocks: dict[int, JacobianBlock] = {}
         for number in {**first.blocks, **second.blocks}:
             both = {i: each.blocks[number] for i, each in enumerate((first, second)) if number in each.blocks}
             both, carried = self._contracted(primitive, number, both, params)
@@ -397,12 +403,12 @@ class Laplace(Interpreter):
             if len(both) == 2:
                 cross = _cross(primitive, both[0].stack, both[1].stack, size, params)
                 laplacian = add_tangents(laplacian, multiply(cross, 2))
-            blocks[number] = Block(stack, carried)
+            blocks[number] = JacobianBlock(stack, carried)
         return Second(blocks, laplacian)
 
     def _contracted(
-        self, primitive: Primitive, number: int, blocks: dict[int, Block], params: Params
-    ) -> tuple[dict[int, Block], Axes]:
+        self, primitive: Primitive, number: int, blocks: dict[int, JacobianBlock], params: Params
+    ) -> tuple[dict[int, JacobianBlock], Axes]:
         """The blocks of the operands of a product as it needs them, and the axes that the product carries.
 
         A contraction carries an axis that it does not sum over, and that the other operand carries too if it depends
@@ -445,7 +451,7 @@ class Laplace(Interpreter):
             firsts, bends = quietly(_along, primitive, values, stacks, params, size, len(outs))
             for result, first, bend in zip(results, firsts, bends, strict=True):
                 if first is not ZERO:
-                    result.blocks[number] = Block(first, {})
+                    result.blocks[number] = JacobianBlock(first, {})
                 if bend is not ZERO:
                     result.laplacian = add_tangents(result.laplacian, _summed(bend))
         return out, results

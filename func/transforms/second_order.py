@@ -222,7 +222,7 @@ def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..
         (np.float64(9.0), np.float64(3.0), np.float64(6.0), np.float64(6.0))
     """
     check_callable(func, "directional_derivatives")
-    if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order < 0:
+    if not _is_order(order):
         raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}")
 
     @transformed(directional_derivatives, func, {"order": order})
@@ -237,6 +237,10 @@ def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..
         return found if len(found) > 1 else found[0]
 
     return derivatives_of
+
+
+def _is_order(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0
 
 
 def _nested(function: Callable[..., Any], order: int, x: Any, v: Any) -> tuple[Any, ...]:
