@@ -23,6 +23,7 @@ from func.transforms.arguments import FlatCall, Selection, differentiable, place
 from func.transforms.boundary import check_callable, defensive_copies, name_of, output_leaves, own
 from func.transforms.forward import jvp
 from func.transforms.jacobians import unit_rows
+from func.transforms.power_series import taylor
 from func.transforms.transformed import transformed
 
 
@@ -137,12 +138,12 @@ def hessian_diagonal(
         columns = []
         for number, leaf in enumerate(values):
 
-            def along(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
+            def along_unit(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
                 slope = functools.partial(_slope, _of_input(call, number), v)
                 return jvp(slope, (leaf,), (v,))[1]  # type: ignore[no-any-return]
 
             shape = shape_of(leaf)
-            stacks = _over_basis(along, leaf, outs)
+            stacks = _over_basis(along_unit, leaf, outs)
             columns.append(
                 [
                     reshape(move_axis(x, 0, len(shape_of(x)) - 1), shape=(*shape_of(out), *shape))
@@ -195,11 +196,11 @@ def divergence(
         total: Any = ZERO
         for number, leaf in enumerate(values):
 
-            def along(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
+            def along_unit(v: Array, number: int = number, leaf: Array = leaf) -> Sequence[Array]:
                 moved = jvp(_of_input(call, number), (leaf,), (v,))[1][number]
                 return [reduce_sum(multiply(moved, v), axes=tuple(range(len(shape_of(v)))))]
 
-            (traces,) = _over_basis(along, leaf, [full_like(leaf, 0, ())])
+            (traces,) = _over_basis(along_unit, leaf, [full_like(leaf, 0, ())])
             total = add_tangents(total, reduce_sum(traces, axes=(0,)))
         return call.result(own([total])[0])
 
@@ -210,8 +211,7 @@ def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
 
     The result is called as `(x, v)`, where v has the tree, shapes and dtypes of x. With several directions,
-    `(x, v, w, ...)`, the result is a list with a tuple for each direction. One forward pass for each order is nested in
-    the others.
+    `(x, v, w, ...)`, the result is a list with a tuple for each direction. Each direction is one pass of `func.taylor`.
 
     Raises:
         ArgumentError: The order is negative or no integer (a ValueError).
@@ -233,26 +233,25 @@ def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..
                 f"{len(args)} positional and {len(kwargs)} keyword arguments"
             )
         x, *directions = args
-        found = [_nested(func, order, x, v) for v in directions]
+        found = [_along(func, order, x, v) for v in directions]
         return found if len(found) > 1 else found[0]
 
     return derivatives_of
 
 
 def _is_order(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
 
 
-def _nested(function: Callable[..., Any], order: int, x: Any, v: Any) -> tuple[Any, ...]:
-    """f(x) and its derivatives along v, by as many nested passes."""
-    if order == 0:
-        return (function(x),)
+def _along(function: Callable[..., Any], order: int, x: Any, v: Any) -> tuple[Any, ...]:
+    """f(x) and its derivatives along v."""
+    coefficients = taylor(function, x, v, order)
+    return tuple([_times_factorial(c, k) for k, c in enumerate(coefficients)])
 
-    def lower(y: Any) -> Any:
-        return _nested(function, order - 1, y, v)
 
-    values, slopes = jvp(lower, (x,), (v,))
-    return (*values, slopes[-1])
+def _times_factorial(coefficients: Any, k: int) -> Any:
+    """The derivatives of order k of Taylor coefficients of that order."""
+    return tree.map(lambda c: c * float(math.factorial(k)), coefficients) if k > 1 else coefficients
 
 
 def _call(
