@@ -40,6 +40,8 @@ from func.transforms.vmapping import vmap
 if TYPE_CHECKING:
     from func import random, scipy, special, testing
     from func.control.fixed_points import fixed_point
+    from func.sparse_derivatives.derivatives import sparse_hessian, sparse_jacobian, sparsity
+    from func.sparse_derivatives.pictures import spy
     from func.transforms.implicit import custom_linear_solve, custom_root
     from func.transforms.outside import pure_callback
     from func.transforms.power_series import derivatives, jet, taylor
@@ -63,8 +65,9 @@ __all__ = [
     "hessian", "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp",
     "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "laplacian",
     "linalg", "linear_transpose", "linearize", "load", "make_program", "map", "no_grad", "numpy", "pure_callback",
-    "random", "remat", "save", "scan", "scipy", "set_grad_enabled", "special", "stop_gradient", "switch", "taylor",
-    "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "random", "remat", "save", "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity",
+    "special", "spy", "stop_gradient", "switch", "taylor", "tensor", "testing", "to_source", "tree", "value_and_grad",
+    "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
@@ -83,6 +86,10 @@ _IN_MODULES = {
     "jet": "func.transforms.power_series",
     "laplacian": "func.transforms.second_order",
     "pure_callback": "func.transforms.outside",
+    "sparse_hessian": "func.sparse_derivatives.derivatives",
+    "sparse_jacobian": "func.sparse_derivatives.derivatives",
+    "sparsity": "func.sparse_derivatives.derivatives",
+    "spy": "func.sparse_derivatives.pictures",
     "taylor": "func.transforms.power_series",
 }
 

@@ -313,9 +313,9 @@ class _Linked:
     def __init__(self, stored: cache.ObjectCode) -> None:
         self.engine = _engine_of(stored)
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         engine = self.__dict__.get("engine")
-        if engine is not None and not sys.is_finalizing():
+        if engine is not None and not is_finalizing():  # when `sys` may be gone
             _free(engine)
 
 

@@ -12,6 +12,7 @@ from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat, running
 from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
@@ -274,11 +275,16 @@ def jacobian(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    sparse: bool | str = False,
 ) -> Callable[..., Any]:
     """The Jacobian by the cheaper mode: forward where the inputs have no more elements than the outputs.
 
     Args as in `jacrev`; mode is "auto", "fwd" or "rev". "auto" evaluates the function's output shape once abstractly,
     or, where its Python depends on values, concretely.
+
+    With sparse=True the result is a SciPy array of shape (elements of the outputs, elements of the arguments), as from
+    `func.sparse_jacobian`. With sparse="auto" it is one where the pattern allows a quarter of the products or fewer,
+    and dense as ever otherwise.
 
     Example:
         >>> import numpy as np, func
@@ -293,6 +299,7 @@ def jacobian(
         "chunk_size": chunk_size,
         "holomorphic": holomorphic,
         "progress": progress,
+        "sparse": sparse,
     }
     if func is None:
         return functools.partial(jacobian, **options)
@@ -301,9 +308,20 @@ def jacobian(
     _check_chunk(chunk_size, "jacobian")
     if mode not in ("auto", "fwd", "rev"):
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
+    if sparse not in (False, True, "auto"):
+        raise ArgumentError(f"func.jacobian: sparse must be True, False or 'auto', not {sparse!r}")
+    if sparse and (has_aux or holomorphic):
+        raise ArgumentError(
+            "func.jacobian: a sparse Jacobian is of real outputs alone; leave out has_aux and holomorphic"
+        )
+    sparse_of = WIRING.sparse_jacobian(func, argnums, argnames, sparse) if sparse else None
 
     @transformed(jacobian, func, options)
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if sparse_of is not None:
+            matrix = sparse_of(args, kwargs)
+            if matrix is not None:
+                return matrix
         chosen = mode
         if mode == "auto":
             call = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian").call(

@@ -37,6 +37,7 @@ SET_BY = {
     "retire_arrays": "func.interception",
     "run_nan_safe": "func.interpreters.nan_safe",
     "same_program": "func.interpreters.program.equality",
+    "sparse_jacobian": "func.sparse_derivatives.derivatives",
     "staged_hint": "func.numpy.conversions",
     "tensor_repr": "func.autograd",
     "vmap": "func.transforms.vmapping",
@@ -103,6 +104,8 @@ class Wiring:
     """(x, dtype): an operand or a result of a ufunc in the dtype of its loop."""
     vmap: Callable[..., Any]
     """(function, in_dims): the function mapped over a batch axis, `func.vmap`."""
+    sparse_jacobian: Callable[..., Any]
+    """(function, argnums, argnames, sparse): the function that gives the Jacobian as a sparse array, or None."""
     write_into: Callable[[Any, Any], Any]
     """(target, value): the write to a traced array behind out=."""
     mark_tensor: Callable[[Any], Any]

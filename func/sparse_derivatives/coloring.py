@@ -1,0 +1,195 @@
+"""Colourings: which columns (rows) of a sparse Jacobian or Hessian are evaluated together.
+
+Columns without a common row may have one colour: the product of the Jacobian with the sum of their unit vectors holds
+the entries of all of them. A star colouring of a symmetric pattern allows more: neighbours differ in colour, and each
+path of four vertices has at least three colours, so that of H[i, j] and H[j, i] one can be read.
+Source: Gebremedhin, Manne, Pothen (2005), SIAM Review 47; Gebremedhin et al. (2007), SIAM J. Sci. Comput. 29.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from func.interpreters.core.errors import ArgumentError
+from func.sparse_derivatives.integer_loops import integer_loops
+
+
+@integer_loops
+def greedy_distance_two(  # type: ignore[no-untyped-def]
+    order, count, columns_start, columns_rows, rows_start, rows_columns, colors, marks
+):
+    """Give each column, in an order, the least colour that no column with a common row has; return their number."""
+    used = 0
+    for position in range(0, count):
+        column = order[position]
+        for i in range(columns_start[column], columns_start[column + 1]):
+            row = columns_rows[i]
+            for k in range(rows_start[row], rows_start[row + 1]):
+                other = rows_columns[k]
+                if colors[other] >= 0:
+                    marks[colors[other]] = column
+        color = 0
+        while marks[color] == column:
+            color += 1
+        colors[column] = color
+        if color >= used:
+            used = color + 1
+    return used
+
+
+@integer_loops
+def greedy_star(  # type: ignore[no-untyped-def]
+    order, count, starts, neighbours, edges, colors, forbidden, first_from, first_to, first_edge, treated, star, hub
+):
+    """Give each vertex the least colour of a star colouring; `star` numbers each edge's star, `hub` its centre."""
+    used = 0
+    stars = 0
+    for position in range(0, count):
+        v = order[position]
+        for i in range(starts[v], starts[v + 1]):
+            w = neighbours[i]
+            if colors[w] >= 0:
+                c = colors[w]
+                forbidden[c] = v
+                if first_from[c] == v:
+                    q = first_to[c]
+                    if treated[q] != v:
+                        for k in range(starts[q], starts[q + 1]):
+                            x = neighbours[k]
+                            if colors[x] >= 0:
+                                forbidden[colors[x]] = v
+                        treated[q] = v
+                    for k in range(starts[w], starts[w + 1]):
+                        x = neighbours[k]
+                        if colors[x] >= 0:
+                            forbidden[colors[x]] = v
+                    treated[w] = v
+                else:
+                    first_from[c] = v
+                    first_to[c] = w
+                    first_edge[c] = edges[i]
+                    for k in range(starts[w], starts[w + 1]):
+                        x = neighbours[k]
+                        if x != v and colors[x] >= 0 and hub[star[edges[k]]] == x:
+                            forbidden[colors[x]] = v
+        color = 0
+        while forbidden[color] == v:
+            color += 1
+        colors[v] = color
+        if color >= used:
+            used = color + 1
+        for i in range(starts[v], starts[v + 1]):
+            w = neighbours[i]
+            if colors[w] >= 0:
+                found = 0
+                for k in range(starts[w], starts[w + 1]):
+                    x = neighbours[k]
+                    if x != v and colors[x] == color:
+                        hub[star[edges[k]]] = w
+                        star[edges[i]] = star[edges[k]]
+                        found = 1
+                        break
+                if found == 0:
+                    c = colors[w]
+                    if first_from[c] == v and first_to[c] != w:
+                        hub[star[first_edge[c]]] = v
+                        star[edges[i]] = star[first_edge[c]]
+                    else:
+                        star[edges[i]] = stars
+                        hub[stars] = -1
+                        stars += 1
+    return used
+
+
+def _int64(array: Any) -> Any:
+    return np.ascontiguousarray(array, np.int64)
+
+
+MAX_MEETINGS = 3_000_000_000
+"""Where columns meet each other in rows more often than this, each gets its own colour."""
+
+
+def color_columns(pattern: Any) -> Any:
+    """The colour of each column of a CSR pattern: columns of one colour have no common row.
+
+    Columns are taken in their order, which is best for bands, or, where that needs fewer colours, from the fullest on.
+    """
+    count = pattern.shape[1]
+    if np.sum(np.diff(pattern.indptr).astype(float) ** 2) > MAX_MEETINGS:
+        return np.arange(count)
+    columns = pattern.tocsc()
+    lengths = np.diff(columns.indptr)
+    graph = [_int64(x) for x in (columns.indptr, columns.indices, pattern.indptr, pattern.indices)]
+    least = int(np.diff(pattern.indptr).max(initial=0))
+    best: Any = None
+    for order in (np.arange(count), np.argsort(-lengths, kind="stable")):
+        colors, marks = np.full(count, -1, np.int64), np.full(count + 1, -1, np.int64)
+        used = greedy_distance_two(_int64(order), count, *graph, colors, marks)
+        if best is None or used < best[0]:
+            best = used, colors
+        if best[0] <= least + 1:
+            break
+    return best[1]
+
+
+class StarColoring:
+    """A star colouring of a symmetric pattern: colours of vertices, and for each entry the end that is the hub."""
+
+    __slots__ = ("colors", "hubs")
+
+    def __init__(self, colors: Any, hubs: Any) -> None:
+        self.colors = colors
+        self.hubs = hubs
+        """For each entry of the pattern in CSR order: the vertex (its row or column) by whose colour it is read."""
+
+
+def color_star(pattern: Any) -> StarColoring:
+    """A star colouring of a symmetric CSR pattern without regard to its diagonal."""
+    count = pattern.shape[0]
+    rows = np.repeat(np.arange(count), np.diff(pattern.indptr))
+    off = np.flatnonzero(rows != pattern.indices)
+    heads, tails = rows[off], _int64(pattern.indices[off])
+    starts = np.append(0, np.cumsum(np.bincount(heads, minlength=count)))
+    pairs = np.minimum(heads, tails) * count + np.maximum(heads, tails)
+    edges = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+    degrees = np.diff(starts)
+    limit = max(16, 8 * int(degrees.mean())) if count else 0
+    order = np.argsort(np.where(degrees > limit, degrees, 0), kind="stable")  # those with many neighbours last
+    colors = np.full(count, -1, np.int64)
+    marks = [np.full(count + 1, -1, np.int64) for _ in range(5)]
+    star, hub = np.zeros(len(edges) + 1, np.int64), np.full(len(edges) + 1, -1, np.int64)
+    graph = [_int64(x) for x in (order, starts, tails, edges)]
+    greedy_star(graph[0], count, *graph[1:], colors, *marks, star, hub)
+    hubs = np.array(pattern.indices, np.int64)
+    centres = hub[star[edges]]
+    hubs[off] = np.where(centres < 0, np.maximum(heads, tails), centres)
+    return StarColoring(colors, hubs)
+
+
+def check_coloring(pattern: Any, colors: Any, transform: str) -> None:
+    """Raise ArgumentError for two columns of one colour with a common row."""
+    colors = np.asarray(colors)
+    if colors.shape != (pattern.shape[1],) or colors.dtype.kind not in "iu" or colors.min(initial=0) < 0:
+        raise ArgumentError(
+            f"func.{transform}: coloring must be an array of {pattern.shape[1]} colours, non-negative integers, one "
+            f"for each column; got shape {colors.shape} of {colors.dtype}"
+        )
+    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+    keys = colors[pattern.indices].astype(np.int64)
+    order = np.lexsort((pattern.indices, keys, rows))
+    clash = (np.diff(rows[order]) == 0) & (np.diff(keys[order]) == 0)
+    if clash.any():
+        first = int(np.flatnonzero(clash)[0])
+        row, a, b = rows[order[first]], pattern.indices[order[first]], pattern.indices[order[first + 1]]
+        raise ArgumentError(
+            f"func.{transform}: the colouring clashes: columns {a} and {b} have colour {keys[order[first]]}, and both "
+            f"have an entry in row {row}; give them different colours, or leave out coloring"
+        )
+
+
+def bipartite(pattern: Any) -> Any:
+    """The symmetric pattern [[0, J], [Jᵀ, 0]], whose vertices are the rows and then the columns of J."""
+    return scipy.sparse.block_array([[None, pattern], [pattern.T, None]], format="csr")

@@ -1,0 +1,659 @@
+"""Sparse Jacobians and Hessians as SciPy's arrays: pattern, colouring, and one compiled evaluation of all entries."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from func import tree
+from func.compilation.jit import jit
+from func.compilation.staging import stage_call
+from func.interpreters.core import Array, Tracer, aval_of, is_inexact
+from func.interpreters.core.errors import ArgumentError, StagingError
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.program.program import Program
+from func.sparse_derivatives.coloring import bipartite, check_coloring, color_columns, color_star
+from func.sparse_derivatives.dependence import UNKNOWN, dependence
+from func.sparse_derivatives.index_sets import MAX_ENTRIES, IndexSets
+from func.transforms.arguments import Selection
+from func.transforms.boundary import array_leaf, check_callable, name_of
+from func.transforms.forward import jvp
+from func.transforms.reverse import grad, vjp
+from func.transforms.transformed import transformed
+from func.transforms.vmapping import vmap
+
+FEW_COLORS = 12
+"""Up to this number of colours a bidirectional colouring is not tried."""
+WORTH = 4
+"""How many times fewer products than for the dense Jacobian make "auto" take the sparse one."""
+
+
+def sparsity(
+    func: Callable[..., Any] | None = None,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    argnames: str | tuple[str, ...] | None = None,
+    at_point: bool = False,
+) -> Callable[..., Any]:
+    """The pattern of the Jacobian, found from the function's Program without computing derivatives.
+
+    Called with the function's arguments, it gives a SciPy CSR array of truth values, of shape (elements of all outputs,
+    elements of all chosen arguments), in C order and in the order of the leaves. It holds every entry that can be
+    nonzero for some values of the floating point arguments. Integers, truth values and what is not an array count as
+    fixed: indices and conditions computed from them make the pattern tighter.
+
+    Args:
+        func: The function; plain NumPy code without Python decisions on values.
+        argnums: Position or positions to differentiate.
+        argnames: Keyword or keywords to differentiate.
+        at_point: Use the values of all arguments: the pattern of this one Jacobian, without entries that are zero
+            because a factor is zero, a branch is not taken, or a maximum is another operand's.
+
+    Raises:
+        StagingError: The function's Python or its shapes depend on values.
+
+    Example:
+        >>> import numpy as np, func
+        >>> pattern = func.sparsity(lambda x: x[1:] * x[:-1])(np.ones(4))
+        >>> pattern.toarray().astype(int)
+        array([[1, 1, 0, 0],
+               [0, 1, 1, 0],
+               [0, 0, 1, 1]])
+        >>> print(func.spy(pattern))
+        3 × 4, 6 entries
+        ■■··
+        ·■■·
+        ··■■
+    """
+    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, "at_point": at_point}
+    if func is None:
+        return functools.partial(sparsity, **options)
+    check_callable(func, "sparsity")
+    selection = Selection(func, "sparsity", argnums, argnames)
+
+    @transformed(sparsity, func, options)
+    def pattern_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = _Call(func, selection, args, kwargs)
+        return call.pattern(call.program(), at_point)
+
+    return pattern_of
+
+
+def sparse_jacobian(
+    func: Callable[..., Any] | None = None,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    argnames: str | tuple[str, ...] | None = None,
+    pattern: Any = None,
+    coloring: Any = None,
+    check: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian as a SciPy CSR array, by few products with it instead of one for each column.
+
+    Its shape is (elements of all outputs, elements of all chosen arguments), as in `sparsity`. The first call with
+    arguments of certain shapes finds the pattern, colours it and compiles the evaluation; later calls run native code.
+    Columns without a common row share a product; where rows need fewer products, those share pullbacks; where a few
+    rows and columns are dense, both are used. All calls return the same structure, and store zeros in it. The arrays
+    of the structure are shared between calls and cannot be written to; `.copy()` has its own.
+
+    Args:
+        func: The function; plain NumPy code without Python decisions on values.
+        argnums: Position or positions to differentiate.
+        argnames: Keyword or keywords to differentiate.
+        pattern: The pattern to use in place of `sparsity`: a sparse or dense matrix, nonzero at the entries. Entries
+            that it misses are lost and spoil others; `check` finds them.
+        coloring: The colour of each column, non-negative integers; columns of one colour have no common row.
+        check: Compare each result with a product in a random direction.
+
+    Raises:
+        ArgumentError: The pattern or the colouring does not fit, or `check` found an entry outside the pattern.
+        StagingError: The function's Python or its shapes depend on values.
+
+    Example:
+        >>> import numpy as np, func
+        >>> jacobian = func.sparse_jacobian(lambda x: x[1:] * x[:-1])
+        >>> jacobian(np.array([1.0, 2.0, 3.0])).toarray()
+        array([[2., 1., 0.],
+               [0., 3., 2.]])
+    """
+    options = {"argnums": argnums, "argnames": argnames, "pattern": pattern, "coloring": coloring, "check": check}
+    if func is None:
+        return functools.partial(sparse_jacobian, **options)
+    evaluate = _Evaluations(func, Selection(_callable(func, "sparse_jacobian"), "sparse_jacobian", argnums, argnames))
+    evaluate.given = pattern, coloring, check
+    return transformed(sparse_jacobian, func, options)(evaluate)
+
+
+def sparse_hessian(
+    func: Callable[..., Any] | None = None,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    argnames: str | tuple[str, ...] | None = None,
+    pattern: Any = None,
+    coloring: Any = None,
+    check: bool = False,
+) -> Callable[..., Any]:
+    """The Hessian of a function with one real output as a SciPy CSR array, by few Hessian-vector products.
+
+    Its rows and columns are the elements of all chosen arguments. The pattern is that of the gradient's Jacobian; a
+    star colouring, which uses the symmetry, says which columns share a product. Otherwise as `sparse_jacobian`.
+
+    Args:
+        func: The function, which returns one number; plain NumPy code without Python decisions on values.
+        argnums: Position or positions to differentiate.
+        argnames: Keyword or keywords to differentiate.
+        pattern: The pattern to use, a symmetric matrix, nonzero at the entries.
+        coloring: The colour of each column; columns of one colour have no common row.
+        check: Compare each result with a product in a random direction.
+
+    Raises:
+        ArgumentError: The function returns more than one number, the pattern or the colouring does not fit, or `check`
+            found an entry outside the pattern.
+        StagingError: The function's Python or its shapes depend on values.
+
+    Example:
+        >>> import numpy as np, func
+        >>> hessian = func.sparse_hessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))
+        >>> hessian(np.array([1.0, 2.0, 3.0])).toarray()
+        array([[4., 2., 0.],
+               [2., 6., 4.],
+               [0., 4., 0.]])
+    """
+    options = {"argnums": argnums, "argnames": argnames, "pattern": pattern, "coloring": coloring, "check": check}
+    if func is None:
+        return functools.partial(sparse_hessian, **options)
+    evaluate = _Evaluations(func, Selection(_callable(func, "sparse_hessian"), "sparse_hessian", argnums, argnames))
+    evaluate.given = pattern, coloring, check
+    return transformed(sparse_hessian, func, options)(evaluate)
+
+
+def _callable(function: Any, transform: str) -> Any:
+    check_callable(function, transform)
+    return function
+
+
+class _Call:
+    """One call: the floating point leaves, which move, and everything else, which is a part of the function."""
+
+    __slots__ = ("active", "function", "leaves", "moving", "selection", "spec")
+
+    def __init__(
+        self, function: Callable[..., Any], selection: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.function = function
+        self.selection = selection
+        places = selection.places(args, kwargs)
+        self.leaves, self.spec = tree.flatten((args, kwargs))
+        self.moving = [i for i, leaf in enumerate(self.leaves) if _is_moving(leaf)]
+        self.active = self._active(args, kwargs, places)
+        """The leaves to differentiate, by their positions among all leaves."""
+
+    def _active(self, args: tuple[Any, ...], kwargs: dict[str, Any], places: Sequence[int | str]) -> list[int]:
+        transform = self.selection.transform
+        for leaf in self.leaves:
+            if isinstance(leaf, Tracer):
+                raise TypeError(
+                    f"func.{transform} makes a SciPy array, which no transform can trace: call it outside of grad, "
+                    "vmap and jit, or use func.jacobian there"
+                )
+        marked = ([i in places for i in range(len(args))], {key: key in places for key in kwargs})
+        chosen: list[int] = []
+        start = 0
+        for value, is_chosen in (
+            *zip(args, marked[0], strict=True),
+            *[(kwargs[key], marked[1][key]) for key in sorted(kwargs)],
+        ):
+            count = len(tree.leaves(value))
+            if is_chosen:
+                chosen.extend(range(start, start + count))
+            start += count
+        moving = set(self.moving)
+        for i in chosen:
+            leaf = self.leaves[i]
+            if i in moving and aval_of(leaf).dtype.kind == "c" and transform != "sparsity":
+                raise ArgumentError(
+                    f"func.{transform}: complex arguments are not supported; differentiate with respect to real and "
+                    "imaginary parts, x[0] + 1j * x[1]"
+                )
+        active = [i for i in chosen if i in moving]
+        if not active:
+            if chosen:
+                array_leaf(self.leaves[chosen[0]], "the argument", transform)
+            raise TypeError(
+                f"func.{transform}: the chosen arguments of {name_of(self.function)} hold no floating point array"
+            )
+        return active
+
+    def key(self) -> Any:
+        """What the Program depends on besides the static arrays."""
+        entries: list[Any] = []
+        moving = set(self.moving)
+        for i, leaf in enumerate(self.leaves):
+            if i in moving:
+                entries.append((getattr(leaf, "shape", None), getattr(leaf, "dtype", float)))
+            elif isinstance(leaf, np.ndarray):
+                entries.append((leaf.shape, leaf.dtype))
+            else:
+                entries.append((type(leaf), _hashable(leaf)))
+        return self.spec, tuple(entries)
+
+    def static_arrays(self) -> list[Any]:
+        """Arrays of integers and the like, on whose values the pattern may depend."""
+        moving = set(self.moving)
+        return [leaf for i, leaf in enumerate(self.leaves) if i not in moving and isinstance(leaf, np.ndarray)]
+
+    def program(self) -> tuple[Program, Any]:
+        """The Program of the moving leaves, everything else fixed, and the structure of its output."""
+        fixed = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
+        moving, spec, function = self.moving, self.spec, self.function
+
+        def closed(*values: Any) -> Any:
+            full = list(fixed)
+            for i, value in zip(moving, values, strict=True):
+                full[i] = value
+            args, kwargs = tree.unflatten(spec, full)
+            return function(*args, **kwargs)
+
+        closed.__name__ = closed.__qualname__ = name_of(function)
+        program, out_spec = stage_call(closed, tuple(self.values()), {}, (), self.selection.transform)
+        return program.pruned(), out_spec
+
+    def values(self) -> list[Any]:
+        """The moving leaves."""
+        return [self.leaves[i] for i in self.moving]
+
+    def inputs(self) -> list[int]:
+        """The positions of the leaves to differentiate among the moving ones."""
+        return [self.moving.index(i) for i in self.active]
+
+    def sizes(self) -> list[int]:
+        """The numbers of elements of the leaves to differentiate."""
+        return [math.prod(np.shape(self.leaves[i])) for i in self.active]
+
+    def pattern(self, staged: tuple[Program, Any], at_point: bool = False) -> Any:
+        """The pattern of the Jacobian of a Program of the moving leaves by the active ones."""
+        program = staged[0]
+        count = sum(self.sizes())
+        sets: list[IndexSets | None] = [None] * len(self.moving)
+        start = 0
+        for position, size in zip(self.inputs(), self.sizes(), strict=True):
+            sets[position] = IndexSets.identity(program.inputs[position].shape, start, count)
+            start += size
+        values = self.values() if at_point else [UNKNOWN] * len(self.moving)
+        blocks = []
+        for out, result in zip(program.outputs, dependence(program, sets, values, at_point), strict=True):
+            size = math.prod(np.shape(out))
+            blocks.append(scipy.sparse.csr_array((size, count), dtype=bool) if result is None else result.rows)
+        return _ordered(blocks[0] if len(blocks) == 1 else scipy.sparse.vstack(blocks, format="csr"), count)
+
+
+def _ordered(pattern: Any, count: int) -> Any:
+    """A pattern with sorted indices of the smaller integer type."""
+    matrix = scipy.sparse.csr_array(pattern)
+    matrix.sum_duplicates()
+    kind = np.int32 if max(matrix.nnz, count) < 2**31 - 1 else np.int64
+    parts = np.ones(matrix.nnz, bool), matrix.indices.astype(kind), matrix.indptr.astype(kind)
+    return scipy.sparse.csr_array(parts, shape=matrix.shape)
+
+
+def _is_moving(leaf: Any) -> bool:
+    """Whether a leaf is of floating point."""
+    if isinstance(leaf, (float, complex)):
+        return True
+    dtype = getattr(leaf, "dtype", None)
+    return isinstance(dtype, np.dtype) and is_inexact(dtype)
+
+
+def _hashable(leaf: Any) -> Any:
+    try:
+        hash(leaf)
+    except TypeError:
+        return id(leaf)
+    return leaf
+
+
+class _Evaluations:
+    """The compiled evaluations of a derivative, one for each kind of arguments."""
+
+    def __init__(self, function: Callable[..., Any], selection: Selection) -> None:
+        self.function = function
+        self.selection = selection
+        self.given: tuple[Any, Any, bool] = (None, None, False)
+        self._plans: dict[Any, list[tuple[list[Any], _Plan]]] = {}
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = _Call(self.function, self.selection, args, kwargs)
+        plan = self.plan(call)
+        values = call.values()
+        matrix = plan.matrix(values)
+        if self.given[2]:
+            plan.check(values, matrix)
+        return matrix
+
+    def plan(self, call: _Call) -> _Plan:
+        """The evaluation for a call like this one."""
+        arrays = call.static_arrays()
+        plans = self._plans.setdefault(call.key(), [])
+        for known, plan in plans:
+            if all([a is b or np.array_equal(a, b) for a, b in zip(known, arrays, strict=True)]):
+                return plan
+        make = _HessianPlan if self.selection.transform == "sparse_hessian" else _JacobianPlan
+        plan = make(call, self.given[0], self.given[1])
+        plans.append(([array.copy() for array in arrays], plan))
+        return plan
+
+
+class _Plan:
+    """The structure of the matrix and the compiled function that computes its entries."""
+
+    compute: Callable[..., Any]
+    pattern: Any
+    products: int
+    """How many products with the matrix an evaluation takes."""
+
+    def __init__(self, call: _Call) -> None:
+        self.transform = call.selection.transform
+        self.name = name_of(call.function)
+        self.program, self.out_spec = call.program()
+        self.active = call.inputs()
+        self.shapes = [self.program.inputs[i].shape for i in self.active]
+        self.dtype = np.result_type(*[self.program.inputs[i].dtype for i in self.active])
+        self.sizes = call.sizes()
+        self.starts = np.cumsum([0, *self.sizes])
+        self._check_outputs()
+
+    def _check_outputs(self) -> None:
+        for out in self.program.outputs:
+            dtype = out.dtype if hasattr(out, "dtype") else aval_of(out).dtype
+            if dtype.kind == "c":
+                raise TypeError(
+                    f"func.{self.transform}: {self.name} returned complex numbers; return their real and imaginary "
+                    "parts"
+                )
+            if not is_inexact(dtype):
+                raise TypeError(f"func.{self.transform} needs floating point outputs, but {self.name} returned {dtype}")
+
+    def given_pattern(self, given: Any, shape: tuple[int, int]) -> Any:
+        """A user's pattern, checked."""
+        matrix = scipy.sparse.csr_array(given) if scipy.sparse.issparse(given) else np.asarray(given)
+        if matrix.ndim != 2 or matrix.shape != shape:
+            raise ArgumentError(
+                f"func.{self.transform}: the pattern has shape {matrix.shape}, but the derivative of {self.name} has "
+                f"{shape}"
+            )
+        return _ordered(scipy.sparse.csr_array(matrix != 0), shape[1])
+
+    def matrix(self, values: Sequence[Any]) -> Any:
+        """The derivative at these leaves."""
+        pattern = self.pattern
+        return scipy.sparse.csr_array((self.compute(*values), pattern.indices, pattern.indptr), shape=pattern.shape)
+
+    def freeze(self) -> None:
+        """Let nobody write to the structure, which all results share; a matrix without entries needs no evaluation."""
+        if self.products * max(self.pattern.shape) > MAX_ENTRIES:
+            raise ArgumentError(
+                f"func.{self.transform}: the pattern of shape {self.pattern.shape} needs {self.products} products, "
+                f"which do not fit in memory; the derivative of {self.name} is not sparse enough: use func.jvp, "
+                "func.vjp or func.hvp for its products"
+            )
+        if not self.pattern.nnz:
+            self.products = 0
+            self.compute = lambda *values: np.zeros(0, self.dtype)
+        self.pattern.indices.flags.writeable = False
+        self.pattern.indptr.flags.writeable = False
+
+    def function_of(self, values: Sequence[Any]) -> Callable[..., Any]:
+        """The tuple of outputs as a function of the active leaves, the others fixed."""
+
+        def run(*active: Any) -> Any:
+            full = list(values)
+            for position, value in zip(self.active, active, strict=True):
+                full[position] = value
+            return self.outputs(full)
+
+        return run
+
+    def outputs(self, leaves: Sequence[Any]) -> Any:
+        """What is differentiated to give the matrix."""
+        return self.program.run(leaves)
+
+    def split(self, vectors: Array, lead: tuple[int, ...]) -> tuple[Array, ...]:
+        """Vectors of all elements of the active leaves as trees of the leaves' shapes."""
+        parts = [vectors[..., a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
+        return tuple(
+            [
+                part.reshape((*lead, *shape)).astype(self.program.inputs[i].dtype)
+                for part, shape, i in zip(parts, self.shapes, self.active, strict=True)
+            ]
+        )
+
+    def products_by_columns(self, values: Sequence[Any], colors: Any, count: int) -> Any:
+        """The products with the sums of the columns of each colour, (count, rows)."""
+        seeds = self.split(_units(colors, count), (count,))
+        primals = tuple([values[i] for i in self.active])
+        run = self.function_of(values)
+        outs = vmap(lambda *tangents: jvp(run, primals, tangents)[1])(*seeds)
+        flat = [np.reshape(out, (count, -1)) for out in outs]
+        return flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
+
+    def products_by_rows(self, values: Sequence[Any], colors: Any, count: int) -> Any:
+        """The products of the sums of the rows of each colour, (count, columns)."""
+        run = self.function_of(values)
+        primals = tuple([values[i] for i in self.active])
+        outs, pull = vjp(run, *primals)
+        seeds = []
+        start = 0
+        for out in outs:
+            part = colors[start : start + np.size(out)]
+            start += np.size(out)
+            seeds.append(_units(part, count).reshape((count, *np.shape(out))).astype(np.result_type(out)))
+        pulled = vmap(lambda *cts: pull(cts))(*seeds)
+        flat = [np.reshape(x, (count, -1)) for x in (pulled if isinstance(pulled, tuple) else (pulled,))]
+        return flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
+
+    def check(self, values: Sequence[Any], matrix: Any) -> None:
+        """Raise ArgumentError where a product in a random direction differs from the matrix's."""
+        rng = np.random.default_rng(0)
+        direction = rng.uniform(0.5, 1.5, matrix.shape[1]) * rng.choice([-1.0, 1.0], matrix.shape[1])
+        run = self.function_of(values)
+        primals = tuple([values[i] for i in self.active])
+        true = np.concatenate([np.ravel(out) for out in jvp(run, primals, self.split(direction, ()))[1]])
+        found = matrix @ direction
+        scale = abs(matrix) @ abs(direction) + abs(true)
+        precision = max([np.finfo(x.dtype) for x in (matrix, true)], key=lambda info: float(info.eps))
+        wrong = ~(abs(found - true) <= 1e3 * float(precision.eps) * scale + float(precision.tiny))
+        wrong &= np.isfinite(true)
+        if not wrong.any():
+            return
+        row = int(np.argmax(np.where(wrong, abs(found - true), 0)))
+        unit = np.zeros(matrix.shape[0])
+        unit[row] = 1
+        outs, pull = vjp(run, *primals)
+        ends = np.cumsum([np.size(out) for out in outs])[:-1]
+        parts = zip(np.split(unit, ends), outs, strict=True)
+        cts = tuple([part.reshape(np.shape(out)).astype(np.result_type(out)) for part, out in parts])
+        exact = np.concatenate([np.ravel(x) for x in pull(cts)])
+        inside = np.zeros(matrix.shape[1], bool)
+        inside[self.pattern.indices[self.pattern.indptr[row] : self.pattern.indptr[row + 1]]] = True
+        missing = np.flatnonzero((exact != 0) & ~inside)
+        what = (
+            f"it misses the entry ({row}, {missing[0]}), which is {exact[missing[0]]:.6g}"
+            if len(missing)
+            else f"row {row} is spoilt by an entry that is missing elsewhere"
+        )
+        raise ArgumentError(
+            f"func.{self.transform}: the pattern is too small for {self.name}: {what}; add it, or leave out pattern"
+        )
+
+
+class _JacobianPlan(_Plan):
+    def __init__(self, call: _Call, given: Any, coloring: Any) -> None:
+        super().__init__(call)
+        rows = sum([math.prod(np.shape(out)) for out in self.program.outputs])
+        shape = rows, int(self.starts[-1])
+        found = call.pattern((self.program, None)) if given is None else self.given_pattern(given, shape)
+        self.pattern = pattern = found
+        entries = np.repeat(np.arange(rows), np.diff(pattern.indptr))
+        columns = pattern.indices.astype(np.int64)
+        if coloring is not None:
+            check_coloring(pattern, coloring, self.transform)
+            self._by_columns(np.asarray(coloring), entries, columns)
+        else:
+            self._colored(entries, columns)
+        self.freeze()
+
+    def _colored(self, entries: Any, columns: Any) -> None:
+        """Choose the direction that takes fewest products."""
+        pattern = self.pattern
+        bounds = [int(np.diff(pattern.indptr).max(initial=0)), int(np.bincount(columns, minlength=1).max(initial=0))]
+        colorings: list[Any] = [None, None]
+        counts: list[float] = [math.inf, math.inf]
+        for direction in (0, 1) if bounds[0] <= bounds[1] else (1, 0):
+            if min(counts) > FEW_COLORS and min(counts) > bounds[direction]:
+                colorings[direction] = color_columns(pattern.T.tocsr() if direction else pattern)
+                counts[direction] = int(colorings[direction].max(initial=-1)) + 1
+        if min(counts) > FEW_COLORS and self._by_both(entries, columns, min(counts)):
+            return
+        if counts[0] <= counts[1]:
+            self._by_columns(colorings[0], entries, columns)
+        else:
+            self._by_rows(colorings[1], entries, columns)
+
+    def _by_columns(self, colors: Any, entries: Any, columns: Any) -> None:
+        count = int(colors.max(initial=-1)) + 1
+        colors = _small(colors)
+        places = _places(colors[columns].astype(np.int64) * self.pattern.shape[0] + entries)
+        self.products = count
+        self.compute = jit(lambda *values: _read(self.products_by_columns(values, colors, count), places))
+
+    def _by_rows(self, colors: Any, entries: Any, columns: Any) -> None:
+        count = int(colors.max(initial=-1)) + 1
+        colors = _small(colors)
+        places = _places(colors[entries].astype(np.int64) * self.pattern.shape[1] + columns)
+        self.products = count
+        self.compute = jit(lambda *values: _read(self.products_by_rows(values, colors, count), places))
+
+    def _by_both(self, entries: Any, columns: Any, least: float) -> bool:
+        """Read each entry from a column's or a row's product, if that takes at most half the products."""
+        rows, width = self.pattern.shape
+        star = color_star(bipartite(self.pattern))
+        hubs = star.hubs[: len(entries)]  # the entries of [0, J] come first
+        is_row = hubs < rows
+        used_rows, by_row = np.unique(star.colors[hubs[is_row]], return_inverse=True)
+        used_columns, by_column = np.unique(star.colors[hubs[~is_row]], return_inverse=True)
+        if len(used_rows) + len(used_columns) > least / 2:
+            return False
+        row_colors = _renumbered(star.colors[:rows], used_rows)
+        column_colors = _renumbered(star.colors[rows:], used_columns)
+        places = np.empty(len(entries), np.int64)
+        places[~is_row] = by_column.reshape(-1) * rows + entries[~is_row]
+        places[is_row] = len(used_columns) * rows + by_row.reshape(-1) * width + columns[is_row]
+
+        def compute(*values: Any) -> Any:
+            down = self.products_by_columns(values, column_colors, len(used_columns))
+            across = self.products_by_rows(values, row_colors, len(used_rows))
+            return _read(np.concatenate([down.reshape(-1), across.reshape(-1)]), places)
+
+        self.products = len(used_columns) + len(used_rows)
+        self.compute = jit(compute)
+        return True
+
+
+def _units(colors: Any, count: int) -> Any:
+    """For each colour the vector with ones at its members; constants, so that shifts of them are computed once."""
+    return colors[None] == np.arange(count, dtype=colors.dtype)[:, None]
+
+
+def _renumbered(colors: Any, used: Any) -> Any:
+    """Colours as positions among those used; others get the number of none."""
+    numbers = np.full(int(colors.max(initial=0)) + 2, len(used))
+    numbers[used[used < len(numbers)]] = np.flatnonzero(used < len(numbers))
+    return _small(numbers[colors])
+
+
+def _small(colors: Any) -> Any:
+    """Colours as the smallest integers that hold them."""
+    return colors.astype(np.min_scalar_type(int(colors.max(initial=0)) + 1))
+
+
+def _places(places: Any) -> Any:
+    return places.astype(np.int32) if places.max(initial=0) < 2**31 - 1 else places
+
+
+def _read(products: Any, places: Any) -> Any:
+    """The entries, at their places among the products."""
+    return np.reshape(products, -1)[places]
+
+
+class _HessianPlan(_Plan):
+    def __init__(self, call: _Call, given: Any, coloring: Any) -> None:
+        super().__init__(call)
+        if len(self.program.outputs) != 1 or np.shape(self.program.outputs[0]) != ():
+            shapes = [np.shape(out) for out in self.program.outputs]
+            raise ArgumentError(
+                f"func.sparse_hessian needs a function that returns one number, but {self.name} returned "
+                f"{'arrays of shapes' if len(shapes) != 1 else 'an array of shape'} "
+                f"{', '.join([str(shape) for shape in shapes])}; sum it, or use func.sparse_jacobian of func.grad"
+            )
+        size = int(self.starts[-1])
+        if given is None:
+            leaves = tuple(call.values())
+            staged = stage_call(lambda *values: self.outputs(values), leaves, {}, (), self.transform)
+            found = call.pattern((staged[0].pruned(), None))
+            self.pattern = _ordered(found + found.T, size)
+        else:
+            self.pattern = self.given_pattern(given, (size, size))
+            if (self.pattern != self.pattern.T).nnz:
+                raise ArgumentError("func.sparse_hessian: the pattern is not symmetric; pass pattern + pattern.T")
+        entries = np.repeat(np.arange(size), np.diff(self.pattern.indptr))
+        columns = self.pattern.indices.astype(np.int64)
+        if coloring is None:
+            star = color_star(self.pattern)
+            colors, hubs = star.colors, star.hubs
+        else:
+            check_coloring(self.pattern, coloring, self.transform)
+            colors, hubs = np.asarray(coloring), columns
+        others = np.where(hubs == entries, columns, entries)
+        used, number = np.unique(colors[hubs], return_inverse=True)
+        renumbered = _renumbered(colors, used)
+        places = _places(number.reshape(-1) * size + others)
+        self.products = len(used)
+        self.compute = jit(lambda *values: _read(self.products_by_columns(values, renumbered, len(used)), places))
+        self.freeze()
+
+    def outputs(self, leaves: Sequence[Any]) -> Any:
+        """The gradient by the active leaves."""
+        full = list(leaves)
+
+        def value(active: tuple[Any, ...]) -> Any:
+            for position, x in zip(self.active, active, strict=True):
+                full[position] = x
+            return self.program.run(full)[0]
+
+        return grad(value)(tuple([leaves[i] for i in self.active]))
+
+
+def sparse_blocks(
+    function: Callable[..., Any], argnums: Any, argnames: Any, sparse: bool | str
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """What `func.jacobian` with `sparse` calls: the sparse Jacobian, or None where "auto" takes the dense one."""
+    evaluate = _Evaluations(function, Selection(function, "sparse_jacobian", argnums, argnames))
+
+    def matrix_or_none(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if sparse is True:
+            return evaluate(args, kwargs)
+        try:
+            plan = evaluate.plan(_Call(function, evaluate.selection, args, kwargs))
+        except (StagingError, TypeError, ArgumentError):  # what the dense Jacobian says of it
+            return None
+        return evaluate(args, kwargs) if WORTH * plan.products <= min(plan.pattern.shape) else None
+
+    return matrix_or_none
+
+
+WIRING.sparse_jacobian = sparse_blocks

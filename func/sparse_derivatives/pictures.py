@@ -1,0 +1,75 @@
+"""Pictures of patterns: as text, and as SVG files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from func.interpreters.core.errors import ArgumentError
+
+SHADES = "·░▒▓■"
+
+
+def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int = 64) -> str:
+    """A picture of where a matrix has entries: as text, and as an SVG file where a path is given.
+
+    A matrix of more than `width` rows or columns is shown by cells; the darker, the more of a cell's places have
+    entries. Returns the text.
+
+    Args:
+        matrix: A sparse or dense matrix.
+        path: The file to write, which ends in .svg.
+        width: The greatest number of cells along a side.
+
+    Raises:
+        ArgumentError: `matrix` is no matrix, or the path does not end in .svg.
+
+    Example:
+        >>> import numpy as np, func
+        >>> print(func.spy(np.eye(3)))
+        3 × 3, 3 entries
+        ■··
+        ·■·
+        ··■
+    """
+    sparse = scipy.sparse.coo_array(matrix)
+    if len(sparse.shape) != 2:
+        raise ArgumentError(f"func.spy: expected a matrix, got an array of shape {sparse.shape}")
+    if type(width) is not int or width < 1:
+        raise ArgumentError(f"func.spy: width must be a positive int, not {width!r}")
+    rows, columns = sparse.shape
+    step = max(-(-max(rows, columns) // width), 1)
+    cells = np.zeros((-(-rows // step), -(-columns // step)))
+    np.add.at(cells, (sparse.coords[0] // step, sparse.coords[1] // step), 1)
+    if path is not None:
+        _write(Path(path), cells / step**2, sparse.shape)
+    full = len(SHADES) - 1
+    levels = np.ceil(np.sqrt(cells / step**2) * full).astype(int).clip(0, full)
+    lines = ["".join([SHADES[level] for level in row]) for row in levels]
+    scale = f", each cell {step} × {step}" if step > 1 else ""
+    return "\n".join([f"{rows} × {columns}, {sparse.nnz} entries{scale}", *lines])
+
+
+def _write(path: Path, cells: Any, shape: tuple[int, ...]) -> None:
+    """The cells as squares of an SVG picture."""
+    if path.suffix != ".svg":
+        raise ArgumentError(f"func.spy: {path} does not end in .svg")
+    height, width = cells.shape
+    size = 8 if max(height, width) <= 64 else 3
+    squares = [
+        f'<rect x="{column * size}" y="{row * size}" width="{size}" height="{size}" '
+        f'fill-opacity="{0.25 + 0.75 * min(cells[row, column] ** 0.5, 1):.2f}"/>'
+        for row, column in np.argwhere(cells > 0)
+    ]
+    path.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-1 -1 {width * size + 2} {height * size + 2}" '
+        f'width="{width * size + 2}" height="{height * size + 2}">\n'
+        f"<title>{shape[0]} × {shape[1]}</title>\n"
+        f'<rect x="-0.5" y="-0.5" width="{width * size + 1}" height="{height * size + 1}" fill="white" '
+        'stroke="#888"/>\n'
+        f'<g fill="#1f4e9c">\n' + "\n".join(squares) + "\n</g>\n</svg>\n"
+    )
