@@ -1346,10 +1346,10 @@ class Tester:
             elif not same_kind_of_error(expected.error, got.error):
                 self._add(mode, f"error: {got.error!r} for {expected.error!r}")
         elif got.error is not None:
-            is_overflow = isinstance(got.error, OverflowError)
-            if isinstance(got.error, FuncError) or (
-                is_overflow and self._has_no_number_of(np.asarray(expected.value).dtype)
-            ):
+            is_undefined = isinstance(got.error, OverflowError) and any(
+                [self._has_no_number_of(np.asarray(x).dtype) for x in flat(expected.value)]
+            )
+            if isinstance(got.error, FuncError) or is_undefined:
                 self.tally.refused(got.error)
             elif not (mode == "vmap" or mode.startswith("jit")) or not self._is_refused_of_scalars(got.error):
                 self._add(mode, f"raises: {got.error!r} for {expected.value!r}")

@@ -27,7 +27,7 @@ from func.interpreters.core import TRACED
 from func.interpreters.core.modes import Setting
 from func.interpreters.core.scopes import Entry
 from func.numpy import patching
-from tools.fuzz.cases import Tally
+from tools.fuzz.cases import Tally, case_limit
 
 QUICK = 60
 X = np.array([0.5, 1.5, 2.5])
@@ -380,7 +380,7 @@ _LOCKS = {"the lock of the compiler": _compiles, "the turn to add to gradients":
 def _is_done_elsewhere(work: Callable[[], None]) -> bool:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(20)  # native code may be compiled in the background
+    thread.join(case_limit() / 2)  # native code may be compiled in the background
     return not thread.is_alive()
 
 
