@@ -45,6 +45,9 @@ _DATA_HINT = (
     "To compute with the numbers and without their derivative write func.stop_gradient(x), or x.detach(); `.data` of a "
     "tensor is such an alias."
 )
+_RESIZE_HINT = (
+    "Make a new array: np.resize(x, shape) repeats the elements, np.pad(x, (0, n)) appends zeros, x[:n] drops some."
+)
 _NUMBER_HINT = (
     "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
     "on purpose write x.item() of a tensor, and float(func.stop_gradient(x)) inside a transform."
@@ -222,7 +225,7 @@ def no_attribute(name: str, tracer: Tracer, caller: types.FrameType) -> Any:
         return functools.partial(ufunc, tracer)  # asked for by the loop of a ufunc over objects, as `x.exp()`
     if not hasattr(np.ndarray, name) or is_converting(caller):
         raise AttributeError(f"traced arrays and tensors have no attribute {name!r}{_instead_of(name)}")
-    hint = _hint(_DATA_HINT if name == "data" else _MEMORY_HINT)
+    hint = _hint({"data": _DATA_HINT, "resize": _RESIZE_HINT}.get(name, _MEMORY_HINT))
     raise NoAttributeError(f"`.{name}` is about the memory of an array, and a traced one has none{at_line()}\n{hint}")
 
 

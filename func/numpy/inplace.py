@@ -31,8 +31,8 @@ from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
+from func.interpreters.primitives.structural.slicing import concatenate, update
 from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
-from func.interpreters.primitives.structural.slicing import update
 from func.numpy.argument_checks import as_array
 from func.numpy.indexing import fit_value, normalize, plan_write, read
 from func.numpy.memory import (
@@ -48,6 +48,7 @@ from func.numpy.memory import (
     is_contiguous,
     is_plain,
     is_scalar,
+    layout_of,
     view_of,
     with_memory,
 )
@@ -451,6 +452,30 @@ def view_imag(x: Array) -> Array:
         return as_array(ops.make_complex(ops.real(base), part))
 
     return link_view(ops.imag(x), x, ops.imag, {}, put, lambda array: array.imag)
+
+
+def view_pairs(x: Tracer, dtype: np.dtype[Any]) -> Array:
+    """Complex numbers as pairs of real ones along the last axis, or the other way round, as a view.
+
+    Raises NumPy's ValueError where the last axis is missing, odd or not contiguous in memory.
+    """
+    layout_of(x).view(dtype)
+    read = _read_complex if dtype.kind == "c" else _read_pairs
+    put = _read_pairs if dtype.kind == "c" else _read_complex
+    return link_view(read(x), x, read, {}, lambda base, value: put(value), lambda array: array.view(dtype))
+
+
+def _read_complex(x: Array) -> Array:
+    *lengths, last = shape_of(x)
+    axes = [(0, length, 1) for length in lengths]
+    real, imag = [getitem_primitive(x, index=(*axes, (first, last, 2))) for first in (0, 1)]
+    return ops.make_complex(real, imag)
+
+
+def _read_pairs(x: Array) -> Array:
+    shape = shape_of(x)
+    parts = [reshape(part(x), shape=(*shape, 1)) for part in (ops.real, ops.imag)]
+    return reshape(concatenate(*parts, axis=len(shape)), shape=(*shape[:-1], 2 * math.prod(shape[-1:])))
 
 
 def write_into(target: Any, result: Array) -> Array:

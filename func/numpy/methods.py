@@ -34,7 +34,7 @@ from func.numpy import (
 )
 from func.numpy.argument_checks import arrayed, count, refuse, to_host
 from func.numpy.conversions import NoAttributeError
-from func.numpy.inplace import base_of, getitem, rebind, setitem
+from func.numpy.inplace import base_of, getitem, rebind, setitem, view_pairs
 from func.numpy.memory import copied, copied_as_it_is, fresh, is_scalar
 from func.numpy.operators import operator_table
 from func.numpy.solvers import seen_in_solvers
@@ -174,7 +174,14 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
             )
     if builtins.isinstance(dtype, (int, tuple)):
         raise TypeError(f"x.view takes a dtype, as NumPy's does; for a shape write x.reshape({dtype})")
-    refuse("ndarray.view", dtype=(dtype, None), type=(type, None))
+    if dtype is not None and type is None and (target := np.dtype(dtype)) != self.dtype:
+        if {target.kind, self.dtype.kind} == {"c", "f"} and np.finfo(target).dtype == np.finfo(self.dtype).dtype:
+            return view_pairs(self, target)
+        raise UnsupportedFunctionError(
+            f"x.view({target}) of a traced {self.dtype} array would read its bits as other numbers{at_line()}\n"
+            f"x.astype({target}) converts the numbers; complex arrays and pairs of real numbers can view each other."
+        )
+    refuse("ndarray.view", type=(type, None))
     return self if is_scalar(self) else getitem(self, Ellipsis)
 
 
