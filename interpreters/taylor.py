@@ -185,7 +185,7 @@ class Taylor(Interpreter):
         if isinstance(primitive, Bilinear):
             return _product_rule(lambda x, y: _bilinear(primitive, x, y, params), values, series)
         if isinstance(primitive, Elementwise):
-            rule = self._elementwise_rule(primitive, args, values, series, outs[0])
+            rule = quietly(self._elementwise_rule, primitive, args, values, series, outs[0])
             return lambda k: quietly(rule, k)
         return self._tangent_rule(primitive, args, params, outs)
 
