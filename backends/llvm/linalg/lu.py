@@ -13,6 +13,7 @@ from func.backends.llvm.linalg.blas import emit_trsm, emit_trsv
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, emit_first_zero, run, scratch_size, sizes_of
 from func.backends.llvm.linalg.matrix_copies import INDEX, INT, Matrix, address_at, emit_transpose, loop, number
 from func.backends.llvm.linalg.routines import call, routine
+from func.backends.llvm.linalg.small_lu import emit_small_lu, is_small
 from func.backends.loops.kernels import DType
 
 REAL, IMAGINARY = ir.Constant(INT, 0), ir.Constant(INT, 1)
@@ -45,6 +46,9 @@ def emit_lu(
 def emit_getrf(builder: ir.IRBuilder, n: int, a: Matrix, pivots: ir.Value) -> ir.Value:
     """Overwrite a square matrix, column by column in memory, with its LU factors, and write the exchanges of rows."""
     if n == 0:
+        return FINE
+    if is_small(n, a):
+        emit_small_lu(builder, n, a, pivots)
         return FINE
     status = run(builder, routine(a.dtype, "getrf"), n, n, a.at, max(a.ld, n), pivots)
     _add(builder, n, pivots, pivots, -1)
