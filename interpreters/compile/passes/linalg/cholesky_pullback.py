@@ -154,11 +154,11 @@ def _match_hermitian_part(program: Definitions, x: Any) -> Any:
     return below if is_hermitian else None
 
 
-def _lower(x: Var) -> Any:
+def _lower(x: Any) -> Any:
     return np.tri(x.shape[-1], dtype=bool)
 
 
-def _diagonal(x: Var) -> Any:
+def _diagonal(x: Any) -> Any:
     return np.eye(x.shape[-1], dtype=bool)
 
 
