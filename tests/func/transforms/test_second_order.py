@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import func
 from func.errors import ArgumentError, DifferentiatedInputError, LeakedTracerError
@@ -70,6 +71,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
     "a compiled call": (lambda a: func.jit(lambda b: np.sum(np.sin(b @ W) ** 2))(a), x),
     "a checkpoint": (lambda a: func.checkpoint(lambda b: np.sum(np.sin(b @ W) ** 2))(a), x),
     "a rule": (lambda a: np.sum(with_tangent_rule(a @ W) ** 2), x),
+    "complex values": (lambda a: np.sum(np.abs(np.exp(1j * a) + a) ** 2 * np.angle(a + 1j * a**2)), X),
+    "a Fourier transform": (lambda a: np.sum(np.abs(np.fft.fft(a)) ** 3), x),
+    "a difference with its transpose": (lambda a: np.sum((a - a.T) ** 4 * a), X[:, :1]),
+    "batched products": (lambda a: np.sin((a[:, None, :] * np.ones((3, 1))) @ (a[:, :, None] + np.eye(3))), X),
+    "a root of SciPy": (lambda p: optimize.root(lambda a: a**3 + a - p, np.zeros(3), tol=1e-13).x, x),
+    "a mapped branch": (lambda a: func.vmap(lambda b: func.cond(b[0] > 0, np.sum, np.prod, b))(a), X),
     "a gradient inside": (lambda a: np.sum(func.grad(lambda b: np.sum(np.sin(b @ W)))(a) ** 2), x),
 }
 # fmt: on
@@ -205,6 +212,28 @@ def test_values_that_were_not_selected_have_no_derivative() -> None:
     assert func.jit(func.laplacian(f))(point) == -1 / 32
     np.testing.assert_array_equal(func.jit(func.vmap(func.laplacian(f)))(np.stack([point, point + 1])).shape, (2,))
     assert np.isneginf(func.laplacian(np.sqrt)(0.0))
+
+
+NOT_SELECTED: list[Callable[..., Any]] = [
+    lambda a: np.sum(np.sqrt(a)[1:]),
+    lambda a: np.sum(np.sort(np.sqrt(a))[1:]),
+    lambda a: np.sum(np.sqrt(a[:, None] * a)[1:, 1:]),
+    lambda a: np.max(np.where(a > 0, np.log(a), -1.0)),
+    lambda a: np.sum(func.vmap(lambda b: func.cond(b > 0, np.sqrt, np.sin, b))(a)),
+    lambda a: func.jit(lambda b: np.sum(np.sqrt(np.where(b > 0, b, 0.0))))(a),
+    lambda a: np.sum(func.jit(func.grad(lambda b: np.sum(np.where(b > 0, b, 0.0) ** 1.5)))(a) ** 4),
+    lambda a: np.sum(np.sqrt(np.maximum(a, 0.0)) * 0.0),
+]
+
+
+@pytest.mark.filterwarnings("ignore:(divide|invalid)")
+@pytest.mark.parametrize("f", NOT_SELECTED)
+def test_nan_is_where_nested_derivatives_have_it(f: Callable[..., Any]) -> None:
+    point = np.array([0.0, 1.0, 2.0])
+    expected = np.trace(func.hessian(f)(point))
+    np.testing.assert_allclose(func.laplacian(f)(point), expected)
+    np.testing.assert_allclose(func.jit(func.laplacian(f))(point), expected)
+    np.testing.assert_allclose(np.sum(func.hessian_diagonal(f)(point)), expected)
 
 
 def test_hessian_is_not_made() -> None:
