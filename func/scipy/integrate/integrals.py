@@ -66,7 +66,7 @@ class Integral(Record):
             for place, limit, limit_dot in zip(places, traced, traced_dots, strict=True):
                 if not self.has_moving_limits:
                     break
-                part = self._at(limit, p, rest) * limit_dot
+                part = self._at(limit, p, rest) * np.where(np.isfinite(limit), limit_dot, 0.0)  # 0 * scale * inf
                 dot = dot + part if place else dot - part
             return outs, [dot, *[np.zeros_like(out) for out in outs[1:]]]
 

@@ -145,7 +145,7 @@ def iqr(
     if isinstance(scale, str):
         if scale.lower() != "normal":
             raise ValueError(f"{scale} not a valid scale for `iqr`")
-        scale = 2.8284271247461903 * sc.erfinv(0.5)
+        scale = float(2.8284271247461903 * sc.erfinv(0.5))
     if len(rng) != 2:
         raise TypeError("quantile range must be two element sequence")
     if np.isnan(rng).any():

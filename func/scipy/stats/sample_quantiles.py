@@ -218,8 +218,8 @@ def _distribution_function(values: Any, weights: Any, at: Any) -> Any:
     counts = np.searchsorted(func.stop_gradient(values)[order], func.stop_gradient(at), side="right")
     if weights is None:
         return counts / values.size
-    sums = np.concatenate([np.zeros(1), np.cumsum(weights[order])])
-    return sums[counts] / sums[-1]
+    sums = np.concatenate([np.zeros(1), np.cumsum(func.numpy.take(weights, order))])
+    return func.numpy.take(sums, counts) / sums[-1]
 
 
 def _stats_py__cdf_distance(p: Any, u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
