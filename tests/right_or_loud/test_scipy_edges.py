@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.optimize
@@ -168,3 +169,36 @@ def test_new_distributions_need_no_import_of_funcs_stats() -> None:
     program = "import func, scipy.stats as st\nprint(func.grad(lambda p: st.Binomial(n=4, p=p).pmf(2))(0.5))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     np.testing.assert_allclose(float(result.stdout), 0.0, atol=1e-12)
+
+
+def test_infinite_limits_have_no_part_in_the_derivative_of_an_integral() -> None:
+    def second_moment(scale: Any) -> Any:
+        return scipy.stats.norm(0.1, scale).expect(lambda t: t**2)
+
+    np.testing.assert_allclose(func.grad(second_moment)(0.8), 1.6, rtol=1e-7)
+    np.testing.assert_allclose(func.jvp(second_moment, (0.8,), (1.0,))[1], 1.6, rtol=1e-7)
+
+
+def test_the_derivative_of_an_unfinished_solution_gives_a_warning() -> None:
+    def last(rate: Any) -> Any:
+        return scipy.integrate.solve_ivp(lambda t, y: rate * y * y, (0, 5.0), [1.0]).y[0, -1]
+
+    with pytest.warns(func.errors.SolverWarning, match="ended before the end of its interval"):
+        func.grad(last)(2.0)
+
+
+def test_weights_are_ordered_by_traced_values() -> None:
+    x, weights = X.reshape(2, 6), np.arange(1.0, 7.0)
+
+    def distance(x: Any) -> Any:
+        return scipy.stats.energy_distance(x, x[::-1] + 1, weights, weights[::-1])
+
+    np.testing.assert_allclose(func.vmap(distance)(x), [distance(x[0]), distance(x[1])])
+
+
+def test_a_block_without_nan_keeps_its_value_beside_one_with_it() -> None:
+    y = np.array([0.1, 0.4, 0.3, np.nan])
+    fitted = func.jvp(lambda y: scipy.optimize.isotonic_regression(y).x, (y,), (np.ones(4),))[0]
+    np.testing.assert_array_equal(fitted, scipy.optimize.isotonic_regression(y).x)
+    with pytest.raises(ValueError, match="dimensions"):
+        func.grad(lambda y: scipy.optimize.isotonic_regression(y).x.sum())(M)

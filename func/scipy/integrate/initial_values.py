@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,8 @@ from scipy.integrate._ivp.rk import RungeKutta
 import func as _func
 from func.interception import intercepted_call
 from func.interpreters.core import Array, Tracer, is_inexact, shape_of
-from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.core.errors import ArgumentError, SolverWarning, UnsupportedFunctionError
+from func.interpreters.core.source import at_line, user_line
 from func.numpy import asarray
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow, by_adjoint
@@ -403,8 +404,31 @@ def _segments(ts: Any, t: Any, side: Any = None) -> Any:
     return len(ts) - 2 - place
 
 
+def _unfinished(y: Array, message: str) -> Array:
+    """The states up to a time that is not the end of the interval: to differentiate them gives a warning."""
+    line = user_line()
+    text = f"scipy.integrate.solve_ivp ended before the end of its interval, at a time that is held: {message}"
+
+    @_func.custom_jvp
+    def same(y: Array) -> Array:
+        return y + 0.0
+
+    @same.defjvp
+    def same_jvp(primals: Any, tangents: Any) -> Any:
+        if line is None:
+            warnings.warn(text, SolverWarning, stacklevel=2)
+        else:
+            warnings.warn_explicit(text, SolverWarning, line.file, line.number)
+        return same(*primals), tangents[0]
+
+    same_value: Array = same(y)
+    return same_value
+
+
 def _result(numbers: Any, t: Any, y: Any, sol: Any, t_events: Any, y_events: Any) -> Any:
     fields = dict(numbers)
+    if numbers.status < 0:
+        y = _unfinished(y, numbers.message)
     fields.update(t=t, y=y, sol=sol, t_events=t_events, y_events=y_events)
     return OdeResult(**fields)
 

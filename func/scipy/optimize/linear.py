@@ -233,7 +233,9 @@ def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True)
     """
     if not solving.has_traced(y, weights):
         return original("isotonic_regression")(y, weights=weights, increasing=increasing)
-    y = vector_of(_matrix(y))
+    y = _matrix(y)
+    if len(shape_of(y)) != 1:
+        raise ValueError(f"array has incorrect number of dimensions: {len(shape_of(y))}; expected 1")
     size = shape_of(y)[0]
     w = np.ones(size) if weights is None else vector_of(_matrix(weights))
     seen: list[Any] = []
@@ -244,8 +246,8 @@ def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True)
         return (np.searchsorted(result.blocks, np.arange(size), side="right") - 1,)
 
     (block,) = pure_callback(y, w, function=blocks_of, outs=(Aval((size,), INTEGER),), vmap_method="sequential")
-    members = np.asarray(1.0) * (np.expand_dims(block, 1) == np.arange(size))
-    sums, totals = members.T @ w, members.T @ (w * y)
+    members = np.expand_dims(block, 1) == np.arange(size)
+    sums, totals = [np.sum(np.where(members, np.expand_dims(x, 1), 0.0), axis=0) for x in (w, w * y)]
     x = (totals / np.where(sums == 0, 1.0, sums))[block]
     if len(seen) == 1:
         (result,) = seen
