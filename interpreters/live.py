@@ -31,6 +31,7 @@ from numpy import ndarray
 from func.backends.quiet import quietly
 from func.interpreters.core import (
     PYTHON_SCALARS,
+    ZERO,
     Array,
     Bilinear,
     Interpreter,
@@ -73,6 +74,12 @@ class Live(Interpreter):
     def seed(self, value: Array) -> Tracer:
         """A traced (co)tangent of the caller, whose zeros are structural."""
         return value if is_live(value) else Tracer(self, value, seed_mask(value))
+
+    def seed_series(self, coefficients: Sequence[Any]) -> list[Any]:
+        """The coefficients of a caller, ZERO or an array each: an element is dead where all of them are zero."""
+        masks = [seed_mask(x) for x in coefficients if x is not ZERO and not is_live(x)]
+        mask = None if any([mask is None for mask in masks]) or not masks else functools.reduce(logical_or, masks)
+        return [x if x is ZERO or is_live(x) else Tracer(self, x, mask) for x in coefficients]
 
     def seed_where_zero(self, value: Array) -> Array:
         """`seed`, but a (co)tangent without structural zeros stays as it is."""

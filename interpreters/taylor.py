@@ -79,7 +79,7 @@ class Taylor(Interpreter):
         if coefficients is None:
             return value
         if self.live is not None:
-            coefficients = [x if x is ZERO else self.live.seed(x) for x in coefficients]
+            coefficients = self.live.seed_series(coefficients)
         return Tracer(self, value, Series([value, *coefficients]))
 
     def unpack(self, value: Array) -> list[Any]:

@@ -214,7 +214,13 @@ def _given_series(call: FlatCall, primals: Sequence[Any], series: Any) -> tuple[
         [_fitted(leaf, term, path, "jet") for term in terms]
         for leaf, terms, path in zip(leaves, lists, paths, strict=True)
     ]
-    return order, [fitted[i] for i in call.arguments.active]
+    return order, [_without_gaps(leaves[i], fitted[i]) for i in call.arguments.active]
+
+
+def _without_gaps(primal: Array, terms: list[Any]) -> list[Any]:
+    """Zeros before a derivative that is none are numbers: x(t) = t² is not constant, though it begins with zeros."""
+    last = max([i for i, term in enumerate(terms) if term is not ZERO], default=-1)
+    return [zeros_like(primal) if term is ZERO and i < last else term for i, term in enumerate(terms)]
 
 
 def _fitted(primal: Array, derivative: Any, path: str, transform: str) -> Any:

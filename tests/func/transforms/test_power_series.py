@@ -301,6 +301,20 @@ def test_zeros_of_the_direction_are_structural() -> None:
         assert np.allclose(func.jit(lambda x, f=f: func.taylor(f, x, v, 3)[1:])(x), terms)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "f", [np.cbrt, np.sqrt, lambda x: x**2.5, lambda x: x**0.5], ids=["cbrt", "sqrt", "5/2", "1/2"]
+)
+def test_curves_that_begin_with_zeros_are_not_constant(f: Function) -> None:
+    """At a branch point, of x(t) = t²: nothing is known of some derivative, and it is not zero."""
+    x, second = np.array([0.0, 1.0]), np.array([2.0, 0.0])
+    _, terms = func.jet(f, (x,), ([np.zeros(2), second, *[0.0] * 3],))
+    assert not np.all(np.isfinite([term[0] for term in terms]))
+    assert not np.any([term[1] for term in terms])
+    _, jitted = func.jit(lambda x: func.jet(f, (x,), ([np.zeros(2), second, *[0.0] * 3],)))(x)
+    assert np.array_equal(np.isfinite(jitted), np.isfinite(terms))
+
+
 def test_cost_grows_with_the_square_of_the_order() -> None:
     def size(order: int) -> int:
         f = func.derivatives(lambda x: np.tanh(np.sin(x) + x**2 / 2), order)
