@@ -14,11 +14,11 @@ array([ 0.375  , -1.15625])
 
 from __future__ import annotations
 
+import importlib as _importlib
 from typing import Any
 
 import scipy.stats as _scipy
 from scipy._lib import _util
-from scipy._lib import array_api_extra as _array_api_extra
 
 from func.scipy import doors as _doors
 from func.scipy.stats import distribution_methods as _methods
@@ -37,10 +37,18 @@ _OWN: dict[str, Any] = {
 __all__ = [name for name in _OWN if hasattr(_scipy, name)]
 
 
+def _array_api_extra() -> Any:
+    """The module that has `apply_where`: SciPy 1.18 has moved it."""
+    try:
+        return _importlib.import_module("scipy._external.array_api_extra")
+    except ImportError:
+        return _importlib.import_module("scipy._lib.array_api_extra")
+
+
 def _install_helpers() -> None:
     """Doors of SciPy's helpers that its distributions call."""
     for module, name, own in (
-        (_array_api_extra, "apply_where", "apply_where"),
+        (_array_api_extra(), "apply_where", "apply_where"),
         (_util, "_lazyselect", "lazyselect"),
     ):
         function = getattr(module, name, None)  # private: other versions of SciPy have others
