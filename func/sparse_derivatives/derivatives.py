@@ -355,6 +355,8 @@ class _Plan:
     pattern: Any
     products: int
     """How many products with the matrix an evaluation takes."""
+    multiply: Callable[..., Any] | None = None
+    """What `check` computes a product with; compiled when it is first needed."""
 
     def __init__(self, call: _Call) -> None:
         self.transform = call.selection.transform
@@ -456,13 +458,19 @@ class _Plan:
         flat = [np.reshape(x, (count, -1)) for x in (pulled if isinstance(pulled, tuple) else (pulled,))]
         return flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
 
+    def product(self, values: Sequence[Any], direction: Array) -> Array:
+        """The product of the matrix with a vector."""
+        primals = tuple([values[i] for i in self.active])
+        outs = jvp(self.function_of(values), primals, self.split(direction, ()))[1]
+        return np.concatenate([np.reshape(out, -1) for out in outs])
+
     def check(self, values: Sequence[Any], matrix: Any) -> None:
         """Raise ArgumentError where a product in a random direction differs from the matrix's."""
         rng = np.random.default_rng(0)
         direction = rng.uniform(0.5, 1.5, matrix.shape[1]) * rng.choice([-1.0, 1.0], matrix.shape[1])
-        run = self.function_of(values)
-        primals = tuple([values[i] for i in self.active])
-        true = np.concatenate([np.ravel(out) for out in jvp(run, primals, self.split(direction, ()))[1]])
+        if self.multiply is None:
+            self.multiply = jit(lambda direction, *values: self.product(values, direction))
+        true = self.multiply(direction, *values)
         found = matrix @ direction
         scale = abs(matrix) @ abs(direction) + abs(true)
         precision = max([np.finfo(x.dtype) for x in (matrix, true)], key=lambda info: float(info.eps))
@@ -471,13 +479,9 @@ class _Plan:
         if not wrong.any():
             return
         row = int(np.argmax(np.where(wrong, abs(found - true), 0)))
-        unit = np.zeros(matrix.shape[0])
-        unit[row] = 1
-        outs, pull = vjp(run, *primals)
-        ends = np.cumsum([np.size(out) for out in outs])[:-1]
-        parts = zip(np.split(unit, ends), outs, strict=True)
-        cts = tuple([part.reshape(np.shape(out)).astype(np.result_type(out)) for part, out in parts])
-        exact = np.concatenate([np.ravel(x) for x in pull(cts)])
+        unit = np.ones(matrix.shape[0], np.uint8)
+        unit[row] = 0  # the one row of the one colour
+        exact = jit(lambda *values: self.products_by_rows(values, unit, 1))(*values)[0]
         inside = np.zeros(matrix.shape[1], bool)
         inside[self.pattern.indices[self.pattern.indptr[row] : self.pattern.indptr[row + 1]]] = True
         missing = np.flatnonzero((exact != 0) & ~inside)

@@ -51,6 +51,7 @@ JACOBIANS: dict[str, Callable[..., Any]] = {
     "several outputs": lambda x: (x[:3] ** 2, {"a": x[5] * x[6]}),
     "single precision": lambda x: np.sin(x.astype(np.float32)),
     "a custom gradient": lambda x: custom(x),
+    "a custom tangent": lambda x: pushed(x)[1:] * x[:-1],
 }
 
 
@@ -60,6 +61,14 @@ def custom(x: Any) -> Any:
 
 
 custom.defvjp(lambda x: (x**2, x), lambda x, ct: (2 * x * ct,))
+
+
+@func.custom_jvp
+def pushed(x: Any) -> Any:
+    return x**2
+
+
+pushed.defjvp(lambda primals, tangents: (primals[0] ** 2, 2 * primals[0] * tangents[0]))
 
 HESSIANS: dict[str, Callable[..., Any]] = {
     "bands": rosenbrock,
