@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ BYTE = ir.IntType(8)
 FAST = ("contract", "reassoc", "arcp", "nsz")
 """Fast-math flags without nnan and ninf, and without approximate functions."""
 FOUND_NAN, FOUND_ERROR = 1, 2
+LONGEST = 4_000
+"""Instructions of a function after which another one goes on: LLVM takes time quadratic in the length of a function."""
 LONG_SIDE = 1200
 """Rows or columns of matrices that LAPACK factors with all threads of BLAS, in some ten milliseconds."""
 
@@ -51,6 +53,7 @@ class Printer:
         self.module = module
         self.builder = builder
         self.program = program
+        self.features = features
         self.memory = BufferPointers()
         self.scalars = Scalars(module, Elementary(module, features))
         if program.fast:
@@ -62,26 +65,70 @@ class Printer:
         self.bits = features.bits
         self._end: Any = None
         """The block that returns, if an item before the last one may end the program."""
+        self._instructions = self._blocks = 0
 
     def emit(self) -> None:
-        """The whole function."""
+        """The whole function, and those that it calls for the rest where it would become too long."""
+        status = self.builder.alloca(STATUS, name="bad")
+        self.builder.store(ir.Constant(STATUS, 0), status)
+        rest = self._part(list(self.program.items), status)
+        while rest is not None:
+            printer, items = rest
+            rest = printer._part(items, printer.builder.function.args[3])
+
+    def _part(self, items: list[kernels.Item], status: ir.Value) -> tuple[Printer, list[kernels.Item]] | None:
+        """As many items as a function takes; returns those that are left, and the printer of the function for them."""
         builder = self.builder
-        self.memory.status = builder.alloca(STATUS, name="bad")
-        builder.store(ir.Constant(STATUS, 0), self.memory.status)
+        self.memory.status = status
         start = builder.append_basic_block("start")
         builder.branch(start)
         builder.position_at_end(start)
         tables = self._tables()
-        for item in self.program.items:
-            self._pointers(item, tables)
+        for place, item in enumerate(items):
+            if place and self._length() > LONGEST:
+                printer = self._go_on(status)
+                self._return()
+                return printer, items[place:]
+            self._pointers(buffers_of(item), tables)
             self._items([item])
         if self.program.flag is not None:
+            self._pointers([self.program.flag.buffer], tables)
             self._note(self.program.flag)
+        self._return()
+        return None
+
+    def _length(self) -> int:
+        """About how many instructions the function has so far."""
+        blocks = self.builder.function.blocks
+        self._instructions += sum([len(block.lines) for block in blocks[self._blocks : -1]])
+        self._blocks = max(self._blocks, len(blocks) - 1)
+        return self._instructions
+
+    def _go_on(self, status: ir.Value) -> Printer:
+        """Call another function, and return its printer."""
+        kind = ir.FunctionType(ir.VoidType(), [POINTER] * 4)
+        function = ir.Function(self.module, kind, f"part_{len(self.module.globals)}")
+        function.linkage = "internal"
+        function.attributes |= {"noinline", "nounwind"}
+        self.threads.release()
+        self.builder.call(function, [*self.builder.function.args[:3], status])
+        self.threads.resume()
+        return self._sibling(ir.IRBuilder(function.append_basic_block("entry")))
+
+    def _sibling(self, builder: ir.IRBuilder) -> Printer:
+        """A printer of the same kind for another function."""
+        return Printer(self.module, builder, self.features, self.program)
+
+    def _return(self) -> None:
+        builder = self.builder
         if self._end is not None:
             builder.branch(self._end)
             builder.position_at_end(self._end)
         self.threads.release()
-        builder.ret(builder.load(self.memory.status, typ=STATUS))
+        if builder.function.function_type.return_type is STATUS:
+            builder.ret(builder.load(self.memory.status, typ=STATUS))
+        else:
+            builder.ret_void()
 
     def _note(self, flag: kernels.StridedRef) -> None:
         """Set the status bit for NaN where a boolean is true."""
@@ -102,9 +149,9 @@ class Printer:
 
     def _tables(self) -> dict[str, ir.Value]:
         """The tables of addresses by kind of memory, and the address of the arena."""
-        inputs, outputs, arena = self.builder.function.args
+        inputs, outputs, arena = self.builder.function.args[:3]
         constants: Any = None
-        if self.program.constants:
+        if self.program.constants and (constants := self.module.globals.get("constants")) is None:
             table = ir.ArrayType(POINTER, len(self.program.constants))
             mark = hashlib.sha256(b"".join([constant.tobytes() for constant in self.program.constants])).hexdigest()
             self.module.add_metadata([mark])  # code is shared by equal text, so the text includes the constants
@@ -112,13 +159,13 @@ class Printer:
             constants.initializer = ir.Constant(table, None)
         return {"input": inputs, "output": outputs, "constant": constants, "arena": arena}
 
-    def _pointers(self, item: kernels.Item, tables: dict[str, ir.Value]) -> None:
-        """Load the addresses that an item is the first to use.
+    def _pointers(self, buffers: Iterable[kernels.Buffer], tables: dict[str, ir.Value]) -> None:
+        """Load the addresses of buffers that an item is the first to use.
 
         Loading all of them at the start takes LLVM time quadratic in their number.
         """
         builder = self.builder
-        for buffer in buffers_of(item):
+        for buffer in buffers:
             storage = buffer.storage
             if id(storage) in self.memory.pointers:
                 continue

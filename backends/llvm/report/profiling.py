@@ -142,8 +142,14 @@ class _TimedPrinter(Printer):
         super().__init__(module, builder, features, program)
         self._places = {id(item): place for place, item in enumerate(items)}
         kind = ir.ArrayType(WORD, 2 * len(items))
-        self._table = ir.GlobalVariable(module, kind, NAME)
-        self._table.initializer = ir.Constant(kind, None)
+        self._timed = items
+        self._table: Any = module.globals.get(NAME)
+        if self._table is None:
+            self._table = ir.GlobalVariable(module, kind, NAME)
+            self._table.initializer = ir.Constant(kind, None)
+
+    def _sibling(self, builder: ir.IRBuilder) -> Printer:
+        return _TimedPrinter(self.module, builder, self.features, self.program, self._timed)
 
     def _items(self, items: Sequence[Item]) -> None:
         for item in items:
