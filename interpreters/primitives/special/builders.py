@@ -184,6 +184,17 @@ def _with_signs(values: Sequence[Array]) -> list[Array]:
     return [convert(x, dtype=np.dtype(np.int64)) if dtype_of(x).kind in "iub" else x for x in values]
 
 
+def _result_dtypes(function: Any, impl: Any, key: Any, outs: int) -> list[np.dtype[Any]]:
+    """The dtypes of what a function gives for operands of some dtypes, which a ufunc knows without a call."""
+    if isinstance(function, np.ufunc):
+        kinds = {"b": bool, "i": int, "f": float, "c": complex}
+        given = [kinds[dtype.kind] if weak else dtype for dtype, weak in key]
+        return list(function.resolve_dtypes((*given, *[None] * outs))[len(given) :])
+    probes = [dtype.type(1).item() if weak else dtype.type(1) for dtype, weak in key]
+    results = quietly(impl, np, *probes)
+    return [np.asarray(out).dtype for out in (results if outs > 1 else [results])]
+
+
 def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **partials: Any) -> Primitive:
     """A primitive of named arguments, which broadcast, with one or several outputs, by the rules of its partials.
 
@@ -202,9 +213,7 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
     def aval(*avals: Aval) -> Any:
         key = tuple([(a.dtype, a.weak) for a in avals])
         if key not in dtypes:
-            probes = [dtype.type(1).item() if weak else dtype.type(1) for dtype, weak in key]
-            results = quietly(typed_impl, np, *probes)
-            dtypes[key] = [np.asarray(out).dtype for out in (results if outs > 1 else [results])]
+            dtypes[key] = _result_dtypes(scipy and special(np, scipy), typed_impl, key, outs)
         shape = np.broadcast_shapes(*[a.shape for a in avals])
         found = [Aval(shape, dtype) for dtype in dtypes[key]]
         return tuple(found) if outs > 1 else found[0]

@@ -5,10 +5,11 @@ The degree may be real where SciPy's is. No derivative by the degree or a parame
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from func.interpreters.core import Array, Primitive, dtype_of
-from func.interpreters.primitives.elementwise.table import equal, less
+from func.interpreters.primitives.elementwise.table import absolute, equal, less, less_equal, logical_or, rint
 from func.interpreters.primitives.special.builders import by_name
 from func.interpreters.primitives.structural.shapes import full_like, where
 
@@ -87,9 +88,14 @@ eval_hermite: Primitive = by_name(
 eval_hermitenorm: Primitive = by_name(
     "eval_hermitenorm", "n x", x=lambda n, x, out: _from_below(n, lambda k: n * eval_hermitenorm(k, x))
 )
-lpmv: Primitive = by_name(
-    "lpmv",
-    "m v x",
-    x=lambda m, v, x, out: ((m - v - 1) * lpmv(m, v + 1, x) + (v + 1) * x * out) / (1 - x * x),
-)
+
+
+def _lpmv_slope(m: Array, v: Array, x: Array, out: Array) -> Array:
+    """NaN for |x| > 1 and a degree that is no integer, where SciPy's values are those of no function."""
+    slope = ((m - v - 1) * lpmv(m, v + 1, x) + (v + 1) * x * out) / (1 - x * x)
+    has_value = logical_or(less_equal(absolute(x), 1), equal(v, rint(v)))
+    return where(has_value, slope, full_like(slope, math.nan, ()))
+
+
+lpmv: Primitive = by_name("lpmv", "m v x", x=_lpmv_slope)
 """DLMF 14.10.5."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from func.backends.support import characteristic_values as support
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.table import cos, cosh, equal, exp, greater, less, sqrt
 from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
 from func.interpreters.primitives.special.builders import by_name, refuse_complex
-from func.interpreters.primitives.structural.shapes import full_like, where
+from func.interpreters.primitives.structural.shapes import convert, full_like, where
 
 
 def _airye_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tuple[Array, ...]:
@@ -135,10 +137,11 @@ def _oblate_radial(x: Array, w: Array, wp: Array, m: Array, c: Array, cv: Array)
 
 
 def _or_else(c: Array, below: float) -> Array:
-    """A parameter c, or another number where it is negative.
+    """A parameter c in double precision, or another number where it is negative.
 
     There SciPy's characteristic values and angular functions are those of c = 0, and the others solve no equation.
     """
+    c = convert(c, dtype=np.dtype(np.float64))
     return where(less(c, 0), full_like(c, below, ()), c)
 
 
