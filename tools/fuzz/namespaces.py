@@ -580,6 +580,8 @@ class SpaceTester(Tester):
             [np.any(np.abs(np.asarray(out, complex)) > 1e290) for out in outs if is_inexact(out)]
         ):
             return  # SciPy's own values are not smooth, or they stand for an overflow
+        if self.call.name.startswith(INVERSE_IN_PARAMETERS) and any([np.any(np.isnan(dot)) for dot in dots]):
+            return  # SciPy's value in a tail is not that of the inverse
         if self.call.name == "lpmv" and np.any(np.abs(np.asarray(x)) > 1):
             return  # SciPy's values are those of polynomials, or of no function
         if self.call.name.startswith("modfresnel") and np.any(np.real(np.asarray(x)) < 0):
@@ -688,6 +690,20 @@ OTHER_FAULTS = ("is unsupported in linalg", "infs or NaNs", "did not converge", 
 
 COMPLETED = {"svd", "qr", "rq"}
 """Factorizations that may complete a basis."""
+INVERSE_IN_PARAMETERS = (
+    "bdtr",
+    "nbdtr",
+    "btdtr",
+    "chdtr",
+    "chndtr",
+    "fdtr",
+    "gdtr",
+    "ncfdtr",
+    "nctdtr",
+    "nrdtr",
+    "stdtr",
+)
+"""Beginnings of names of functions for which SciPy searches."""
 INACCURATE = {"itairy", "obl_rad2", "pro_rad2", *[name for name in UFUNCS if name.endswith(("1_cv", "2_cv"))]}
 """Functions of which SciPy's values and its own derivatives agree to a few digits only, or not at all: those that are
 given a characteristic value solve their equation for the right one alone."""

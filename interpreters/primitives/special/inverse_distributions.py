@@ -22,6 +22,7 @@ from func.interpreters.primitives.elementwise.table import (
     log,
     logical_and,
     logical_or,
+    minimum,
     sign,
     sqrt,
     trunc,
@@ -52,7 +53,7 @@ from func.interpreters.primitives.structural.shapes import full_like, where
 Slope = Callable[..., Array]
 VALUE = "value"
 MISS = 1e-4
-"""How far the distribution function of an inverse may be from its value."""
+"""How far the distribution function of an inverse may be from its value: in all, and as a part of the tail there."""
 BOUND = 1e10
 """Where SciPy's search for degrees of freedom ends."""
 
@@ -71,14 +72,19 @@ def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str
         return slopes[argument](**{key: known[key] for key in order if key in known})
 
     def solved_only(quotient: Slope) -> Slope:
-        """The slope where the equation holds. Where SciPy's search ends at a bound, its result does not move."""
+        """The slope where the equation holds. Where SciPy's search ends at a bound, its result does not move; where it
+        ends in a tail beside the solution, as it does for tiny probabilities, the slope is NaN.
+        """
 
         def where_solved(*values: Array) -> Array:
             fixed = tuple([stop_gradient(x) if type(x) is Tracer else x for x in values])
-            miss = absolute(slope(VALUE, fixed) - fixed[names.index(given)])
+            p = fixed[names.index(given)]
+            miss = absolute(slope(VALUE, fixed) - p)
             result = quotient(*values)
-            is_bound = equal(absolute(fixed[-1]), BOUND)
-            return where(logical_or(greater(miss, MISS), is_bound), values[-1] * 0.0, result)
+            is_bound = logical_or(greater(miss, MISS), equal(absolute(fixed[-1]), BOUND))
+            is_beside = greater(miss, MISS * minimum(p, 1 - p))
+            result = where(is_beside, full_like(result, math.nan, ()), result)
+            return where(is_bound, values[-1] * 0.0, result)
 
         return where_solved
 
