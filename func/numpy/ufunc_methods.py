@@ -29,7 +29,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.indexing import cut, entry, fit_value, write
-from func.numpy.inplace import rebind
+from func.numpy.inplace import rebind, with_out
 from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
@@ -83,8 +83,10 @@ def reduce(
         return _REDUCTIONS[ufunc](array, axis, dtype, out, keepdims, initial, where)
     axes = reduction_axes(axis, rank_of(array))
     array = _in_loop(ufunc, array, dtype, out)
-    if ufunc in _REDUCTIONS:
+    if ufunc in _REDUCTIONS and dtype is None:
         return _REDUCTIONS[ufunc](array, axes, out, keepdims, initial, where)
+    if ufunc in _REDUCTIONS:  # in this dtype, whatever that of out is
+        return with_out(_REDUCTIONS[ufunc](array, axes, None, keepdims, initial, where), out)
     if ufunc in _LOGICAL and not is_given(initial):
         return _LOGICAL[ufunc](array, axes, out, keepdims, where=where)
     if len(axes) > 1 and ufunc.identity is None and ufunc not in _EXACT:

@@ -501,12 +501,18 @@ class MethodTester(Tester):
             return  # what NumPy makes of it is undefined
         count = len(self.found)
         super()._compare(mode, expected, got)
-        if (
-            len(self.found) > count
-            and self.found[-1][1].startswith("value: ")
-            and self.casts_other_numbers(expected.value)
-        ):
+        if len(self.found) == count:
+            return
+        what = self.found[-1][1]
+        if what.startswith("value: ") and (self.casts_other_numbers(expected.value) or self.is_open_power()):
             self.found.pop()
+        elif what.startswith("sign of zero") and "pow" in self.call.name:
+            self.found.pop()  # of a root or a power, which NumPy chooses by the type of the exponent
+
+    def is_open_power(self) -> bool:
+        """Whether it is a power of infinite complex numbers, which differ between NumPy's loops."""
+        is_power = "**" in self.call.name or "pow" in self.call.name
+        return is_power and not self.call.is_finite() and any([np.iscomplexobj(x.value) for x in self.call.leaves()])
 
     def casts_other_numbers(self, expected: Any) -> bool:
         """Whether NaN or a number out of range becomes an integer: undefined in C, and another one in another loop.

@@ -432,3 +432,16 @@ def test_nan_extrema_of_integers_with_floating_out(name, initial, axis):
 def test_round_looks_at_the_shape_of_out_first():
     with pytest.raises(ValueError, match="invalid output shape"):
         func.numpy.round(np.uint8(3), -1, out=np.zeros(2, bool))
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+@pytest.mark.parametrize("ufunc", [np.minimum, np.maximum])
+def test_reductions_compute_in_dtype_and_not_in_that_of_out(ufunc, rows):
+    x, out = np.full((rows, 3), 1.7), np.zeros(3)
+    expected = ufunc.reduce(x, axis=0, dtype="f2", initial=1.910885061964363, out=out.copy())
+
+    def f(x):
+        return ufunc.reduce(x, axis=0, dtype="f2", initial=1.910885061964363, out=out + np.sum(x) * 0)
+
+    got, _ = func.jvp(f, (x,), (x,))
+    np.testing.assert_array_equal(got, expected)

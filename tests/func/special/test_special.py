@@ -641,3 +641,30 @@ def test_polynomials_of_negative_degree(name):
     expected = (plain(degrees, x + step) - plain(degrees, x - step)) / (2 * step)
     slopes = func.jvp(lambda x: getattr(func.special, name)(degrees, x), (x,), (1.0,))[1]
     np.testing.assert_allclose(slopes, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_complex_polygamma_of_numbers_far_to_the_left_or_not_finite():
+    """They take no steps of the recurrence, and leave the other elements as they are."""
+    x = np.array([np.nan, -1e300 + 1j, np.inf, -3.5 + 1j, 2.0])
+    slope = func.jvp(func.special.digamma, (x,), (np.ones(5, complex),))[1]
+    assert np.isnan(slope[:3]).all()
+    near = [func.special.digamma(x[3:] + step) for step in (-1e-6, 1e-6)]
+    np.testing.assert_allclose(slope[3:], (near[1] - near[0]) / 2e-6, rtol=1e-8)
+
+
+def test_legendre_functions_beyond_one():
+    """Of an integer degree they are polynomials; of another one SciPy's values are those of no function."""
+    slope = func.grad(lambda x, v: func.special.lpmv(0, v, x))
+    np.testing.assert_allclose(slope(1.5, 2.0), 4.5)
+    assert np.isnan(slope(14.0, 0.5))
+
+
+def test_single_precision_is_traced_without_a_call():
+    """SciPy's function of ones in single precision does not end."""
+    out = func.eval_shape(func.special.obl_rad1, *[np.zeros(3, np.float32)] * 4)
+    assert [part.dtype for part in out] == [np.float32] * 2
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-10])
+def test_inverses_whose_search_ends_beside_the_solution(p):
+    assert np.isnan(func.grad(lambda t: func.special.nctdtrinc(1.0, p, t))(-2.09))
