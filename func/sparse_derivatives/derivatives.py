@@ -468,9 +468,10 @@ class _Plan:
         """Raise ArgumentError where a product in a random direction differs from the matrix's."""
         rng = np.random.default_rng(0)
         direction = rng.uniform(0.5, 1.5, matrix.shape[1]) * rng.choice([-1.0, 1.0], matrix.shape[1])
-        if self.multiply is None:
-            self.multiply = jit(lambda direction, *values: self.product(values, direction))
-        true = self.multiply(direction, *values)
+        multiply = self.multiply
+        if multiply is None:
+            multiply = self.multiply = jit(lambda direction, *values: self.product(values, direction))
+        true = multiply(direction, *values)
         found = matrix @ direction
         scale = abs(matrix) @ abs(direction) + abs(true)
         precision = max([np.finfo(x.dtype) for x in (matrix, true)], key=lambda info: float(info.eps))

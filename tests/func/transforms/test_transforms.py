@@ -31,7 +31,7 @@ SIGNATURES = {
     ),
     "jacobian": (
         "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
-        "holomorphic=False, progress=False"
+        "holomorphic=False, progress=False, sparse=False"
     ),
     "hessian": "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, progress=False",
     "hvp": "func, primals, tangents",
