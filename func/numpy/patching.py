@@ -175,7 +175,7 @@ def _attribute(name: str, value: Any, applies: Callable[[], bool]) -> property:
 
 def is_inside() -> bool:
     """Whether the running code belongs to a transform: to its context, or to a thread that started while it ran."""
-    return live_entry() is not None or threading.get_ident() not in _threads_before or is_opened()
+    return live_entry() is not None or threading.get_ident() not in _reference.threads or is_opened()
 
 
 _imports_in_progress: Any = getattr(sys.modules.get("importlib._bootstrap"), "_module_locks", True)
@@ -202,6 +202,13 @@ class _HoldReference(weakref.ref[Hold]):
 
     restore = _module.__setattr__
 
+    def __init__(self, hold: Hold, callback: Any) -> None:
+        super().__init__(hold, callback)  # type: ignore[call-arg]
+        self.after: dict[str, _HoldReference] = {}
+        """`next`: the reference to the hold after this one. Here a `__dict__` is made before another thread looks."""
+        self.threads: tuple[int, ...] = ()
+        """The threads that ran when the first of the running transforms started: if unknown, none."""
+
 
 class _RunReference(weakref.ref[Hold]):
     """A further reference to a hold, whose callback tells NumPy's dispatchers that no transform runs."""
@@ -212,8 +219,6 @@ class _RunReference(weakref.ref[Hold]):
 _restore: Any = operator.methodcaller("restore", "__class__", ModuleType)
 _end_run: Any = operator.methodcaller("restore", "run", False)
 _reference = _HoldReference(Hold(), _restore)  # which ends here
-_threads_before: tuple[int, ...] = ()
-"""The threads that ran when the first of the running transforms started: if unknown, none."""
 
 
 def hold_converters() -> Hold:
@@ -226,17 +231,15 @@ def hold_converters() -> Hold:
 
 def _new_hold() -> Hold:
     # No lock: an interrupt could leave it locked, and a signal handler may start a transform while this runs.
-    global _reference, _threads_before
+    global _reference
     try:
         while (hold := _reference()) is None:
             last, hold = _reference, Hold()
             own: Any = _HoldReference(hold, _restore)
             own.run = _RunReference(hold, _end_run)
-            threads = tuple(_known_threads)
-            _reference = last.__dict__.setdefault("next", own)  # threads that start at once agree on one
-            if _reference is own:
-                _threads_before = threads
-            else:
+            own.threads = tuple(_known_threads)
+            _reference = last.after.setdefault("next", own)  # threads that start at once agree on one
+            if _reference is not own:
                 del own  # before its hold, so that its callback does not run
         _module.__class__ = TracedModule
         TRACED.run = True
@@ -308,7 +311,8 @@ def _after_fork() -> None:
     global _reference
     if _reference() is None:
         return
-    _reference = _HoldReference(Hold(), _restore)
+    threads, _reference = _reference.threads, _HoldReference(Hold(), _restore)
+    _reference.threads = threads
     _module.__class__ = ModuleType
     TRACED.run = False
     for entry in live_entries():

@@ -32,9 +32,20 @@ class Scope(_Statement):  # type: ignore[misc]
 
 
 class _TurnReference(weakref.ref[Scope]):
-    """A turn, weakly; `next` in its `__dict__` is the turn that came after it."""
+    """A turn, weakly, and the turn that came after it: `next` in a dict that is there before another thread looks.
 
+    An attribute would not do: where a `__dict__` is made at its first use, two threads may make one each.
+    """
+
+    __slots__ = ("after", "thread")
+
+    after: dict[str, _TurnReference]
     thread: int
+
+    def __init__(self, turn: Scope) -> None:
+        super().__init__(turn)  # type: ignore[call-arg]
+        self.after = {}
+        self.thread = threading.get_ident()
 
 
 class Turns:
@@ -53,13 +64,12 @@ class Turns:
         """A turn, once no other thread has one. Call it in the `with` statement, so that nothing else refers to it."""
         turn = Scope()
         own, last = _TurnReference(turn), self._last
-        own.thread = threading.get_ident()
         while last is not own:
             while last() is not None:
                 if last.thread == own.thread:
                     return turn
                 time.sleep(_PAUSE)
-            last = last.__dict__.setdefault("next", own)  # threads that come at once agree on one
+            last = last.after.setdefault("next", own)  # threads that come at once agree on one
         self._last = own
         return turn
 

@@ -203,3 +203,14 @@ def test_one_context_of_a_function_in_many_backward_passes() -> None:
                 np.testing.assert_array_equal(second.numpy(), 6 * x)
 
     in_threads(work)
+
+
+def test_turns_and_holds_know_who_comes_next_before_others_look():
+    """A dict that is made at its first use may be made by two threads at once: then both have the same turn."""
+    from func.interpreters.core.scopes import Turns
+    from func.numpy import patching
+
+    assert "__dict__" not in dir(type(Turns()._last)) and Turns()._last.after == {}
+    hold = patching.hold_converters()
+    assert "after" in vars(patching._reference) and threading.get_ident() in patching._reference.threads
+    del hold
