@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +16,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import func
+from benchmarks.timing import medians
 
 BAR = 2.2
 """How many solves the gradient of one may take."""
@@ -53,19 +52,6 @@ def products(side: int) -> dict[str, Callable[[], Any]]:
     matrix, x = poisson(side).tocsr(), np.ones(side**2)
     compiled = func.jit(lambda x: matrix @ x)
     return {"A @ x": lambda: matrix @ x, "func.jit, A @ x": lambda: compiled(x)}
-
-
-def medians(contestants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The median time of each in seconds, in rounds where all take turns."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for call in contestants.values():
-        call()
-    for _ in range(rounds):
-        for name, call in contestants.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def main() -> None:

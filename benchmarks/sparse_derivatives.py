@@ -9,15 +9,13 @@ pattern.
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.optimize._numdiff import approx_derivative, group_columns
 
 import func
+from benchmarks.timing import medians
 from func.sparse_derivatives.coloring import color_columns, color_star
 
 BARS = {"stencil, found": 0.45, "stencil": 0.4e-3, "Hessian, found": 0.5, "Hessian": 0.78e-3}
@@ -60,19 +58,6 @@ class Scene:
         turned = np.cos(angle) * points + np.sin(angle) * np.cross(axis, points) + (1 - np.cos(angle)) * along
         moved = turned + poses[:, 3:]
         return (moved[:, :2] / moved[:, 2:] - self.observed).ravel()
-
-
-def medians(contestants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The median time of each in seconds, in rounds where all take turns."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for call in contestants.values():
-        call()
-    for _ in range(rounds):
-        for name, call in contestants.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import gc
 import itertools
 import random
 import signal
+import statistics
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -121,3 +122,14 @@ def shuffled_rounds(calls: Mapping[str, Call], rounds: int) -> Iterator[list[str
     generator = random.Random(0)
     for _ in range(rounds):
         yield generator.sample(list(calls), len(calls))
+
+
+def medians(contestants: Mapping[str, Call], rounds: int) -> dict[str, float]:
+    """The median time of each in seconds, in rounds where all take turns, after a call of each."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for call in contestants.values():
+        call()
+    for _ in range(rounds):
+        for name, call in contestants.items():
+            times[name].append(seconds_per_call(call, 1))
+    return {name: statistics.median(values) for name, values in times.items()}

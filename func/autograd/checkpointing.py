@@ -65,7 +65,7 @@ def checkpoint(
         )
     if not is_grad_enabled():
         return function(*args, **kwargs)
-    closure = Closure(function)
+    closure = Closure(function, stores=True)
     leaves, spec = tree.flatten((closure.values, args, kwargs))
     if not any([is_traced(leaf) for leaf in leaves]):
         return function(*args, **kwargs)

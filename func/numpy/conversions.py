@@ -55,7 +55,7 @@ _NUMBER_HINT = (
 _OBJECTS_TEXT = (
     "NumPy made an array of Python objects of a list that holds a traced value, and its loops over objects compute "
     "something else than those over numbers, or nothing{line}\n"
-    "Write np.array([...]) around the list."
+    "Write np.array([...]) around the list; in place of np.nditer, loop over indices (np.ndindex(x.shape))."
 )
 _NUMBER_NAMES = ["float", "int", "bool", "complex", *[f"numpy.{t.__name__}" for t in np.sctypeDict.values()]]
 _WORDS_OF_OBJECTS = (

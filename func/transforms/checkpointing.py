@@ -64,7 +64,7 @@ def call_checkpointed(
 ) -> Any:
     """The value of a function, checkpointed. With `calls_again` derivatives call it again, where otherwise the recorded
     operations are applied again: of many operations on small arrays, the record takes more memory than the arrays."""
-    closure = Closure(func, lambda value: type(value) is Tracer)
+    closure = Closure(func, lambda value: type(value) is Tracer, stores=True)
     captured = closure.values
     leaves, spec = tree.flatten((args, kwargs))
     if not patching.is_tracing() and not any([is_traced(value) for value in (*leaves, *captured)]):

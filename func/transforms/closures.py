@@ -57,7 +57,10 @@ class Closure:
     dicts, and the attributes of objects of the user's classes.
     """
 
-    def __init__(self, function: Callable[..., Any], is_captured: Callable[[Any], bool] = is_traced) -> None:
+    def __init__(
+        self, function: Callable[..., Any], is_captured: Callable[[Any], bool] = is_traced, stores: bool = False
+    ) -> None:
+        """`stores`: whether `write_back` will be called. Others keep nothing of what they are rebuilt with."""
         self.values: list[Tracer] = []
         self._is_captured = is_captured
         self._function = function
@@ -65,7 +68,7 @@ class Closure:
         self._first: _Build | None = None
         self._arguments: tuple[list[_CopiedNames], dict[int, Any]] = [], {}
         """The copies of containers that the first run gets as arguments; what the caller gave, by ids of copies."""
-        self._is_written_back = False
+        self._is_written_back = not stores
         self._make = self._maker(function)
 
     def rebuilt(self, values: Sequence[Any]) -> Callable[..., Any]:
@@ -164,7 +167,6 @@ class Closure:
             twin.__kwdefaults__ = keyword_defaults
             return twin
 
-        # The containers of defaults are no memory of the program's.
         return self._maker_of_parts([*cells, function.__defaults__, function.__kwdefaults__, *used.values()], construct)
 
     def _maker_of_container(self, value: list[Any] | dict[Any, Any]) -> Maker | None:
@@ -292,11 +294,11 @@ def _is_same(now: Any, before: Any) -> bool:
 
 
 def _tuple_of(value: tuple[Any, ...], parts: list[Any]) -> Any:
-    """A tuple of the same type: a named one is made of its fields."""
-    if type(value) is tuple:
-        return tuple(parts)
-    make = getattr(type(value), "_make", None)
-    return type(value)(parts) if make is None else make(parts)
+    """A tuple of the same type, whatever its class wants to be made of."""
+    twin = tuple.__new__(type(value), parts)
+    if hasattr(value, "__dict__"):
+        vars(twin).update(vars(value))
+    return twin
 
 
 def _contents(cell: types.CellType) -> Any:

@@ -437,3 +437,19 @@ def test_checkpointed_function_of_tensors_that_writes_to_a_plain_array():
     func.autograd.checkpoint(counted, counts, b).backward()
     np.testing.assert_array_equal(counts, [1])
     np.testing.assert_allclose(b.grad.numpy(), 2 * B)
+
+
+class Pair(tuple):
+    """A tuple whose class wants two arguments, and has attributes."""
+
+    def __new__(cls, first, second):
+        return super().__new__(cls, (first, second))
+
+
+def test_checkpoint_finds_traced_values_in_tuples_of_classes():
+    def program(x):
+        pair = Pair(x, x * 2)
+        pair.factor = 3.0
+        return func.checkpoint(lambda y: (pair[0] * pair[1] * y).sum() * pair.factor)(x)
+
+    np.testing.assert_allclose(func.grad(program)(B), 18 * B**2)
