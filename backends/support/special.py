@@ -149,17 +149,15 @@ def ellipeinc_dm(xp: Any, phi: Any, m: Any) -> Any:
     return (part + n * complete)[()]
 
 
-MOST_STEPS = 10_000
-"""Of the recurrence of complex polygamma functions, each of which is an addition of arrays."""
-
-
 def complex_zeta(xp: Any, s: Any, z: Any) -> Any:
     """Hurwitz' ζ(s, z) for complex z by the Euler-Maclaurin formula, after the recurrence has moved z to the right.
 
-    It is NaN where that would take more than MOST_STEPS steps. Source: DLMF 25.11.5 and 2.10.1.
+    It is NaN where that would take more than 10,000 steps, each of which is an addition of arrays.
+    Source: DLMF 25.11.5 and 2.10.1.
     """
+    most_steps = 10_000
     bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-    is_far = ~(z.real > 18.0 - MOST_STEPS) | ~xp.isfinite(z)
+    is_far = ~(z.real > 18.0 - most_steps) | ~xp.isfinite(z)
     z = xp.where(is_far, xp.nan, z)
     steps = math.ceil(max(0.0, 18.0 - xp.min(xp.where(is_far, 18.0, z.real)).item())) if z.size else 0
     out = 0.0 * z
