@@ -584,16 +584,12 @@ def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        hold = patching.hold_converters()  # a tensor alone holds none
-        opened = None if patching.is_inside() else patching.open_transform()
+        return patching.called_inside(intercepted, args, kwargs)
+
+    def intercepted(*args: Any, **kwargs: Any) -> Any:
         was_intercepting = _is_intercepting()
-        try:
-            with intercept():
-                out = function(*args, **kwargs)
-        finally:
-            if opened is not None:
-                patching.close_transform(opened)
-            del hold
+        with intercept():
+            out = function(*args, **kwargs)
         return out if was_intercepting else _without_memory(out)
 
     return call
