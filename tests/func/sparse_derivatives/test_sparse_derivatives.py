@@ -15,6 +15,7 @@ import scipy.sparse.linalg
 
 import func
 from func.errors import ArgumentError
+from func.sparse_derivatives import derivatives
 from func.sparse_derivatives.coloring import (
     bipartite,
     check_coloring,
@@ -114,6 +115,63 @@ def test_integers_are_a_part_of_the_function() -> None:
         np.testing.assert_allclose(jacobian(X, by, index).toarray(), func.jacobian(shifted)(X, by, index))
 
 
+class Shift:
+    """An argument without a hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shift) and self.by == other.by
+
+
+def test_objects_without_hash_are_a_part_of_the_function() -> None:
+    jacobian = func.sparse_jacobian(lambda x, shift: x * np.roll(x, shift.by))
+    for by in (1, 2, 1, 3, 2):
+        dense = func.jacobian(lambda x, by=by: x * np.roll(x, by))(X)
+        np.testing.assert_allclose(jacobian(X, Shift(by)).toarray(), dense)
+
+
+SINGULAR: dict[str, Callable[..., Any]] = {
+    "a branch": lambda x: np.where(x > 0, np.sqrt(x), 0) * np.roll(x, 1),
+    "a branch below": lambda x: np.sqrt(np.where(x > 0, x, 0)) + np.roll(x, 1) * x,
+    "a gradient inside": func.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x) * x, 0))),
+    "infinite": lambda x: np.sqrt(x) + np.roll(x, 1) ** 2,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SINGULAR)
+def test_zeros_are_structural(name: str) -> None:
+    function, x = SINGULAR[name], np.array([0.0, 1, 2, 0, 3, 0])
+    np.testing.assert_allclose(func.sparse_jacobian(function)(x).toarray(), func.jacfwd(function)(x))
+
+    def squares(x: Any) -> Any:
+        return np.sum(function(x) ** 2)
+
+    np.testing.assert_allclose(func.sparse_hessian(squares)(x).toarray(), func.hessian(squares)(x), atol=1e-12)
+
+
+def test_functions_without_outputs_have_no_rows() -> None:
+    assert func.sparse_jacobian(lambda x: ())(X).shape == (0, 40)
+
+
+def test_colours_need_not_be_consecutive() -> None:
+    jacobian = func.sparse_jacobian(burgers, coloring=np.arange(40) % 4 * 10**9)
+    np.testing.assert_allclose(jacobian(X).toarray(), func.jacobian(burgers)(X))
+
+
+def test_many_integer_arrays_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derivatives, "MAX_PLANS", 2)
+    jacobian = func.sparse_jacobian(lambda x, index: x[index] * x[:2])
+    for first in (5, 6, 7, 5, 7):
+        index = np.array([first, 3])
+        expected = func.jacobian(lambda x, index=index: x[index] * x[:2])(X)
+        np.testing.assert_allclose(jacobian(X, index).toarray(), expected)
+
+
 def test_later_calls_share_one_structure_that_nobody_writes_to() -> None:
     jacobian = func.sparse_jacobian(burgers)
     first, second = jacobian(X), jacobian(X + 1)
@@ -203,6 +261,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "complex outputs": (lambda: func.sparse_jacobian(lambda x: x * 1j)(X), TypeError, "complex"),
     "integer arguments": (lambda: func.sparse_jacobian(burgers)(np.arange(4)), TypeError, "no floating point"),
     "integer outputs": (lambda: func.sparse_jacobian(np.argsort)(X), TypeError, "returned int64"),
+    "closing over a traced value": (
+        lambda: func.grad(lambda w: func.sparse_jacobian(lambda x: w * x)(X).sum())(2.0),
+        TypeError,
+        "no transform can trace",
+    ),
     "inside jit": (lambda: func.jit(func.sparse_jacobian(burgers))(X), TypeError, "no transform can trace"),
     "no function": (lambda: func.sparse_jacobian(3), TypeError, "takes a function"),
     "sparse of another kind": (lambda: func.jacobian(burgers, sparse="yes"), ArgumentError, "'auto'"),
