@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from func.control.fixed_points import fixed_point
     from func.curvature.curvature_operators import linear_operator
     from func.curvature.krylov import lanczos, lanczos_quadrature
+    from func.sample_gradients.per_sample import per_sample
     from func.sparse_derivatives.derivatives import sparse_hessian, sparse_jacobian, sparsity
     from func.sparse_derivatives.pictures import spy
     from func.transforms.implicit import custom_linear_solve, custom_root
@@ -67,9 +68,9 @@ __all__ = [
     "hessian", "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp",
     "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "lanczos",
     "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize", "load",
-    "make_program", "map", "no_grad", "numpy", "pure_callback", "random", "remat", "save", "scan", "scipy",
-    "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy", "stop_gradient", "switch",
-    "taylor", "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "make_program", "map", "no_grad", "numpy", "per_sample", "pure_callback", "random", "remat", "save", "scan",
+    "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy", "stop_gradient",
+    "switch", "taylor", "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
@@ -90,6 +91,7 @@ _IN_MODULES = {
     "lanczos_quadrature": "func.curvature.krylov",
     "laplacian": "func.transforms.second_order",
     "linear_operator": "func.curvature.curvature_operators",
+    "per_sample": "func.sample_gradients.per_sample",
     "pure_callback": "func.transforms.outside",
     "sparse_hessian": "func.sparse_derivatives.derivatives",
     "sparse_jacobian": "func.sparse_derivatives.derivatives",
