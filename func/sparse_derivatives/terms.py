@@ -22,12 +22,16 @@ import scipy.sparse
 from func.interpreters.calls.call_primitives import CallPrimitive
 from func.interpreters.calls.compiled_call import program_call
 from func.interpreters.core import ZERO, Linear, NonDifferentiable, Primitive, aval_of, bind, is_inexact
+from func.interpreters.drivers import stage_flat
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.primitives.elementwise.table import add
+from func.interpreters.primitives.structural.diagonals import place
 from func.interpreters.primitives.structural.reductions import reduce_mean
 from func.interpreters.primitives.structural.shapes import broadcast, convert, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate, embed, getitem
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.stage import DerivedStage
+from func.sparse_derivatives.boxes import windowed
 from func.sparse_derivatives.coloring import color_columns
 from func.sparse_derivatives.dependence import CONTROL, UNKNOWN, Walk
 from func.sparse_derivatives.index_sets import MAX_COLUMNS, IndexSets
@@ -396,28 +400,107 @@ def _added(one: DerivativeTerm, other: DerivativeTerm, joint: Any, dtype: Any) -
 
 MAX_RUNS = 8
 """Rows whose entries come from the terms in at most so many orders, one after the other, are written in runs."""
+MAX_EQUATIONS = 4000
+"""How many equations all runs may have together."""
 
 
-def laid_out(terms: Sequence[DerivativeTerm], dtype: Any, indptr: Any, indices: Any) -> Any:
-    """The terms of an array as the entries of its rows of a CSR pattern; entries that no term has are zero."""
-    count, rows = len(indptr) - 1, np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    tangents = [np.reshape(_ones(t.numbers, dtype) if t.tangent is None else t.tangent, -1) for t in terms]
-    tangents.append(np.zeros(count, dtype))
-    first, *more = _sources([term.numbers.reshape(-1)[rows] == indices + 1 for term in terms], len(indices))
-    orders = _orders(first, indptr, rows)
-    changes = 1 + np.flatnonzero((orders[:, 1:] != orders[:, :-1]).any(axis=0))
-    if len(changes) < MAX_RUNS:
-        bounds = itertools.pairwise([0, *changes.tolist(), count])
-        data = np.concatenate([_run(tangents, orders[:, start], start, stop) for start, stop in bounds])
-    else:
-        data = _read(tangents, first, rows)
-    for layer in more:
-        places = np.flatnonzero(layer >= 0)
-        values = _read(tangents, layer[places], rows[places])
-        total = np.zeros_like(values, shape=len(indices))
-        total[places] = values
-        data = data + total
-    return data
+def entries(program: Program, values: Sequence[Any], inputs: Sequence[int], pattern: Any, products: int) -> Any:
+    """The entries of a pattern in CSR order; raises NotWorthwhile where as many products with it are cheaper."""
+    terms, tangents = _staged(program, values, inputs, pattern.shape[1], products)
+    parts: list[Any] = []
+    placements: list[Any] = []
+    row = first = 0
+    for out, several in zip(program.outputs, terms, strict=True):
+        size, stop = math.prod(np.shape(out)), first + len(several)
+        indptr = pattern.indptr[row : row + size + 1].astype(np.int64)
+        indices = pattern.indices[indptr[0] : indptr[-1]]
+        own = Program(tangents.inputs, tangents.equations, tangents.outputs[first:stop], tangents.constants)
+        block = _Block(own, values, _dtype(out), indptr - indptr[0], indices, [term.numbers for term in several])
+        for part, (offset, sizes, strides) in block.parts() if len(indices) else ():
+            parts.append(part)
+            placements.append((int(indptr[0] + offset), sizes, strides))
+        row, first = row + size, stop
+    if len(parts) < 2:
+        return parts[0] if parts else np.zeros(0)
+    dtype = np.result_type(*[_dtype(out) for out in program.outputs])
+    return place(*parts, shape=(pattern.nnz,), dtype=dtype, placements=tuple(placements))
+
+
+def _staged(
+    program: Program, values: Sequence[Any], inputs: Sequence[int], count: int, products: int
+) -> tuple[list[Sequence[DerivativeTerm]], Program]:
+    """The terms of a Program's outputs, and the Program of their derivatives, each in one dimension."""
+    sets: list[Any] = [None] * len(program.inputs)
+    seeds: list[Sequence[DerivativeTerm]] = [()] * len(program.inputs)
+    start = 0
+    for i in inputs:
+        shape = program.inputs[i].shape
+        sets[i] = IndexSets.identity(shape, start, count)
+        seeds[i] = [DerivativeTerm(sets[i].columns[0], None)]
+        start += math.prod(shape)
+    walk = Walk(program, sets, [UNKNOWN] * len(sets), False)
+    walk.outputs()
+    results: list[Sequence[DerivativeTerm]] = []
+
+    def tangents(*traced: Any) -> list[Any]:
+        found = DerivativeTerms(program, traced, seeds, walk)
+        results.extend(found.outputs())
+        if found.work > products * found.active:
+            raise NotWorthwhile
+        return [
+            np.reshape(_ones(t.numbers, _dtype(out)) if t.tangent is None else t.tangent, -1)
+            for out, terms in zip(program.outputs, results, strict=True)
+            for t in terms
+        ]
+
+    staged = stage_flat(tangents, [aval_of(value) for value in values], DerivedStage("sparsity"))
+    return results, staged.pruned()
+
+
+class _Block:
+    """The rows of one output: where each of their entries comes from."""
+
+    def __init__(
+        self, tangents: Program, values: Sequence[Any], dtype: Any, indptr: Any, indices: Any, numbers: Sequence[Any]
+    ) -> None:
+        self.tangents = tangents
+        """The Program of the terms' derivatives."""
+        self.values = values
+        self.dtype = dtype
+        self.indptr = indptr
+        self.count = len(indptr) - 1
+        self.rows = np.repeat(np.arange(self.count), np.diff(indptr))
+        matches = [x.reshape(-1)[self.rows] == indices + 1 for x in numbers]
+        self.sources, *self.more = _sources(matches, len(indices))
+
+    def parts(self) -> list[tuple[Any, Any]]:
+        """Arrays that together are the entries, each with its placement."""
+        orders = _orders(self.sources, self.indptr, self.rows)
+        changes = 1 + np.flatnonzero((orders[:, 1:] != orders[:, :-1]).any(axis=0))
+        is_short = (len(changes) + 1) * len(self.tangents.equations) <= MAX_EQUATIONS
+        if len(changes) < MAX_RUNS and is_short and not self.more:
+            bounds = itertools.pairwise([0, *changes.tolist(), self.count])
+            return [part for start, stop in bounds for part in self._run(orders[:, start], start, stop)]
+        tangents = [*self.tangents.run(self.values), np.zeros(self.count, self.dtype)]
+        data = _read(tangents, self.sources, self.rows)
+        for layer in self.more:
+            places = np.flatnonzero(layer >= 0)
+            values = _read(tangents, layer[places], self.rows[places])
+            total = np.zeros_like(values, shape=len(layer))
+            total[places] = values
+            data = data + total
+        return [(data, (0, (len(self.rows),), (1,)))]
+
+    def _run(self, order: Any, start: int, stop: int) -> list[tuple[Any, Any]]:
+        """The entries of rows that have the same order of terms, term by term."""
+        order = order[order != -2]
+        used = [k for k in order if k >= 0]
+        outputs = [self.tangents.outputs[k] for k in used]
+        program = Program(self.tangents.inputs, self.tangents.equations, outputs, self.tangents.constants)
+        columns = dict(zip(used, windowed(program, self.values, [((start, stop),)] * len(used)), strict=True))
+        zero = np.zeros((), self.dtype)
+        width, first = len(order), int(self.indptr[start])
+        return [(columns.get(k, zero), (first + q, (stop - start,), (width,))) for q, k in enumerate(order)]
 
 
 def _sources(matches: Sequence[Any], size: int) -> list[Any]:
@@ -443,43 +526,9 @@ def _orders(sources: Any, indptr: Any, rows: Any) -> Any:
     return orders
 
 
-def _run(tangents: Sequence[Any], order: Any, start: int, stop: int) -> Any:
-    """The entries of rows that have the same order."""
-    columns = [tangents[k][start:stop] for k in order if k != -2]
-    return np.stack(columns, axis=-1).reshape(-1) if columns else tangents[-1][:0]
-
-
 def _read(tangents: Sequence[Any], sources: Any, rows: Any) -> Any:
     """Elements of the terms at rows, read from a table in which those of a row are neighbours."""
     used = np.unique(sources)
     table = np.stack([tangents[k] for k in used], axis=-1).reshape(-1)
     places = rows * len(used) + np.searchsorted(used, sources)
     return table[places.astype(np.int32) if len(table) < 2**31 else places]
-
-
-def entries(program: Program, values: Sequence[Any], inputs: Sequence[int], pattern: Any, products: int) -> Any:
-    """The entries of a pattern in CSR order; raises NotWorthwhile where as many products with it are cheaper."""
-    sets: list[Any] = [None] * len(program.inputs)
-    terms: list[Sequence[DerivativeTerm]] = [()] * len(program.inputs)
-    start = 0
-    for i in inputs:
-        shape = program.inputs[i].shape
-        sets[i] = IndexSets.identity(shape, start, pattern.shape[1])
-        terms[i] = [DerivativeTerm(sets[i].columns[0], None)]
-        start += math.prod(shape)
-    walk = Walk(program, sets, [UNKNOWN] * len(sets), False)
-    walk.outputs()
-    found = DerivativeTerms(program, values, terms, walk)
-    results = found.outputs()
-    if found.work > products * found.active:
-        raise NotWorthwhile
-    blocks: list[Any] = []
-    row = 0
-    for out, parts in zip(program.outputs, results, strict=True):
-        size = math.prod(np.shape(out))
-        indptr = pattern.indptr[row : row + size + 1].astype(np.int64)
-        indices = pattern.indices[indptr[0] : indptr[-1]]
-        row += size
-        if len(indices):
-            blocks.append(laid_out(parts, _dtype(out), indptr - indptr[0], indices))
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks or [np.zeros(0)])

@@ -17,13 +17,18 @@ import func
 from func.errors import ArgumentError
 from func.sparse_derivatives import derivatives
 from func.sparse_derivatives.coloring import (
+    AcyclicColoring,
     bipartite,
     check_coloring,
     color_columns,
     color_star,
+    greedy_acyclic,
     greedy_distance_two,
     greedy_star,
+    leaves_first,
+    substitute,
 )
+from func.sparse_derivatives.integer_loops import IntegerLoops
 
 X = np.random.default_rng(0).normal(size=40)
 
@@ -256,6 +261,16 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "columns 0 and 1 have colour 0",
     ),
     "colours of no sense": (lambda: func.sparse_jacobian(burgers, coloring=[0.5])(X), ArgumentError, "40 colours"),
+    "an unknown colouring": (
+        lambda: func.sparse_hessian(rosenbrock, coloring="forest")(X),
+        ArgumentError,
+        '"star" or "acyclic"; got \'forest\'',
+    ),
+    "a Jacobian's colouring by name": (
+        lambda: func.sparse_jacobian(burgers, coloring="star")(X),
+        ArgumentError,
+        "40 colours; got 'star'",
+    ),
     "a Hessian of a vector": (lambda: func.sparse_hessian(burgers)(X), ArgumentError, "returns one number"),
     "complex arguments": (lambda: func.sparse_jacobian(burgers)(X + 0j), ArgumentError, "complex"),
     "complex outputs": (lambda: func.sparse_jacobian(lambda x: x * 1j)(X), TypeError, "complex"),
@@ -296,6 +311,54 @@ def test_star_colorings_let_every_entry_be_read(count: int, density: float) -> N
         met = pattern.astype(float) @ np.eye(star.colors.max() + 1)[star.colors]
         assert np.all(met[others, star.colors[star.hubs]] == 1)
         check_coloring(pattern, color_columns(pattern), "sparse_jacobian")
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(("count", "density"), [(1, 1.0), (5, 0.5), (30, 0.1), (60, 0.05), (40, 0.4)])
+def test_acyclic_colorings_let_every_entry_be_found(
+    count: int, density: float, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        for kernel in (greedy_acyclic, leaves_first, substitute):
+            monkeypatch.setattr(kernel, "__class__", PlainLoops)
+    rng = np.random.default_rng(count)
+    for _ in range(5):
+        pattern = random_symmetric(count, density, rng)
+        matrix = rng.normal(size=(count, count))
+        matrix = (matrix + matrix.T) * pattern.toarray()
+        coloring = AcyclicColoring(pattern)
+        colors = coloring.colors.max() + 1
+        products = np.ascontiguousarray((matrix @ np.eye(colors)[coloring.colors]).T)
+        data = coloring.read(products, coloring.colors, pattern.nnz)
+        data[coloring.diagonal] = np.diag(matrix)
+        found = scipy.sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+        np.testing.assert_allclose(found.toarray(), matrix, atol=1e-9)
+        assert colors <= color_columns(pattern).max() + 1
+
+
+class PlainLoops(IntegerLoops):
+    """The loops without LLVM."""
+
+    def __call__(self, *args: Any) -> int:
+        return self.function(*args)
+
+
+@pytest.mark.parametrize("name", HESSIANS)
+def test_hessians_by_substitution_equal_the_dense_ones(name: str) -> None:
+    for x in (X, X.astype(np.float32)):
+        sparse = func.sparse_hessian(HESSIANS[name], coloring="acyclic", check=True)(x)
+        dense = func.hessian(HESSIANS[name])(x)
+        assert sparse.dtype == dense.dtype
+        scale = 1e-9 if x.dtype == float else 1e-3
+        np.testing.assert_allclose(sparse.toarray(), dense, rtol=scale, atol=scale * (1 + abs(dense).max()))
+
+
+def test_trees_need_fewer_products_than_stars() -> None:
+    grid = scipy.sparse.csr_array(np.abs(np.subtract.outer(range(20), range(20))) <= 1)
+    pattern = scipy.sparse.csr_array(scipy.sparse.kron(grid, grid))
+    pattern.sum_duplicates()
+    assert AcyclicColoring(pattern).colors.max() < color_star(pattern).colors.max()
+    assert AcyclicColoring(grid).colors.max() == 1
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 5])

@@ -10,7 +10,9 @@ import pytest
 import scipy.sparse
 
 import func
+from func.errors import NotDifferentiableError
 from func.interpreters.core import PRIMITIVES
+from func.sparse_derivatives.boxes import windowed
 from func.sparse_derivatives.dependence import UNKNOWN, dependence
 from func.sparse_derivatives.index_sets import IndexSets
 from func.sparse_derivatives.terms import DerivativeTerm, NotWorthwhile, entries, merged
@@ -51,7 +53,7 @@ def test_terms_are_the_tangents(name: str) -> None:
             pattern = pattern_of(program, x.shape)
             try:
                 data = entries(program, [x], [0], pattern, ANY_WORK)
-            except NotWorthwhile:
+            except (NotWorthwhile, NotDifferentiableError):  # of a traced factor, as in jit
                 continue
             matrix = scipy.sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape).toarray()
             for number, outs in tangents_of(name, sample, position):
@@ -142,3 +144,38 @@ def test_a_term_is_spread_over_those_that_have_its_numbers() -> None:
     first, second = merged([*columns, own], np.dtype(float))
     assert first.tangent.tolist() == [[11, 1], [31, 1]]
     assert second.tangent.tolist() == [[2, 22], [2, 42]]
+
+
+@pytest.mark.parametrize("name", STENCILS)
+def test_windows_are_parts_of_the_outputs(name: str) -> None:
+    function = STENCILS[name]
+    x = np.random.default_rng(0).normal(size=30)
+    program = func.make_program(lambda u: tuple(func.tree.leaves(function(u))))(x)
+    whole = program.run([x])
+    for start, stop in ((0, 1), (1, 2), (2, 7), (0, 8)):
+        boxes = [((start, min(stop, len(out))), *[(0, n) for n in out.shape[1:]]) for out in whole]
+        if any([b <= a for box in boxes for a, b in box]):
+            continue
+        for part, out, box in zip(windowed(program, [x], boxes), whole, boxes, strict=True):
+            np.testing.assert_allclose(part, out[tuple([slice(*entry) for entry in box])])
+
+
+PADDED: dict[str, Callable[[Any], Any]] = {
+    "before": lambda x: np.pad(x, 3) * 2,
+    "rows": lambda x: np.pad(x.reshape(3, 4), ((1, 2), (0, 1)))[:, None, 1:] + x[2],
+    "joined": lambda x: np.concatenate([x[:3], x[4:] * 2, np.ones(2)])[1:],
+    "an integer": lambda x: np.stack([x.reshape(3, 4)[1], x[::3]]) - x[0],
+    "branches": lambda x: np.where(x > 0, np.roll(x, 5), x[3]),
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_windows_of_every_place(name: str) -> None:
+    x = np.random.default_rng(1).normal(size=12)
+    program = func.make_program(PADDED[name])(x)
+    (whole,) = program.run([x])
+    for start in range(whole.shape[0]):
+        for stop in range(start + 1, whole.shape[0] + 1):
+            box = ((start, stop), *[(n // 2, n) for n in whole.shape[1:]])
+            (part,) = windowed(program, [x], [box])
+            np.testing.assert_array_equal(part, whole[tuple([slice(*entry) for entry in box])])
