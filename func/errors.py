@@ -4,20 +4,21 @@
 from func.interpreters.core.errors import (
     AnomalyError, ArgumentError, AxisNameError, BackwardError, BranchError, CarryError, CheckpointError,
     CustomRuleError, DifferentiatedInputError, DonatedBufferError, FreedGraphError, FrozenValueWarning, FuncError,
-    GradcheckError, InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError, NoSourceError,
-    NotDifferentiableError, PredicateError, ProfileError, ProgramError, ProgramFileError, RaggedLanesError,
-    ScalarOutputError, SharedMemoryError, SingularSystemError, SolverWarning, StagingError, StaticArgumentError,
-    TangentError, TracerConversionError, UnsupportedArrayError, UnsupportedFunctionError,
+    GradcheckError, InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError,
+    MemoryLimitError, NoSourceError, NotDifferentiableError, PredicateError, ProfileError, ProgramError,
+    ProgramFileError, RaggedLanesError, ScalarOutputError, SharedMemoryError, SingularSystemError, SolverWarning,
+    StagingError, StaticArgumentError, TangentError, TracerConversionError, UnsupportedArrayError,
+    UnsupportedFunctionError,
 )
 
 __all__ = [
-    "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError", "CheckpointError",
-    "CustomRuleError", "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FrozenValueWarning",
-    "FuncError", "GradcheckError", "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError",
-    "MappedAxisError", "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError",
-    "ProgramFileError", "RaggedLanesError", "ScalarOutputError", "SharedMemoryError", "SingularSystemError",
-    "SolverWarning", "StagingError", "StaticArgumentError", "TangentError", "TracerConversionError",
-    "UnsupportedArrayError", "UnsupportedFunctionError",
+    "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError",
+    "CheckpointError", "CustomRuleError", "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError",
+    "FrozenValueWarning", "FuncError", "GradcheckError", "InferenceTensorError", "LeafError", "LeakedTracerError",
+    "LengthError", "MappedAxisError", "MemoryLimitError", "NoSourceError", "NotDifferentiableError",
+    "PredicateError", "ProfileError", "ProgramError", "ProgramFileError", "RaggedLanesError", "ScalarOutputError",
+    "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError", "StaticArgumentError",
+    "TangentError", "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
 ]
 # fmt: on
 

@@ -58,6 +58,14 @@ class Fuser:
                 index.append((start, step, dim + lead))
         return ArrayValue(shape, x.dtype, x.root, tuple(index))
 
+    def late(self, x: ArrayValue) -> ArrayValue:
+        """The same array in memory, which nothing before the last item so far is to read."""
+        if x.root is None:
+            return x
+        ref = self.storage.stored(x.root)
+        ready = max(x.root.ready, len(self.schedule.items) - 2)
+        return x.with_fields(root=Root(x.root.domain, x.root.dtype, ref=ref, ready=ready))
+
     def permute(self, x: ArrayValue, order: Sequence[int]) -> ArrayValue:
         """Axis i of the result is axis order[i] of x."""
         place = {axis: i for i, axis in enumerate(order)}
@@ -202,7 +210,7 @@ class Fuser:
         for part in parts:
             entries: list[Any] = [(0, 1, length) for length in shape]
             entries[axis] = (start, 1, part.shape[axis])
-            ready = max(ready, self.storage.write(self.slices(array, entries), part, is_apart=True))
+            ready = max(ready, self.storage.write(self.slices(array, entries), part))
             start += part.shape[axis]
         array.root.ready = ready
         return array

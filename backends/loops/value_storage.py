@@ -76,7 +76,7 @@ class ValueStorage:
         """Where an array lies, with a stride for every axis; an array in a register is stored."""
         if x.root is None:
             return self.ref(self.copied(x))
-        ref = self._stored(x.root)
+        ref = self.stored(x.root)
         offset = ref.offset
         strides = [0] * len(x.shape)
         for (start, step, dim), stride in zip(x.index, ref.strides, strict=True):
@@ -85,7 +85,7 @@ class ValueStorage:
                 strides[dim] += step * stride
         return StridedRef(ref.buffer, offset, tuple(strides))
 
-    def _stored(self, root: Root) -> StridedRef:
+    def stored(self, root: Root) -> StridedRef:
         """Where a root lies; one in a register is stored in the stage that sets it."""
         if root.ref is None:
             assert root.register is not None
@@ -107,15 +107,11 @@ class ValueStorage:
         target.root.ready = self.write(target, x)
         return target
 
-    def write(self, target: ArrayValue, x: ArrayValue, is_apart: bool = False) -> int:
-        """Write x over a view of memory; the number of the nest that does it.
-
-        `is_apart`: nothing else reads or writes this memory, so that the nest may be one that writes beside it.
-        """
+    def write(self, target: ArrayValue, x: ArrayValue) -> int:
+        """Write x over a view of memory; the number of the nest that does it."""
         ref = self.ref(target)
         shape = target.shape
-        after = -1 if is_apart else self.last_change(target, ref)
-        nest = self.schedule.find_nest(shape, [x], after=after)
+        nest = self.schedule.find_nest(shape, [x], after=self.last_change(target, ref))
         stage = self.schedule.stage_for(nest, shape, [x])
         value = self.operand(nest, stage, x, shape)
         _, axes = domain_of(shape)
@@ -177,7 +173,7 @@ class ValueStorage:
             return None
         refs = []
         for source in recipe.sources:
-            ref = source.place if isinstance(source.place, StridedRef) else self._stored(source.place)
+            ref = source.place if isinstance(source.place, StridedRef) else self.stored(source.place)
             strides = (*ref.strides, *[0] * (len(root.domain) - len(ref.strides)))
             there = Root(root.domain, ref.buffer.dtype, ref=StridedRef(ref.buffer, ref.offset, strides))
             refs.append(self._by_loops(ArrayValue(x.shape, there.dtype, there, x.index), nest, stage, shape))

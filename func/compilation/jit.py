@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func import tree
-from func.backends import HOST_TYPES
+from func.backends import HOST_TYPES, namespace_of
 from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.compilation.frozen import FrozenValues
 from func.compilation.inspection import Lowered, executable_of
@@ -31,11 +31,13 @@ from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
+from func.interpreters.program.liveness import Liveness
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
+from func.transforms.memory_limits import PLANNING, limit_error, parse_bytes
 from func.transforms.transformed import global_name
 
 
@@ -51,6 +53,7 @@ class CachedCall:
         "is_single",
         "layouts",
         "may_return_argument",
+        "memory_plan",
         "out_spec",
         "separate",
     )
@@ -69,6 +72,8 @@ class CachedCall:
         """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
         self.separate = separate
         """What must not share memory: an argument is written, and another one or an array of the scope is used."""
+        self.memory_plan: tuple[str, ...] = ()
+        """What was done for a memory limit."""
         self._donating: Any = None
         self._stub: Any = None
         self.compiled = compiled
@@ -161,6 +166,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     compiler: str | None = None,
     fast_math: bool = False,
+    memory_limit: int | str | None = None,
 ) -> Any:
     """Compile a function: it is traced once for every kind of arguments, optimised, and runs as straight code after.
 
@@ -182,8 +188,13 @@ def jit(
             says, or else the best that is available. NumPy runs what has no native form in either case.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
             zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
+        memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
+            "2 GiB". Where the plan of the compiled program is above it, values are computed again instead of being
+            kept, and scans run in blocks that the backward pass runs again. The outputs are the same, bit by bit but
+            for sums of another order. `func.memory` shows the plan.
 
     Raises:
+        MemoryLimitError: No plan stays below memory_limit (a MemoryError).
         StagingError: Python asked for the value of a traced array (a TypeError).
         StaticArgumentError: A static argument is not hashable (a TypeError).
 
@@ -207,10 +218,11 @@ def jit(
             donate_argnums=donate_argnums,
             compiler=compiler,
             fast_math=fast_math,
+            memory_limit=memory_limit,
         )
     check_callable(func, "jit")
     importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
-    return Jitted(func, static_argnums, static_argnames, donate_argnums, compiler, fast_math)
+    return Jitted(func, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit)
 
 
 class Jitted:
@@ -224,9 +236,11 @@ class Jitted:
         donate_argnums: Any,
         compiler: str | None,
         fast_math: bool = False,
+        memory_limit: int | str | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
+        self._memory_limit = None if memory_limit is None else parse_bytes(memory_limit, "jit")
         if compiler not in COMPILERS:
             raise ArgumentError(f"func.jit: compiler={compiler!r} is not one of {', '.join(map(repr, COMPILERS))}")
         if compiler == "llvm" and importlib.util.find_spec("llvmlite") is None:
@@ -262,6 +276,7 @@ class Jitted:
                 tuple(self._donated),
                 self._compiler,
                 self._fast_math,
+                self._memory_limit,
             ),
         )
 
@@ -345,6 +360,8 @@ class Jitted:
         leaves, spec = tree.flatten((tuple(args), kwargs))
         leaves = self._checked(leaves, args, kwargs)
         cached = self._trace(leaves, spec, statics)
+        if self._memory_limit is not None:
+            cached = self._within_limit(cached, self._memory_limit, leaves, spec, statics)
         if not cached.captured:
             self._cache[key] = cached
             if len(self._cache) > CACHE_SIZE:
@@ -398,6 +415,28 @@ class Jitted:
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
         return CachedCall(compiled, out_spec, captured, donated, layouts, separate)
 
+    def _within_limit(
+        self, cached: CachedCall, limit: int, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]
+    ) -> CachedCall:
+        """The call whose planned memory is within a limit: the first of those that compute more and more again."""
+        planned_memory = importlib.import_module("func.compilation.planned_memory")
+        xp = namespace_of(tuple(leaves))
+        lowest = None
+        for most in (None, *[max(limit // share, 1) for share in planned_memory.SHARES_OF_SCANS]):
+            if most is not None:
+                if not planned_memory.has_scan(cached.compiled.program):
+                    break
+                with planned_memory.residuals_of_scans(most):
+                    cached = self._trace(leaves, spec, statics)
+            found, cached.compiled, cached.memory_plan = planned_memory.recomputing(
+                cached.compiled, limit, xp, cached.donated, most
+            )
+            if found.peak <= limit:
+                return cached
+            lowest = found if lowest is None or found.peak < lowest.peak else lowest
+        assert lowest is not None
+        raise limit_error("jit", self._function, limit, lowest, "a call")
+
     def _compiler_name(self) -> str:
         compiler = self._compiler or config.compiler or BEST
         return f"{compiler}{FAST}" if self._fast_math and compiler != "numpy" else compiler
@@ -430,6 +469,18 @@ class Jitted:
         cached, leaves = self._lookup(args, kwargs)
         executable = executable_of(cached.compiled, leaves)
         return profile_of(executable, [*cached.captured, *leaves], repeat, name_of(self._function))
+
+    def planned_memory(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
+        """The memory of a call as it is planned, and what the plan is that of."""
+        planned_memory = importlib.import_module("func.compilation.planned_memory")
+        cached, leaves = self._lookup(args, kwargs)
+        plan = PLANNING.get()
+        if plan is not None:
+            plan.notes += [f"func.jit of {name_of(self._function)}: {text}" for text in cached.memory_plan]
+        planned: tuple[Liveness, str] = planned_memory.planned_liveness(
+            cached.compiled, namespace_of(tuple(leaves)), cached.donated
+        )
+        return planned
 
     def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CachedCall, list[Any]]:
         return self._cached_call(*self._static.split(args, kwargs))
@@ -485,5 +536,7 @@ def _copy(value: Any) -> Any:
     return value.copy() if hasattr(value, "copy") and type(value) is not Tracer else value
 
 
-def _rebuild(function: Any, numbers: Any, names: Any, donated: Any, compiler: Any, fast_math: bool) -> Jitted:
-    return Jitted(function, numbers, names, donated, compiler, fast_math)
+def _rebuild(
+    function: Any, numbers: Any, names: Any, donated: Any, compiler: Any, fast_math: bool, memory_limit: Any = None
+) -> Jitted:
+    return Jitted(function, numbers, names, donated, compiler, fast_math, memory_limit)

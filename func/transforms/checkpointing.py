@@ -18,11 +18,16 @@ from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
+from func.transforms.memory_limits import parse_bytes
+from func.transforms.segments import in_segments
 from func.transforms.transformed import transformed
 
 
 def checkpoint(
-    func: Callable[..., Any] | None = None, *, policy: Callable[..., bool] | None = None
+    func: Callable[..., Any] | None = None,
+    *,
+    policy: Callable[..., bool] | None = None,
+    memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
     """The same function, trading time for memory under reverse mode: its intermediate values are not saved (but for
     those that the policy names), and are computed again from the arguments in the backward pass.
@@ -35,22 +40,31 @@ def checkpoint(
     Args:
         func: The function; plain NumPy code.
         policy: Which values to save, one of `checkpoint_policies`; None saves nothing.
+        memory_limit: The most memory that intermediate values may take for the backward pass: bytes, or a text as
+            "2 GiB". The function is traced, and cut into as few segments as the limit allows: what passes between
+            them is saved, and one at a time is computed again. Where everything fits, nothing is.
+
+    Raises:
+        MemoryLimitError: No cut stays below memory_limit (a MemoryError).
 
     Example:
         >>> import numpy as np, func
         >>> func.grad(func.checkpoint(lambda x: np.sin(np.sin(x))))(0.0)
         np.float64(1.0)
     """
-    options: dict[str, Any] = {"policy": policy}
+    options: dict[str, Any] = {"policy": policy, "memory_limit": memory_limit}
     if func is None:
         return functools.partial(checkpoint, **options)
     check_callable(func, "checkpoint")
     if policy is not None and not callable(policy):
         raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
+    if memory_limit is not None and policy is not None:
+        raise ArgumentError("func.checkpoint: memory_limit chooses what is saved; give either it or policy")
+    limit = None if memory_limit is None else parse_bytes(memory_limit, "checkpoint")
 
     @transformed(checkpoint, func, options)
     def checkpointed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return call_checkpointed(func, args, kwargs, policy)
+        return call_checkpointed(func, args, kwargs, policy, limit=limit)
 
     return checkpointed
 
@@ -61,9 +75,13 @@ def call_checkpointed(
     kwargs: dict[str, Any],
     policy: Callable[..., bool] | None = None,
     calls_again: bool = False,
+    limit: int | None = None,
 ) -> Any:
-    """The value of a function, checkpointed. With `calls_again` derivatives call it again, where otherwise the recorded
-    operations are applied again: of many operations on small arrays, the record takes more memory than the arrays."""
+    """The value of a function, checkpointed; with `limit` in segments that keep at most so many bytes.
+
+    With `calls_again` derivatives call it again, where otherwise the recorded operations are applied again: of many
+    operations on small arrays, the record takes more memory than the arrays.
+    """
     closure = Closure(func, lambda value: type(value) is Tracer, stores=True)
     captured = closure.values
     leaves, spec = tree.flatten((args, kwargs))
@@ -84,7 +102,10 @@ def call_checkpointed(
     fun = SameDraws(flat) if calls_again else flat
     try:
         with losing_writes(func, given, flat):
-            outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
+            if limit is None:
+                outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
+            else:
+                outs = in_segments(flat, given, limit, func)
     finally:
         closure.write_back()
     for i in sorted(flat.written, reverse=True):

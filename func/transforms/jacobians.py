@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 from func import tree
 from func.interpreters import nan_safe
-from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
@@ -21,13 +22,14 @@ from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.identity import as_seed
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
-from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.stage import DerivedStage
 from func.numpy.memory import own_box
 from func.numpy.sharing import shared_groups
 from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable, place_arguments
 from func.transforms.boundary import check_callable, defensive_copies, name_of, own
+from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, parse_bytes, planning, whole_results
 from func.transforms.transformed import transformed
-from func.transforms.vmapping import chunks
+from func.transforms.vmapping import Chunks, chunks
 
 
 def jacrev(
@@ -39,6 +41,7 @@ def jacrev(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode: one pullback per output element, all at once (or chunk_size at a time).
 
@@ -50,8 +53,14 @@ def jacrev(
         argnums: Position or positions to differentiate.
         has_aux: The function returns (output, aux); the result is then (jacobian, aux).
         chunk_size: Output elements pulled back at a time, to bound memory.
+        memory_limit: The most memory that a call may need, arguments and result included: bytes, or a text as
+            "2 GiB". The chunks are chosen so that the peak planned from the function's Program stays below;
+            `func.memory` shows the plan.
         holomorphic: Needed for complex outputs; gives the complex derivative of a holomorphic function.
         progress: Show a progress bar over the chunks.
+
+    Raises:
+        MemoryLimitError: Even chunks of one element need more than memory_limit (a MemoryError).
 
     Example:
         >>> import numpy as np, func
@@ -66,13 +75,13 @@ def jacrev(
         "chunk_size": chunk_size,
         "holomorphic": holomorphic,
         "progress": progress,
+        "memory_limit": memory_limit,
     }
     if func is None:
         return functools.partial(jacrev, **options)
-    blocks_of = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev")
+    blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit)
 
-    @transformed(jacrev, func, options)
-    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any], blocks_of: _Blocks) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
         interpreter = grad_interpreter("jacrev")
@@ -98,11 +107,11 @@ def jacrev(
                 return [zeros_like(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
 
             cts = pull(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(pull, value)
-            row = [reshape(ct, shape=shape) for ct, shape in zip(cts, shapes, strict=True)]
-            rows.append([conjugate(block) for block in row] if holomorphic else row)
+            rows.append(_reshaped(cts, shapes, holomorphic))
+            del cts  # which `result` copies where something else refers to them
         return blocks_of.result(call, rows)
 
-    return jacobian_of
+    return transformed(jacrev, func, options)(blocks.within_limit(jacobian_of))
 
 
 def jacfwd(
@@ -115,6 +124,7 @@ def jacfwd(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode: one tangent per input element, all at once (or chunk_size at a time).
 
@@ -134,15 +144,15 @@ def jacfwd(
         "chunk_size": chunk_size,
         "holomorphic": holomorphic,
         "progress": progress,
+        "memory_limit": memory_limit,
     }
     if func is None:
         return functools.partial(jacfwd, **options)
-    blocks_of = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd")
+    blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
 
-    @transformed(jacfwd, func, options)
-    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any], blocks_of: _Blocks) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
         has_shared = bool(shared_groups(leaves))
@@ -175,17 +185,26 @@ def jacfwd(
                 outs = push(full_like(leaf, 1))
                 columns.append([reshape(out, shape=(*shape_of(out), *shape)) for out in outs])
             else:
-                stacked = [move_axis(out, 0, len(shape_of(out)) - 1) for out in blocks_of.over_basis(push, leaf)]
-                columns.append([reshape(out, shape=(*shape_of(out)[:-1], *shape)) for out in stacked])
-        return blocks_of.result(call, [list(row) for row in zip(*columns, strict=True)])
+                outs = [move_axis(out, 0, len(shape_of(out)) - 1) for out in blocks_of.over_basis(push, leaf)]
+                columns.append(_reshaped(outs, [(*shape_of(out)[:-1], *shape) for out in outs]))
+            del outs  # which `result` copies where something else refers to them
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        del columns
+        return blocks_of.result(call, rows)
 
-    return jacobian_of
+    return transformed(jacfwd, func, options)(blocks.within_limit(jacobian_of))
+
+
+def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjugated: bool = False) -> list[Array]:
+    """Blocks of a Jacobian in their shapes."""
+    shaped = [reshape(block, shape=shape) for block, shape in zip(blocks, shapes, strict=True)]
+    return [conjugate(block) for block in shaped] if conjugated else shaped
 
 
 class _Blocks:
     """What `jacrev` and `jacfwd` have in common: the calls, the basis vectors, and the form of the Jacobian."""
 
-    __slots__ = ("chunk_size", "function", "has_aux", "holomorphic", "progress", "selection", "transform")
+    __slots__ = ("chunk_size", "function", "has_aux", "holomorphic", "plan", "progress", "selection", "transform")
 
     def __init__(
         self,
@@ -197,9 +216,11 @@ class _Blocks:
         holomorphic: bool,
         progress: bool,
         transform: str,
+        memory_limit: int | str | None = None,
     ) -> None:
         check_callable(function, transform)
-        _check_chunk(chunk_size, transform)
+        _check_chunk(chunk_size, transform, memory_limit)
+        self.plan = None if memory_limit is None else ChunkPlan(memory_limit, transform, function)
         self.function = function
         self.selection = Selection(function, transform, argnums, argnames)
         self.has_aux = has_aux
@@ -207,6 +228,42 @@ class _Blocks:
         self.holomorphic = holomorphic
         self.progress = progress
         self.transform = transform
+
+    def in_chunks(self, chunk_size: int) -> _Blocks:
+        """The same with chunks of a size that is planned."""
+        other = copy.copy(self)
+        other.chunk_size, other.plan = chunk_size, None
+        return other
+
+    def within_limit(self, jacobian_of: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+        """A function (args, kwargs, blocks) as one of (args, kwargs), with the chunks that a memory limit asks for."""
+
+        def planned(*args: Any, **kwargs: Any) -> Any:
+            trial = PLANNING.get()
+            assert trial is not None and trial.chunk is not None
+            blocks = self.in_chunks(trial.chunk)
+            with planning(Planning()):
+                return jacobian_of(args, kwargs, blocks)
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if self.plan is None:
+                return jacobian_of(args, kwargs, self)
+            directions = functools.partial(self._directions, args, kwargs)
+            size = self.plan.chunk(directions, planned, args, kwargs, "directions")
+            return jacobian_of(args, kwargs, self.in_chunks(size))
+
+        return call
+
+    def _directions(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        """The most unit vectors that belong to one array: of the inputs in forward mode, else of the outputs."""
+        call = self.call(args, kwargs)
+        leaves = call.arguments.values()
+        if self.transform == "jacrev":
+            stage = DerivedStage(self.transform)
+            with TransformScope(stage, staging=True), running(stage):
+                outs = call.outputs(stage, [stage.variable(aval_of(leaf)) for leaf in leaves], is_repeated=True)
+                return max([_size(out) for out in outs], default=1)
+        return max([_size(leaf) for leaf in leaves], default=1)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
         """The call with these arguments, as a function of the leaves to differentiate."""
@@ -230,26 +287,47 @@ class _Blocks:
 
     def over_basis(self, linear: Callable[[Array], list[Array]], like: Array) -> list[Array]:
         """A linear map applied to every unit vector of an array's shape, stacked in front."""
-        shape, size = shape_of(like), _size(like)
+        size = _size(like)
         label = f"{self.transform} {name_of(self.function)}"
-        parts = []
-        for part in chunks(size, self.chunk_size or size, self.progress, label):
-            count = part.stop - part.start
-            basis = reshape(unit_rows(like, part.start, count, size), shape=(count, *shape))
-            outs, is_mapped = map_flat(linear, count, (True,), (basis,))
-            parts.append(all_mapped(outs, is_mapped, count))
-        return parts[0] if len(parts) == 1 else [concatenate(*pieces, axis=0) for pieces in zip(*parts, strict=True)]
+        chunk_size = self.chunk_size or size
+        if PLANNING.get() is not None and chunk_size < size:
+            return self._one_of_plan(linear, like, chunk_size)
+        done = Chunks(size)
+        for part in chunks(size, chunk_size, self.progress, label):
+            done.add(part, *self._part(linear, like, part), None)
+        outs, is_mapped, _ = done.joined()
+        return all_mapped(outs, is_mapped, size)
 
-    def result(self, call: FlatCall, rows: Sequence[Sequence[Array]]) -> Any:
+    def _part(self, linear: Callable[[Array], list[Array]], like: Array, part: slice) -> tuple[list[Array], list[bool]]:
+        """A linear map applied to some unit vectors."""
+        count = part.stop - part.start
+        basis = reshape(unit_rows(like, part.start, count, _size(like)), shape=(count, *shape_of(like)))
+        return map_flat(linear, count, (True,), (basis,))
+
+    def _one_of_plan(self, linear: Callable[[Array], list[Array]], like: Array, chunk_size: int) -> list[Array]:
+        """What the chunks have in memory: the results of all, while one is computed."""
+        outs, is_mapped = self._part(linear, like, slice(0, chunk_size))
+        whole = whole_results(all_mapped(outs, is_mapped, chunk_size), _size(like))
+        del outs
+        self._part(linear, like, slice(0, chunk_size))
+        return whole
+
+    def result(self, call: FlatCall, rows: list[list[Array]]) -> Any:
         """The output's tree of argument trees of blocks, given a row of blocks for each leaf of the output."""
-        blocks = own([block for row in rows for block in row])
+        blocks = [block for row in rows for block in row]
         count = len(call.arguments.active)
         starts = range(0, len(rows) * count, count) if count else [0] * len(rows)
+        rows.clear()
+        own(blocks)
         trees = [self.selection.arranged(call.arguments.arranged(blocks[i : i + count])) for i in starts]
         return call.result(tree.unflatten(call.out_spec, trees))
 
 
-def _check_chunk(chunk_size: Any, transform: str) -> None:
+def _check_chunk(chunk_size: Any, transform: str, memory_limit: Any = None) -> None:
+    if memory_limit is not None:
+        parse_bytes(memory_limit, transform)
+        if chunk_size is not None:
+            raise ArgumentError(f"func.{transform}: memory_limit chooses the chunks; give either it or chunk_size")
     if chunk_size is not None and (not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1):
         raise ArgumentError(f"func.{transform}: chunk_size must be a positive int or None, not {chunk_size!r}")
 
@@ -276,6 +354,7 @@ def jacobian(
     holomorphic: bool = False,
     progress: bool = False,
     sparse: bool | str = False,
+    memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian by the cheaper mode: forward where the inputs have no more elements than the outputs.
 
@@ -300,12 +379,13 @@ def jacobian(
         "holomorphic": holomorphic,
         "progress": progress,
         "sparse": sparse,
+        "memory_limit": memory_limit,
     }
     if func is None:
         return functools.partial(jacobian, **options)
     check_callable(func, "jacobian")
     check_argnums(argnums, func, "jacobian")
-    _check_chunk(chunk_size, "jacobian")
+    _check_chunk(chunk_size, "jacobian", memory_limit)
     if mode not in ("auto", "fwd", "rev"):
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
     if sparse not in (False, True, "auto"):
@@ -333,7 +413,14 @@ def jacobian(
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
         return _BY_MODE[chosen](
-            func, argnums, has_aux, argnames=argnames, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress
+            func,
+            argnums,
+            has_aux,
+            argnames=argnames,
+            chunk_size=chunk_size,
+            holomorphic=holomorphic,
+            progress=progress,
+            memory_limit=memory_limit,
         )(*args, **kwargs)
 
     return jacobian_of
@@ -351,6 +438,7 @@ def hessian(
     mode: str = "auto",
     chunk_size: int | None = None,
     progress: bool = False,
+    memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
     """The Hessian: forward over reverse, so each column costs a few evaluations and all run at once.
 
@@ -363,6 +451,7 @@ def hessian(
         has_aux: The function returns (output, aux); the result is then (hessian, aux).
         mode: "auto" or "fwd-rev" (forward over reverse), "rev-rev", "fwd-fwd", "rev-fwd": outer, then inner mode.
         chunk_size: Columns (rows) at a time, to bound memory.
+        memory_limit: The most memory that a call may need, from which the chunks follow; see `jacrev`.
         progress: Show a progress bar over the chunks.
 
     Example:
@@ -378,16 +467,25 @@ def hessian(
         "mode": mode,
         "chunk_size": chunk_size,
         "progress": progress,
+        "memory_limit": memory_limit,
     }
     if func is None:
         return functools.partial(hessian, **options)
     check_callable(func, "hessian")
     check_argnums(argnums, func, "hessian")
-    _check_chunk(chunk_size, "hessian")
+    _check_chunk(chunk_size, "hessian", memory_limit)
     modes = {"auto": ("fwd", "rev")} | {f"{a}-{b}": (a, b) for a in ("fwd", "rev") for b in ("fwd", "rev")}
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
     outer, inner = modes[mode]
     derivative = _BY_MODE[inner](func, argnums, has_aux, argnames=argnames)
-    second = _BY_MODE[outer](derivative, argnums, has_aux, argnames=argnames, chunk_size=chunk_size, progress=progress)
+    second = _BY_MODE[outer](
+        derivative,
+        argnums,
+        has_aux,
+        argnames=argnames,
+        chunk_size=chunk_size,
+        progress=progress,
+        memory_limit=memory_limit,
+    )
     return transformed(hessian, func, options)(lambda args, kwargs: second(*args, **kwargs))

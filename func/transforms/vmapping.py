@@ -20,6 +20,7 @@ from func.numpy.memory import place_like
 from func.numpy.sharing import note_arguments, read_only, shared_groups
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves, output_paths, own
+from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, planning, whole_results
 from func.transforms.transformed import transformed
 
 AUTO_CHUNK_BYTES = 1 << 26
@@ -61,6 +62,7 @@ def vmap(
     in_axes: Any = UNSET,
     out_axes: Any = UNSET,
     progress: bool = False,
+    memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
     """Map a function over an axis of its arguments, computing all elements of the batch at once.
 
@@ -81,9 +83,13 @@ def vmap(
         axis_size: The size of the batch, needed only where no argument is mapped.
         in_axes, out_axes: Synonyms of in_dims and out_dims; one of the two names may be given.
         progress: Show a progress bar over the chunks.
+        memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
+            "2 GiB". The chunks are chosen so that the peak planned from the function's Program stays below;
+            `func.memory` shows the plan.
 
     Raises:
         MappedAxisError: Axes do not fit the arguments, or mapped sizes differ (a ValueError).
+        MemoryLimitError: Even chunks of one element need more than memory_limit (a MemoryError).
         RaggedLanesError: Elements that took different paths returned different shapes (a ValueError).
 
     Example:
@@ -101,6 +107,7 @@ def vmap(
         "in_axes": in_axes,
         "out_axes": out_axes,
         "progress": progress,
+        "memory_limit": memory_limit,
     }
     if func is None:
         return functools.partial(vmap, **options)
@@ -111,11 +118,13 @@ def vmap(
         raise ArgumentError(f"func.vmap: randomness must be 'error', 'same' or 'different', not {randomness!r}")
     if chunk_size is not None and chunk_size != "auto" and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ArgumentError(f"func.vmap: chunk_size must be a positive int or 'auto', not {chunk_size!r}")
+    if memory_limit is not None and chunk_size is not None:
+        raise ArgumentError("func.vmap: memory_limit chooses the chunks; give either it or chunk_size")
+    plan = None if memory_limit is None else ChunkPlan(memory_limit, "vmap", func)
 
-    @transformed(vmap, func, options)
-    def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], chunk_size: int | str | None) -> Any:
         call = BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness)
-        if chunk_size is None:
+        if chunk_size is None or chunk_size == call.size:
             outs, is_mapped, spec = call.run(slice(None))
         else:
             outs, is_mapped, spec = call.run_chunks(chunk_size, progress)
@@ -126,6 +135,24 @@ def vmap(
         ]
         del outs
         return tree.unflatten(spec, own(results))
+
+    def planned(*args: Any, **kwargs: Any) -> Any:
+        """A call for a plan, with the chunks of the plan."""
+        trial = PLANNING.get()
+        assert trial is not None
+        size = trial.chunk
+        with planning(Planning()):
+            return run(args, kwargs, size)
+
+    @transformed(vmap, func, options)
+    def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if plan is None:
+            return run(args, kwargs, chunk_size)
+
+        def size() -> int:
+            return BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness).size
+
+        return run(args, kwargs, plan.chunk(size, planned, args, kwargs, "elements"))
 
     return mapped
 
@@ -235,7 +262,9 @@ class BatchedCall:
     def run_chunks(self, chunk_size: int | str, progress: bool) -> tuple[list[Array], list[bool], Any]:
         """Outputs of one chunk after the other, concatenated."""
         label = f"vmap {name_of(self.function)}"
-        done = _Chunks(self.size)
+        if PLANNING.get() is not None and not isinstance(chunk_size, str) and chunk_size < self.size:
+            return self._run_for_plan(chunk_size)
+        done = Chunks(self.size)
         if isinstance(chunk_size, str):
             chunk_size = self._run_measured(done)
         start = done.stop
@@ -245,7 +274,15 @@ class BatchedCall:
                 done.add(place, *self.run(place))
         return done.joined()
 
-    def _run_measured(self, done: _Chunks) -> int:
+    def _run_for_plan(self, chunk_size: int) -> tuple[list[Array], list[bool], Any]:
+        """What the chunks have in memory: the results of all, while one is computed."""
+        outs, is_mapped, spec = self.run(slice(0, chunk_size))
+        whole = whole_results(all_mapped(outs, is_mapped, chunk_size), self.size)
+        del outs
+        self.run(slice(0, chunk_size))
+        return whole, [True] * len(whole), spec
+
+    def _run_measured(self, done: Chunks) -> int:
         """Run a first chunk of one element and a second one of few, and give the size at which the memory that they
         took at their peak stays within AUTO_CHUNK_BYTES."""
         size = 1
@@ -265,7 +302,7 @@ class BatchedCall:
         return size
 
 
-class _Chunks:
+class Chunks:
     """The outputs of the chunks of a batch. Plain arrays are put in their places at once, so that none exists twice."""
 
     def __init__(self, size: int) -> None:

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
-from func.interpreters.calls.compiled_call import CompiledCall, agree, outputs_and_tangents, snapshots
+from func.interpreters.calls.compiled_call import (
+    CompiledCall,
+    agree,
+    outputs_and_tangents,
+    program_call,
+    snapshots,
+)
 from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, carried_series
 from func.interpreters.control.compiled_bodies import (
@@ -25,6 +31,7 @@ from func.interpreters.control.compiled_bodies import (
     unshared,
 )
 from func.interpreters.control.masked_bodies import masked_body, operands_with_masks, outputs_with_masks
+from func.interpreters.control.scan_blocks import RESIDUAL_LIMIT, block_lengths, in_blocks
 from func.interpreters.control.scan_derivatives import (
     PartitionedScan,
     ScanCotangents,
@@ -108,6 +115,11 @@ class ScanPrimitive(CallPrimitive):
         values = snapshots(values, directions)
         if not any(dependents(params["body"].program, _active(params["body"], loop, directions))):
             return self(*values, **params), None, None
+        blocks = _blocks(params["body"], loop, _active(params["body"], loop, directions))
+        if blocks:
+            body: CompiledCall = params["body"]
+            compiled = body.memoized(("scan in blocks", loop, blocks), lambda: in_blocks(body, loop, blocks))
+            return program_call.record(values, parents, {"compiled": compiled})
 
         def run_forward(body: CompiledCall) -> Any:
             active = _active(body, loop, directions)
@@ -127,6 +139,15 @@ def _active(body: CompiledCall, loop: ScanLoop, active: Sequence[bool], derivati
 
 def _known(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> PartitionedScan:
     return body.memoized(("scan vjp known", loop, active), lambda: PartitionedScan(body.vjp_partition(active), loop))
+
+
+def _blocks(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> tuple[int, ...]:
+    """The lengths of blocks in which a scan runs whose residuals take too much memory."""
+    most = RESIDUAL_LIMIT.get()
+    if loop.recompute or loop.length < 2:
+        return ()
+    carries = split(body.in_avals, loop.consts, loop.carries)[1]
+    return block_lengths(loop.length, carries, _known(body, loop, active).stacked_avals, most)
 
 
 def _cotangents(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], ct: dict[int, Any]) -> ScanCotangents:

@@ -157,5 +157,9 @@ class ProgramFileError(FuncError, ValueError):
     """A Program cannot be saved, or a file holds none that can be loaded."""
 
 
+class MemoryLimitError(FuncError, MemoryError):
+    """A memory limit is below what a call needs, however it is cut into chunks or computed again."""
+
+
 class ProfileError(FuncError, RuntimeError):
     """A compiled function has nothing to profile, or gave other results while it was profiled."""

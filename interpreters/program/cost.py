@@ -117,7 +117,7 @@ def bytes_of(value: Shaped) -> int:
     return value.size * value.dtype.itemsize
 
 
-def _held(out: Var, equation: Equation) -> int:
+def held_bytes(out: Var, equation: Equation) -> int:
     """The memory that an output takes; a broadcast scalar takes one element."""
     return out.dtype.itemsize if is_view(equation) else bytes_of(out)
 
@@ -125,8 +125,8 @@ def _held(out: Var, equation: Equation) -> int:
 def program_cost(program: Program) -> Cost:
     """The cost of a program."""
     names = names_of(program)
-    roots = _roots(program)
-    last = _last_uses(program, roots)
+    roots = memory_roots(program)
+    last = last_uses(program, roots)
     held = {var: bytes_of(var) for var in (*program.inputs, *program.constants)}
     live = peak = sum(held.values())
     equations = []
@@ -134,9 +134,9 @@ def program_cost(program: Program) -> Cost:
     for root, place in last.items():
         dying.setdefault(place, []).append(root)
     for place, equation in enumerate(program.equations):
-        held.update([(out, _held(out, equation)) for out in equation.outputs if roots[out] is out])
+        held.update([(out, held_bytes(out, equation)) for out in equation.outputs if roots[out] is out])
         before, live = live, live + sum([held[out] for out in equation.outputs if roots[out] is out])
-        operands = {x: held[root] for x, root in _operands(equation, roots)}
+        operands = {x: held[root] for x, root in operand_roots(equation, roots)}
         cost = _equation_cost(equation, names, operands, before, live)
         peak = max(peak, cost.live_bytes)
         equations.append(cost)
@@ -145,7 +145,7 @@ def program_cost(program: Program) -> Cost:
     return Cost(tuple(equations), total, sum([cost.bytes_moved for cost in equations]), peak)
 
 
-def _roots(program: Program) -> dict[Var, Var]:
+def memory_roots(program: Program) -> dict[Var, Var]:
     """The variable in whose memory each variable lies."""
     roots: dict[Var, Var] = {var: var for var in (*program.inputs, *program.constants)}
     for equation in program.equations:
@@ -155,12 +155,12 @@ def _roots(program: Program) -> dict[Var, Var]:
     return roots
 
 
-def _operands(equation: Equation, roots: dict[Var, Var]) -> list[tuple[Var, Var]]:
+def operand_roots(equation: Equation, roots: dict[Var, Var]) -> list[tuple[Var, Var]]:
     """The variables that an equation reads, with those whose memory they lie in."""
     return [(x, roots[x]) for x in dict.fromkeys(equation.inputs) if type(x) is Var]
 
 
-def _last_uses(program: Program, roots: dict[Var, Var]) -> dict[Var, int]:
+def last_uses(program: Program, roots: dict[Var, Var]) -> dict[Var, int]:
     """For each array that is allocated inside the program and is no output, the last equation that uses it."""
     last: dict[Var, int] = {}
     for place, equation in enumerate(program.equations):

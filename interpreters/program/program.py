@@ -159,8 +159,7 @@ class Program:
         if len(equations) == len(self.equations) and len(constants) == len(self.constants):
             return self
         equations.reverse()
-        variant = None if self.nan_safe is None else self.nan_safe.pruned()
-        return Program(self.inputs, equations, self.outputs, constants, variant)
+        return Program(self.inputs, equations, self.outputs, constants)
 
     @property
     def constant_bytes(self) -> int:

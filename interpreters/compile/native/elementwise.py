@@ -128,7 +128,13 @@ def _convert(context: TranslationContext) -> ArrayValue:
     return context.convert(context.args[0], context.out.dtype)
 
 
-@native("named", "stop_gradient", "barrier", "seed")
+@native("barrier")
+def _barrier(context: TranslationContext) -> ArrayValue:
+    x = context.args[0]
+    return x if context.params["tag"] >= 0 else context.fuser.late(x)
+
+
+@native("named", "stop_gradient", "seed")
 def _identity(context: TranslationContext) -> ArrayValue:
     return context.args[0]
 

@@ -18,6 +18,7 @@ from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native.native_parts import Run, foreign_equations, pieces, with_native_parts
 from func.interpreters.compile.native.rules import NotNative, RuleError
 from func.interpreters.compile.native.translate import translate
+from func.interpreters.compile.recomputation import is_arranged
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Equation, Program
@@ -66,7 +67,7 @@ def compile_native(
     its parts, if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in
     `donated` where that is possible: `NativeExecutable.overwrites`."""
     compiler = _Compiler(fast)
-    program = _rerolled(program)
+    program = rerolled(program)
     try:
         return *compiler.whole(program, donated, nan_safe), None
     except NotNative:
@@ -76,9 +77,9 @@ def compile_native(
     return compile_source(parts, np), None, parts
 
 
-def _rerolled(program: Program) -> Program:
-    """The program with unrolled loops as loops again."""
-    if len(program.equations) < REROLLED:
+def rerolled(program: Program) -> Program:
+    """The program with unrolled loops as loops again; itself where it was arranged to need less memory."""
+    if len(program.equations) < REROLLED or is_arranged(program):
         return program
     # imported for programs with room for a loop only, since a first call waits for it
     from func.interpreters.compile.passes.reroll.reroll import reroll

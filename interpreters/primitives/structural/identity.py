@@ -94,7 +94,13 @@ barrier: Linear = linear(
     mask="elementwise",
     covers=True,
 )
-"""The identity; barriers of different tags are different equations."""
+"""The identity; barriers of different tags are different equations. Behind one of a negative tag native code computes
+nothing before what stands before it."""
+
+
+def late_tag() -> int:
+    """The tag of barriers behind which native code computes late."""
+    return -1 - next(_tags)
 
 
 def shielded(values: Sequence[Array]) -> list[Array]:

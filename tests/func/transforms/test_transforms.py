@@ -23,27 +23,31 @@ SIGNATURES = {
     "linearize": "func, *primals, has_aux=False",
     "linear_transpose": "func, *primals",
     "jacrev": (
-        "func=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False"
+        "func=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False, "
+        "memory_limit=None"
     ),
     "jacfwd": (
         "func=None, argnums=0, has_aux=False, *, argnames=None, randomness='error', chunk_size=None, "
-        "holomorphic=False, progress=False"
+        "holomorphic=False, progress=False, memory_limit=None"
     ),
     "jacobian": (
         "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
-        "holomorphic=False, progress=False, sparse=False"
+        "holomorphic=False, progress=False, sparse=False, memory_limit=None"
     ),
-    "hessian": "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, progress=False",
+    "hessian": (
+        "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, progress=False, "
+        "memory_limit=None"
+    ),
     "hvp": "func, primals, tangents",
     "vhp": "func, primals, cotangents",
     "ggnvp": "model, loss, primals, tangents",
     "vmap": (
         "func=None, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
-        "in_axes=UNSET, out_axes=UNSET, progress=False"
+        "in_axes=UNSET, out_axes=UNSET, progress=False, memory_limit=None"
     ),
     "stop_gradient": "x",
-    "checkpoint": "func=None, *, policy=None",
-    "remat": "func=None, *, policy=None",
+    "checkpoint": "func=None, *, policy=None, memory_limit=None",
+    "remat": "func=None, *, policy=None, memory_limit=None",
     "checkpoint_name": "x, name",
     "custom_jvp": "func, nondiff_argnums=()",
     "custom_vjp": "func, nondiff_argnums=()",

@@ -1,0 +1,185 @@
+"""memory: what a call of a function has in memory, step by step, before it runs."""
+
+from __future__ import annotations
+
+import functools
+import html
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from func.compilation.jit import Jitted
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
+from func.transforms.boundary import check_callable, name_of
+from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_ROWS = 24
+"""Rows of a printed timeline; a longer one shows the peak of several steps in each row."""
+MOST_ALIVE = 12
+BAR = 24
+COLORS = {ARGUMENT: "#9db4c0", CONSTANT: "#c2b280", RESULT: "#5c946e", INTERMEDIATE: "#c8553d"}
+
+
+def memory(func: Callable[..., Any]) -> Callable[..., MemoryTimeline]:
+    """The memory that a call of a function needs: called with arguments (or avals), it gives a timeline.
+
+    Nothing is computed. Of a jitted function it is what the compiled program has planned. Of any other function it is
+    what NumPy allocates, as a trace on abstract arrays tells when Python lets go of each array; whole numbers and other
+    objects among the arguments are passed on as they are. Transforms with a `memory_limit` add what they have chosen.
+
+    The timeline prints as text, shows as HTML in notebooks, and `plot()` draws it. Arrays that code outside of func
+    allocates, and Python's own objects, are not in it.
+
+    Raises:
+        StagingError: Python depends on values or on shapes that depend on data (a TypeError).
+        MemoryLimitError: A memory limit inside cannot be met (a MemoryError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> timeline = func.memory(lambda x: np.sum(np.sin(x) * 2))(np.ones(1000))
+        >>> timeline.peak, timeline.arguments, timeline.results
+        (24000, 8000, 8)
+    """
+    check_callable(func, "memory")
+
+    @functools.wraps(func)
+    def timeline_of(*args: Any, **kwargs: Any) -> MemoryTimeline:
+        try:
+            with planning(Planning()) as plan:
+                assert plan is not None
+                found, source = _found(func, args, kwargs)
+            return MemoryTimeline(found, name_of(func), source, tuple(plan.notes))
+        except Exception as error:
+            hide_engine_frames(error)
+            raise
+
+    return timeline_of
+
+
+def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
+    """The memory of a call, and what it was read from."""
+    if isinstance(function, Jitted):
+        return function.planned_memory(args, kwargs)
+    return call_liveness(function, args, kwargs, "memory"), "NumPy's arrays, operation by operation"
+
+
+class MemoryTimeline:
+    """What `func.memory(f)(*args)` returns. It prints as a timeline and has its numbers, all in bytes."""
+
+    def __init__(self, found: Liveness, name: str, source: str, plans: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.source = source
+        """What the timeline was read from."""
+        self.plans = plans
+        """What transforms with a memory limit have chosen: sizes of chunks, what is computed again."""
+        self.peak: int = found.peak
+        """The most bytes in use at one time, arguments, constants and results included."""
+        self.arguments: int = found.arguments
+        self.results: int = found.results
+        self.constants: int = found.constants
+        self.moments: tuple[Moment, ...] = found.moments
+        """The steps in order, each with a label, the user's line, and the bytes in use while it runs."""
+        self.place: int = found.place
+        """The number of the step at which the peak is reached."""
+        self.alive: tuple[Alive, ...] = found.alive
+        """The arrays that are in memory at the peak, the largest first."""
+
+    @property
+    def intermediates(self) -> int:
+        """The bytes at the peak that are neither arguments nor constants nor results."""
+        return self.peak - sum([entry.bytes for entry in self.alive if entry.kind != INTERMEDIATE])
+
+    def __str__(self) -> str:
+        head = f"memory of {self.name}: {shown_bytes(self.peak)} at the peak"
+        if self.moments:
+            head += f", in step {self.place} of {len(self.moments)} ({self.moments[self.place].label})"
+        lines = [
+            head,
+            f"  arguments {shown_bytes(self.arguments)}, constants {shown_bytes(self.constants)}, results "
+            f"{shown_bytes(self.results)}, intermediate values at the peak {shown_bytes(self.intermediates)}",
+            f"  read from: {self.source}",
+            *[f"  plan: {text}" for text in self.plans],
+        ]
+        rows = self._rows()
+        width = max([len(shown_bytes(moment.bytes)) for _, moment in rows], default=0)
+        numbers = max([len(number) for number, _ in rows], default=0)
+        for number, moment in rows:
+            bar = "█" * max(1, round(BAR * moment.bytes / max(self.peak, 1)))
+            lines.append(f"  {number:>{numbers}}  {shown_bytes(moment.bytes):>{width}}  {bar:<{BAR}}  {moment.label}")
+        lines.append("alive at the peak:")
+        lines += [f"  {described(entry)}" for entry in self.alive[:MOST_ALIVE]]
+        if len(self.alive) > MOST_ALIVE:
+            left = sum([entry.bytes for entry in self.alive[MOST_ALIVE:]])
+            lines.append(f"  {shown_bytes(left)}  in {len(self.alive) - MOST_ALIVE} more")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _rows(self) -> list[tuple[str, Moment]]:
+        """The rows of the printed timeline: steps, or the largest of several steps, with their numbers."""
+        if len(self.moments) <= MOST_ROWS:
+            return [(str(number), moment) for number, moment in enumerate(self.moments)]
+        size = -(-len(self.moments) // MOST_ROWS)
+        rows = []
+        for start in range(0, len(self.moments), size):
+            group = self.moments[start : start + size]
+            rows.append((f"{start}-{start + len(group) - 1}", max(group, key=lambda moment: moment.bytes)))
+        return rows
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            [
+                f"<tr><td>{number}</td><td style='text-align:right'>{shown_bytes(moment.bytes)}</td>"
+                f"<td><div style='background:{COLORS[INTERMEDIATE]};height:0.8em;width:"
+                f"{round(200 * moment.bytes / max(self.peak, 1))}px'></div></td>"
+                f"<td style='text-align:left'>{html.escape(moment.label)}</td></tr>"
+                for number, moment in self._rows()
+            ]
+        )
+        alive = "".join([f"<li>{html.escape(described(entry))}</li>" for entry in self.alive[:MOST_ALIVE]])
+        plans = "".join([f"<p>plan: {html.escape(text)}</p>" for text in self.plans])
+        title = f"<b>memory of {html.escape(self.name)}</b>: {shown_bytes(self.peak)} at the peak"
+        return f"<div><p>{title}</p>{plans}<table>{rows}</table><p>alive at the peak:</p><ul>{alive}</ul></div>"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the bytes in use over the steps, the parts that stay all the time below, and return the axes.
+
+        Raises ArgumentError without matplotlib.
+        """
+        if importlib.util.find_spec("matplotlib") is None:
+            raise ArgumentError("func.memory: plot needs matplotlib; install it, or print the timeline")
+        if ax is None:
+            ax = importlib.import_module("matplotlib.pyplot").subplots(figsize=(8, 3.5))[1]
+        scale, unit = next((size, word) for size, word in _SCALES if max(self.peak, 1) >= size)
+        steps = np.arange(len(self.moments) + 1)
+        used = np.array([moment.bytes for moment in self.moments]) / scale
+        fixed = (self.arguments + self.constants) / scale
+        ax.stairs(used, steps, fill=True, color=COLORS[INTERMEDIATE], label="intermediate values and results")
+        ax.stairs(np.minimum(used, fixed), steps, fill=True, color=COLORS[ARGUMENT], label="arguments and constants")
+        if self.moments:
+            line = self.moments[self.place].line
+            ax.annotate(
+                f"{shown_bytes(self.peak)}\n{line.text if line is not None else self.moments[self.place].label}",
+                (self.place + 0.5, self.peak / scale),
+                textcoords="offset points",
+                xytext=(0, 4),
+                ha="center",
+                fontsize="small",
+            )
+        ax.set_ylim(0, 1.4 * max(self.peak, 1) / scale)
+        ax.set_xlabel("step")
+        ax.set_ylabel(unit)
+        ax.set_title(f"memory of {self.name}")
+        ax.legend(loc="upper right", fontsize="small")
+        return ax
+
+
+_SCALES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))

@@ -1,0 +1,94 @@
+"""What compiled programs have planned for their memory, and programs that compute values again to need less."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.control.scan_blocks import RESIDUAL_LIMIT
+from func.interpreters.program.liveness import Liveness, liveness
+from func.interpreters.program.program import Program
+from func.transforms.memory_limits import shown_bytes
+
+NATIVE = "the arena of the compiled program, item by item"
+PLANNED = "the compiled program, equation by equation"
+
+
+def planned_liveness(
+    compiled: CompiledCall, xp: Any = np, donated: frozenset[int] = frozenset()
+) -> tuple[Liveness, str]:
+    """The memory of one call of a compiled program, and what it was read from. Nothing is compiled for it."""
+    from func.interpreters.compile.execution import NATIVE as NATIVE_COMPILERS  # here, for the start-up time
+    from func.interpreters.compile.inlining import prepare_program
+
+    program = prepare_program(compiled.program)
+    name = (compiled.compiler or "").partition("+")[0]
+    if xp is np and name in NATIVE_COMPILERS and importlib.util.find_spec("llvmlite") is not None:
+        native = importlib.import_module("func.interpreters.compile.native.executable")
+        if native.is_available():
+            plan = importlib.import_module("func.interpreters.compile.native.memory_plan")
+            try:
+                found: Liveness = plan.native_liveness(native.rerolled(program), compiled.has_pullbacks, donated)
+            except native.NotNative:
+                pass
+            else:
+                return found, NATIVE
+    return liveness(program), PLANNED
+
+
+SHARES_OF_SCANS = (4, 16, 64, 256)
+"""Parts of a limit that the residuals of a scan may take, in the order in which they are tried."""
+
+
+def has_scan(program: Program) -> bool:
+    """Whether a scan is in a program, or in one that it calls."""
+    return any(
+        [
+            equation.primitive.name == "scan_call" or any([has_scan(nested) for _, nested in equation.nested()])
+            for equation in program.equations
+        ]
+    )
+
+
+@contextmanager
+def residuals_of_scans(most: int) -> Iterator[None]:
+    """Inside, a scan keeps at most this many bytes for its backward pass, and runs in blocks otherwise."""
+    token = RESIDUAL_LIMIT.set(most)
+    try:
+        yield
+    finally:
+        RESIDUAL_LIMIT.reset(token)
+
+
+def recomputing(
+    compiled: CompiledCall, limit: int, xp: Any, donated: frozenset[int], residuals: int | None
+) -> tuple[Liveness, CompiledCall, tuple[str, ...]]:
+    """(planned memory, the call, what was done): the call that computes as little again as the limit allows."""
+    from func.interpreters.compile.inlining import prepare_program  # here, for the start-up time
+    from func.interpreters.compile.recomputation import fitting
+
+    def peak_of(program: Program, call: CompiledCall) -> int:
+        variant = (lambda: call) if call.has_pullbacks else None  # that there is one changes the plan
+        return planned_liveness(CompiledCall(program, variant, compiled.compiler), xp, donated)[0].peak
+
+    def fitted(call: CompiledCall) -> Program:
+        return fitting(prepare_program(call.program), limit, lambda program: peak_of(program, call))[0]
+
+    texts = [] if residuals is None else [f"scans keep at most {shown_bytes(residuals)} for their backward pass"]
+    found = planned_liveness(compiled, xp, donated)[0]
+    if found.peak > limit:
+        before = Counter([equation.primitive.name for equation in prepare_program(compiled.program).equations])
+        compiled = compiled.transformed(fitted)
+        after = Counter([equation.primitive.name for equation in compiled.program.equations])
+        repeated = [(name, count) for name, count in (after - before).most_common() if name != "barrier"]
+        listed = ", ".join([f"{name} {count} ×" for name, count in repeated])
+        texts.append(f"computed again instead of kept: {listed or 'nothing'}")
+        found = planned_liveness(compiled, xp, donated)[0]
+    return found, compiled, tuple(texts)

@@ -1,0 +1,117 @@
+"""Recursive checkpointing of scans: blocks of steps that the backward pass computes again, in as many levels as needed.
+
+A scan of T steps whose carry takes c bytes and whose residuals r bytes a step keeps T r. In blocks of b steps it keeps
+c T/b for the carries before the blocks, and r b for the block that is being pulled back. Blocks of blocks keep less.
+With k levels each level keeps S = (T c^(k-1) r)^(1/k) bytes where all are equal, together k S, and the steps run k - 1
+times more. Source: A. Griewank and A. Walther (2000), ACM TOMS 26(1), with levels of equal size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from func.interpreters import drivers
+from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.control.compiled_bodies import split
+from func.interpreters.control.scan_derivatives import ScanLoop, stacked
+from func.interpreters.core import PRIMITIVES, Array, Aval, Shaped, shape_of
+from func.interpreters.primitives.structural.shapes import reshape
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.interpreters.program.cost import bytes_of
+from func.interpreters.stage import DerivedStage
+
+MOST_BYTES_KEPT = 1 << 30
+"""The residuals that a scan keeps for its backward pass; one that would keep more runs in blocks."""
+RESIDUAL_LIMIT: ContextVar[int] = ContextVar("func_scan_residuals", default=MOST_BYTES_KEPT)
+"""The same for what is being traced."""
+MOST_LEVELS = 8
+WORTH = 0.8
+"""One more level is taken where it keeps at most this share of what fewer levels keep."""
+
+
+def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Shaped], most: int) -> tuple[int, ...]:
+    """The lengths of the blocks, the outermost first, of a scan that is to keep at most this many bytes.
+
+    Empty where it keeps no more anyway, or where blocks would not help.
+    """
+    carry = max(sum(map(bytes_of, carries)), 1)
+    kept = sum(map(bytes_of, residuals))
+    if kept * length <= most:
+        return ()
+    least, chosen = kept * length, 1
+    for levels in range(2, MOST_LEVELS + 1):
+        total = levels * _bytes_of_level(levels, length, carry, kept)
+        if total < WORTH * least:
+            least, chosen = int(total), levels
+        if total <= most:
+            break
+    each = _bytes_of_level(chosen, length, carry, kept)
+    lengths = [max(1, round(each / kept * (each / carry) ** level)) for level in range(chosen - 1)]
+    return tuple([block for block in reversed(lengths) if 1 < block < length])
+
+
+def _bytes_of_level(levels: int, length: int, carry: int, kept: int) -> float:
+    return float(math.exp((math.log(length) + (levels - 1) * math.log(carry) + math.log(kept)) / levels))
+
+
+def in_blocks(body: CompiledCall, loop: ScanLoop, blocks: Sequence[int]) -> CompiledCall:
+    """A scan as a compiled call of a scan of blocks, each of which the backward pass runs again."""
+
+    def program_of(compiled: CompiledCall) -> Any:
+        def flat(*operands: Array) -> list[Array]:
+            return _run(compiled, loop, operands, loop.length, blocks, False)
+
+        unstacked, rows = split(compiled.in_avals, loop.consts + loop.carries)
+        avals = [*unstacked, *[stacked(aval, loop.length) for aval in rows]]
+        return drivers.stage_flat(flat, avals, DerivedStage("compiled"))
+
+    return body.transformed(program_of)
+
+
+def _run(
+    body: CompiledCall, loop: ScanLoop, operands: Sequence[Array], length: int, blocks: Sequence[int], again: bool
+) -> list[Array]:
+    """The outputs of `length` steps."""
+    blocks = [block for block in blocks if block < length]
+    scan_call = PRIMITIVES["scan_call"]
+    if not blocks:
+        return list(scan_call(*operands, body=body, loop=loop._replace(length=length, recompute=again)))
+    block, *inner = blocks
+    consts, carry, xs = split(operands, loop.consts, loop.carries)
+    count, rest = divmod(length, block)
+    first = rest if loop.reverse else 0
+    whole = [reshape(_part(x, first, first + count * block), shape=(count, block, *shape_of(x)[1:])) for x in xs]
+    steps = body.memoized(("scan block", loop, block, tuple(inner)), lambda: _block(body, loop, block, inner))
+    outer = loop._replace(length=count, recompute=again)
+    outs = scan_call(*consts, *carry, *whole, body=steps, loop=outer)
+    carry, ys = split(outs, loop.carries)
+    ys = [reshape(y, shape=(count * block, *shape_of(y)[2:])) for y in ys]
+    if rest:
+        left = [_part(x, 0, rest) if loop.reverse else _part(x, count * block, length) for x in xs]
+        outs = _run(body, loop, [*consts, *carry, *left], rest, inner, True)
+        carry, more = split(outs, loop.carries)
+        pairs = zip(more, ys, strict=True) if loop.reverse else zip(ys, more, strict=True)
+        ys = [concatenate(*pair, axis=0) for pair in pairs]
+    return [*carry, *ys]
+
+
+def _block(body: CompiledCall, loop: ScanLoop, block: int, inner: Sequence[int]) -> CompiledCall:
+    """The body of a scan of blocks."""
+
+    def program_of(compiled: CompiledCall) -> Any:
+        def flat(*operands: Array) -> list[Array]:
+            return _run(compiled, loop, operands, block, inner, True)
+
+        unstacked, rows = split(compiled.in_avals, loop.consts + loop.carries)
+        avals: list[Aval] = [*unstacked, *[stacked(aval, block) for aval in rows]]
+        return drivers.stage_flat(flat, avals, DerivedStage("compiled"))
+
+    return body.transformed(program_of)
+
+
+def _part(x: Array, start: int, stop: int) -> Array:
+    """Some rows of an array."""
+    return getitem(x, index=((start, stop, 1), *[(0, n, 1) for n in shape_of(x)[1:]]))
