@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from func import random, scipy, special, testing
     from func.compilation.memory_timeline import memory
     from func.control.fixed_points import fixed_point
+    from func.curvature.curvature_operators import linear_operator
+    from func.curvature.krylov import lanczos, lanczos_quadrature
+    from func.sample_gradients.per_sample import per_sample
     from func.sparse_derivatives.derivatives import sparse_hessian, sparse_jacobian, sparsity
     from func.sparse_derivatives.pictures import spy
     from func.transforms.implicit import custom_linear_solve, custom_root
@@ -62,13 +65,14 @@ __all__ = [
     "Tensor", "associative_scan", "autograd", "backward", "biharmonic", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve",
     "custom_root", "custom_vjp", "custom_vmap", "debug", "derivatives", "directional_derivatives", "disable_jit",
-    "divergence", "enable_grad", "errors", "eval_shape", "fixed_point", "fori_loop", "ggnvp", "grad",
-    "grad_and_value", "hessian", "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace",
-    "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp",
-    "laplacian", "linalg", "linear_transpose", "linearize", "load", "make_program", "map", "memory", "no_grad",
-    "numpy", "pure_callback", "random", "remat", "save", "scan", "scipy", "set_grad_enabled", "sparse_hessian",
-    "sparse_jacobian", "sparsity", "special", "spy", "stop_gradient", "switch", "taylor", "tensor", "testing",
-    "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "divergence", "enable_grad", "errors", "eval_shape", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value",
+    "hessian", "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp",
+    "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "lanczos",
+    "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize", "load",
+    "make_program", "map", "memory", "no_grad", "numpy", "per_sample", "pure_callback", "random", "remat", "save",
+    "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy",
+    "stop_gradient", "switch", "taylor", "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp",
+    "vmap", "while_loop",
 ]
 # fmt: on
 
@@ -85,7 +89,11 @@ _IN_MODULES = {
     "hutchinson_diagonal": "func.transforms.stochastic",
     "hutchinson_trace": "func.transforms.stochastic",
     "jet": "func.transforms.power_series",
+    "lanczos": "func.curvature.krylov",
+    "lanczos_quadrature": "func.curvature.krylov",
     "laplacian": "func.transforms.second_order",
+    "linear_operator": "func.curvature.curvature_operators",
+    "per_sample": "func.sample_gradients.per_sample",
     "memory": "func.compilation.memory_timeline",
     "pure_callback": "func.transforms.outside",
     "sparse_hessian": "func.sparse_derivatives.derivatives",

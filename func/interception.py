@@ -495,10 +495,18 @@ def _creator(name: str) -> Callable[..., Any]:
 
 
 def _adopt_result(array: Any, source: Any) -> Any:
-    """np.array of something plain; np.asarray of an array is that array."""
-    if array is source or type(array) is not np.ndarray:
+    """np.array of something plain; what is a view of other memory stays one, as np.asarray of an array."""
+    if array is source or type(array) is not np.ndarray or _is_borrowed(array, source):
         return array
     return array if is_engine_file(sys._getframe(3).f_code.co_filename) else adopted(array)
+
+
+def _is_borrowed(array: np.ndarray[Any, Any], source: Any) -> bool:
+    """Whether the memory of an array is that of what it was made from: a write to it is to be seen there."""
+    owner = owner_of(array)
+    if isinstance(source, np.ndarray):
+        return owner is owner_of(source)
+    return not owner.flags.owndata or (hasattr(source, "__array__") and not isinstance(source, np.generic))
 
 
 def _read_buffer(bound: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -576,16 +584,12 @@ def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        hold = patching.hold_converters()  # a tensor alone holds none
-        opened = None if patching.is_inside() else patching.open_transform()
+        return patching.called_inside(intercepted, args, kwargs)
+
+    def intercepted(*args: Any, **kwargs: Any) -> Any:
         was_intercepting = _is_intercepting()
-        try:
-            with intercept():
-                out = function(*args, **kwargs)
-        finally:
-            if opened is not None:
-                patching.close_transform(opened)
-            del hold
+        with intercept():
+            out = function(*args, **kwargs)
         return out if was_intercepting else _without_memory(out)
 
     return call

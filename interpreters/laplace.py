@@ -192,7 +192,10 @@ class Laplace(Interpreter):
         aligned: dict[int, dict[int, JacobianBlock]],
         shape: Shape,
     ) -> Any:
-        """Σᵢⱼ (∂pᵢ/∂xⱼ) Sᵢⱼ: for each i the derivative of the partial along the tangents Sᵢⱼ of xⱼ."""
+        """Σᵢⱼ (∂pᵢ/∂xⱼ) Sᵢⱼ: for each i the derivative of the partial along the tangents Sᵢⱼ of xⱼ.
+
+        A real operand beside a complex one has complex Sᵢⱼ, and takes part in the partial as a complex number.
+        """
         total: Any = ZERO
         products: dict[tuple[int, int], Any] = {}
 
@@ -206,25 +209,28 @@ class Laplace(Interpreter):
                 products[key] = inner
             return products[key]
 
-        wide: list[Any] = []
         for i in active:
             partial = primitive.partials[i]
             assert partial is not None
             places = [j for j in active if primitive.arity in partial.needs or j in partial.needs]
             if not places:
                 continue
-            inner = {j: product(i, j) for j in places}
-            inner = {j: _fitted(x, saved[j], shape) for j, x in inner.items() if x is not ZERO}
+            inner = {j: x for j, x in [(j, product(i, j)) for j in places] if x is not ZERO}
             if not inner:
                 continue
-            wide = wide or [_widened(x, shape) for x in saved]
+            points = list(saved)
+            for j, x in inner.items():
+                if dtype_of(x).kind == "c" and dtype_of(points[j]).kind != "c":
+                    points[j] = convert(points[j], dtype=dtype_of(saved[-1]))
+            inner = {j: _fitted(x, points[j], shape) for j, x in inner.items()}
+            points = [_widened(x, shape) for x in points]
             tangents = [inner.get(j, ZERO) for j in range(primitive.arity)]
             moved: Any = ZERO
             if primitive.arity in partial.needs:
                 for j, x in inner.items():
                     moved = add_tangents(moved, primitive.scaled(j, saved, x, False))
                 moved = _fitted(moved, saved[-1], shape)
-            total = add_tangents(total, _tangent(partial.evaluate, wide, [*tangents, moved]))
+            total = add_tangents(total, _tangent(partial.evaluate, points, [*tangents, moved]))
         return total
 
     def _aligned(

@@ -452,7 +452,7 @@ def read_program(path: str) -> Program:
         raise
     except zipfile.BadZipFile as error:
         raise ProgramFileError(
-            f"func.load: {path!r} is no file written by func.save, or it is truncated or damaged ({error})"
+            f"func.load: {path!r} is no file written by func.save, or it is truncated or damaged ({_excerpt(error)})"
         ) from error
     except (OSError, EOFError, NotImplementedError) as error:
         raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({_excerpt(error)})") from error

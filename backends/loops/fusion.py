@@ -210,7 +210,7 @@ class Fuser:
         for part in parts:
             entries: list[Any] = [(0, 1, length) for length in shape]
             entries[axis] = (start, 1, part.shape[axis])
-            ready = max(ready, self.storage.write(self.slices(array, entries), part))
+            ready = max(ready, self.storage.write(self.slices(array, entries), part, is_apart=True))
             start += part.shape[axis]
         array.root.ready = ready
         return array

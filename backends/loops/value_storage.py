@@ -107,11 +107,15 @@ class ValueStorage:
         target.root.ready = self.write(target, x)
         return target
 
-    def write(self, target: ArrayValue, x: ArrayValue) -> int:
-        """Write x over a view of memory; the number of the nest that does it."""
+    def write(self, target: ArrayValue, x: ArrayValue, is_apart: bool = False) -> int:
+        """Write x over a view of memory; the number of the nest that does it.
+
+        `is_apart`: nothing else reads or writes this memory, so that the nest may be one that writes beside it.
+        """
         ref = self.ref(target)
         shape = target.shape
-        nest = self.schedule.find_nest(shape, [x], after=self.last_change(target, ref))
+        after = -1 if is_apart else self.last_change(target, ref)
+        nest = self.schedule.find_nest(shape, [x], after=after)
         stage = self.schedule.stage_for(nest, shape, [x])
         value = self.operand(nest, stage, x, shape)
         _, axes = domain_of(shape)

@@ -49,14 +49,25 @@ def make_program(
 
     @transformed(make_program, func, options)
     def build(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        program, _, has_pullbacks = _staged(func, args, kwargs, static, "make_program")
-        if has_pullbacks:
-            with structural_zeros():
-                variant = _staged(func, args, kwargs, static, "make_program")[0]
-            program.nan_safe = None if variant == program else variant
-        return program
+        return stage_with_variant(func, args, kwargs, static, "make_program")[0]
 
     return build
+
+
+def stage_with_variant(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static: tuple[int, ...],
+    transform: str,
+) -> tuple[Program, Any]:
+    """(Program with its NaN-safe variant, structure of the output) of one call with abstract arguments."""
+    program, out_spec, has_pullbacks = _staged(function, args, kwargs, static, transform)
+    if has_pullbacks:
+        with structural_zeros():
+            variant = _staged(function, args, kwargs, static, transform)[0]
+        program.nan_safe = None if variant == program else variant
+    return program, out_spec
 
 
 def stage_call(

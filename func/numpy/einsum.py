@@ -169,6 +169,8 @@ def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
         if width < 0 or ("..." not in term and width):
             raise ValueError(f"einsum: {term!r} does not fit an operand with {rank_of(a)} axes")
         full.append(term.replace("...", dots[len(dots) - width :]))
+    for a, term in zip(arrays, full, strict=True):
+        _check_diagonals(term, shape_of(a))
     if arrow:
         output = right.replace("...", dots)
     else:
@@ -177,6 +179,15 @@ def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
     if len(set(output)) != len(output) or not set(output) <= set("".join(full)):
         raise ValueError(f"einsum: the output subscripts {right!r} repeat a label or name one that no operand has")
     return full, output, arrays
+
+
+def _check_diagonals(term: str, shape: tuple[int, ...]) -> None:
+    """Refuse axes of one operand that have one label and two lengths; NumPy reads past the array for 0 and 1."""
+    if len(set(term)) == len(term):
+        return
+    for label, length in zip(term, shape, strict=True):
+        if length != (first := shape[term.index(label)]):
+            raise ValueError(f"einsum: label {label!r} has lengths {first} and {length} in one operand")
 
 
 def _sizes(terms: Sequence[str], arrays: Sequence[Array]) -> dict[str, int]:

@@ -318,6 +318,9 @@ def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Ca
         return lambda x: shapes.where(mask, fitted, x)
     basic = _fast_basic(index, shape_of(x))
     if basic is None:
+        value = operand(value)
+        if not shape_of(value):
+            value = fit_value(value, (), x)  # a number that does not fit is told before a place that does not exist
         plan = normalize(index, shape_of(x))
         if plan.axes:
             return _plan_scatter(x, plan, value, scatter_add if accumulate else scatter)

@@ -139,10 +139,19 @@ def column_stack(tup: Sequence[Any]) -> Array:
 def block(arrays: Any) -> Array:
     """An array from nested lists of blocks, as numpy.block; the innermost lists are joined along the last axis."""
 
-    def depth(entry: Any) -> int:
-        return 1 + max([depth(e) for e in entry], default=0) if isinstance(entry, list) else 0
+    def depth(entry: Any, place: str) -> int:
+        if isinstance(entry, tuple):
+            raise TypeError(f"np.block: {place} is a tuple; blocks are arranged by lists alone")
+        if not isinstance(entry, list):
+            return 0
+        if not entry:
+            raise ValueError(f"np.block: the list {place} is empty")
+        first, *others = [depth(e, f"{place}[{i}]") for i, e in enumerate(entry)]
+        if any([other != first for other in others]):
+            raise ValueError(f"np.block: the entries of the list {place} are lists of different depths")
+        return 1 + first
 
-    levels = depth(arrays)
+    levels = depth(arrays, "arrays")
 
     def ranks(entry: Any) -> int:
         return max([ranks(e) for e in entry], default=0) if isinstance(entry, list) else rank_of(operand(entry))
@@ -278,12 +287,12 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     """An array with values inserted before the places `obj`, as numpy.insert."""
     arr, number = arrayed(operand(arr)), values
-    if dtype_of(arr).kind in "iu" and type(values) in (int, float):
-        values = np.asarray(values, dtype_of(arr))  # raises where it does not fit
-    values = arrayed(operand(values))
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = normalize_axis(axis, rank_of(arr))
+    if dtype_of(arr).kind in "iu" and type(values) in (int, float):
+        values = np.asarray(values, dtype_of(arr))  # raises where it does not fit
+    values = arrayed(operand(values))
     length = shape_of(arr)[axis]
     places = _insertion_places(_known_places(obj), length)
     is_single = places.size == 1

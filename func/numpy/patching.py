@@ -11,16 +11,17 @@ The class goes when the last running transform ends, which cannot fail: see `fun
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
 import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import CodeType, FrameType, MethodType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from func.interpreters.core.source import is_engine_file
 from func.interpreters.core.wiring import WIRING
 from func.numpy.bytecode import reads_attribute
 
+F = TypeVar("F", bound=Callable[..., Any])
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 _module: Any = np
 _namespace: Any = vars(np)
@@ -304,6 +306,33 @@ def close_transform(opened: OpenedTransform) -> None:
     """End a transform, perhaps in another context than the one in which it was started."""
     opened.close()
     _OPENED.set(tuple([other for other in _OPENED.get() if other.is_open and other is not opened]))
+
+
+def called_inside(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of a call, during which NumPy's converters take traced values.
+
+    They do so anyway in a transform, but not where tensors are all that is traced.
+    """
+    hold = hold_converters()
+    opened = None if is_inside() else open_transform()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        if opened is not None:
+            close_transform(opened)
+        del hold
+
+
+def with_converters(function: F) -> F:
+    """The function, called as by `called_inside` once traced values exist."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if TRACED.run or TRACED.stay:
+            return called_inside(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
 
 
 def _after_fork() -> None:

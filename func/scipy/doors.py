@@ -10,6 +10,8 @@ What a door leads to is in `TABLE`:
 
 - `name`: the function of this name in the module of func.scipy that is laid out as SciPy's.
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
+- `=name`: SciPy's own code, which needs no more than NumPy's converters that take traced values. They do where a
+  transform runs, so this is for tensors.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; a class alone: the class
@@ -33,6 +35,7 @@ from func import tree
 from func.interception import intercepted_call, on_plain_memory
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.numpy.code_prefix import function_code, with_prefix
+from func.numpy.patching import called_inside
 
 _DOOR, _TRACED = "<door>", "<traced>"
 """Constants that stand for objects in the text of a door's code."""
@@ -129,6 +132,7 @@ TABLE: dict[str, str] = {
         ShortTimeFFT ~ShortTimeFFT._fft_func ~ShortTimeFFT._ifft_func ~ShortTimeFFT.istft ~ShortTimeFFT.spectrogram
         ~ShortTimeFFT.stft_detrend ~sos2tf ~sos2zpk sosfilt sosfilt_zi ~sosfiltfilt ~sosfreqz ~spectrogram
         spline_filter square ~ss2tf ~ss2zpk ~step ~stft ~sweep_poly symiirorder1 symiirorder2 ~tf2sos tf2ss tf2zpk
+        =CZT.__call__ =StateSpace.__init__ =StateSpace.__mul__ =StateSpace.__add__
         ~unique_roots ~unit_impulse upfirdn ~vectorstrength ~welch ~wiener ~zoom_fft zpk2sos ~zpk2ss ~zpk2tf
     """,
     "scipy.signal.windows": """
@@ -144,6 +148,8 @@ TABLE: dict[str, str] = {
         bicg() bicgstab() cg() cgs() eigs() eigsh() expm expm_multiply() factorized() gcrotmk() gmres() inv
         is_sptriangular lgmres() lobpcg() lsmr() lsqr() matrix_power minres() norm onenormest() qmr() spbandwidth
         spilu splu() spsolve spsolve_triangular svds() tfqmr() _interface.MatrixLinearOperator._matmat
+        =LinearOperator.matvec() =LinearOperator.rmatvec() =LinearOperator.matmat() =LinearOperator.rmatmat()
+        =_interface.LinearOperator._init_dtype()
     """,
     "scipy.spatial": """
         distance_matrix minkowski_distance minkowski_distance_p procrustes geometric_slerp
@@ -249,10 +255,63 @@ TABLE: dict[str, str] = {
         _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf _multivariate.wishart_gen.mean
         _multivariate.wishart_gen.mode _multivariate.wishart_gen.pdf _multivariate.wishart_gen.rvs!
         _multivariate.wishart_gen.var
+        =gstd =gzscore =ttest_ind_from_stats =zmap =zscore =anderson =bootstrap() =directional_stats
+        =epps_singleton_2samp =probplot =scoreatpercentile =sigmaclip =trim1 =trimboth =fit() =truncate
+        =order_statistic =exp =log =abs =_distribution_infrastructure.UnivariateDistribution.entropy
+        =_distribution_infrastructure.UnivariateDistribution.logentropy
+        =_distribution_infrastructure.UnivariateDistribution.median
+        =_distribution_infrastructure.UnivariateDistribution.mode
+        =_distribution_infrastructure.UnivariateDistribution.mean
+        =_distribution_infrastructure.UnivariateDistribution.variance
+        =_distribution_infrastructure.UnivariateDistribution.standard_deviation
+        =_distribution_infrastructure.UnivariateDistribution.skewness
+        =_distribution_infrastructure.UnivariateDistribution.kurtosis
+        =_distribution_infrastructure.UnivariateDistribution.logpdf
+        =_distribution_infrastructure.UnivariateDistribution.pdf
+        =_distribution_infrastructure.UnivariateDistribution.logpmf
+        =_distribution_infrastructure.UnivariateDistribution.pmf
+        =_distribution_infrastructure.UnivariateDistribution.logcdf
+        =_distribution_infrastructure.UnivariateDistribution.cdf
+        =_distribution_infrastructure.UnivariateDistribution.logccdf
+        =_distribution_infrastructure.UnivariateDistribution.ccdf
+        =_distribution_infrastructure.UnivariateDistribution.ilogcdf
+        =_distribution_infrastructure.UnivariateDistribution.icdf
+        =_distribution_infrastructure.UnivariateDistribution.ilogccdf
+        =_distribution_infrastructure.UnivariateDistribution.iccdf
+        =_distribution_infrastructure.UnivariateDistribution.moment
+        =_distribution_infrastructure.UnivariateDistribution.support
+        =_distribution_infrastructure.UnivariateDistribution.__init__
+        =_distribution_infrastructure.UnivariateDistribution.__add__
+        =_distribution_infrastructure.UnivariateDistribution.__sub__
+        =_distribution_infrastructure.UnivariateDistribution.__mul__
+        =_distribution_infrastructure.UnivariateDistribution.__truediv__
+        =_distribution_infrastructure.UnivariateDistribution.__pow__
+        =_distribution_infrastructure.UnivariateDistribution.__radd__
+        =_distribution_infrastructure.UnivariateDistribution.__rsub__
+        =_distribution_infrastructure.UnivariateDistribution.__rmul__
+        =_distribution_infrastructure.UnivariateDistribution.__rtruediv__
+        =_distribution_infrastructure.UnivariateDistribution.__neg__
+        =_distribution_infrastructure.UnivariateDistribution.__abs__ =_distribution_infrastructure.Mixture.entropy
+        =_distribution_infrastructure.Mixture.logentropy =_distribution_infrastructure.Mixture.median
+        =_distribution_infrastructure.Mixture.mode =_distribution_infrastructure.Mixture.mean
+        =_distribution_infrastructure.Mixture.variance =_distribution_infrastructure.Mixture.standard_deviation
+        =_distribution_infrastructure.Mixture.skewness =_distribution_infrastructure.Mixture.kurtosis
+        =_distribution_infrastructure.Mixture.logpdf =_distribution_infrastructure.Mixture.pdf
+        =_distribution_infrastructure.Mixture.logpmf =_distribution_infrastructure.Mixture.pmf
+        =_distribution_infrastructure.Mixture.logcdf =_distribution_infrastructure.Mixture.cdf
+        =_distribution_infrastructure.Mixture.logccdf =_distribution_infrastructure.Mixture.ccdf
+        =_distribution_infrastructure.Mixture.ilogcdf =_distribution_infrastructure.Mixture.icdf
+        =_distribution_infrastructure.Mixture.ilogccdf =_distribution_infrastructure.Mixture.iccdf
+        =_distribution_infrastructure.Mixture.moment =_distribution_infrastructure.Mixture.__init__
+        =Covariance.from_diagonal =Covariance.from_precision =Covariance.from_cholesky
+        =Covariance.from_eigendecomposition =Covariance.whiten =Covariance.colorize
     """,
 }
 """What each module of SciPy has doors for."""
-HOLDERS = {"scipy.signal": ("_ltisys.LinearTimeInvariant",)}
+HOLDERS = {
+    "scipy.signal": ("_ltisys.LinearTimeInvariant",),
+    "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),
+}
 """Classes of SciPy whose objects keep traced values that they are given, as attributes."""
 TREES = {"scipy.spatial.transform": ("Rotation", "RigidTransform")}
 """Classes whose objects are trees of one leaf: `Class_leaf` and `Class_of_leaf` of func's module convert them."""
@@ -283,7 +342,7 @@ def is_key(value: Any) -> bool:
 
 def _has_traced_attribute(self: Any) -> bool:
     """`__func_holds_traced__` of the objects of `HOLDERS`."""
-    return any([holds_traced(value, MAX_DEPTH) for value in vars(self).values()])
+    return any([holds_traced(value, MAX_DEPTH - 1) for value in vars(self).values()])
 
 
 class Door:
@@ -314,12 +373,14 @@ class Door:
             return self.original(*args, **kwargs)
         if self.target is None:
             self.target = self.found()
-        return self.target(*self.without_defaults(args, kwargs), **kwargs)
+        return called_inside(self.target, self.without_defaults(args, kwargs), kwargs)
 
     def found(self) -> Callable[..., Any]:
         """The function of func that the door leads to."""
         if self.name.startswith("~"):
             return intercepted_call(self.original)
+        if self.name.startswith("="):
+            return self.original
         target: Callable[..., Any] = getattr(importlib.import_module(self.module), self.name)
         return target
 
@@ -446,11 +507,11 @@ def install(module: str) -> None:
         _register_tree(getattr(scipy_module, name, None), target, name)
     for entry in TABLE.get(module, "").split():
         always, keyed = entry.endswith("()"), entry.endswith("!")
-        path = entry.removesuffix("()").removesuffix("!").removeprefix("~")
+        path = entry.removesuffix("()").removesuffix("!").lstrip("~=")
         value: Any = scipy_module
         for part in path.split("."):
             value = _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
-        name = ("~" if entry.startswith("~") else "") + path.replace(".", "_")
+        name = entry[: entry.startswith(("~", "="))] + path.replace(".", "_")
         if isinstance(value, types.BuiltinFunctionType):
             value = _function_in_python(scipy_module, path, value)
         if type(value).__name__ == "cython_function_or_method" and "." in path:
@@ -569,7 +630,7 @@ class _KeyDoor(Door):
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Any call."""
         if any([is_key(value) or hasattr(type(value), "next_key") for value in (*args, *kwargs.values())]):
-            return self.found()(*args, **kwargs)
+            return called_inside(self.found(), args, kwargs)
         exists = TRACED.run or TRACED.stay
         return super().call(*args, **kwargs) if exists else self.original(*args, **kwargs)
 

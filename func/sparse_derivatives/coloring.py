@@ -2,8 +2,10 @@
 
 Columns without a common row may have one colour: the product of the Jacobian with the sum of their unit vectors holds
 the entries of all of them. A star colouring of a symmetric pattern allows more: neighbours differ in colour, and each
-path of four vertices has at least three colours, so that of H[i, j] and H[j, i] one can be read.
-Source: Gebremedhin, Manne, Pothen (2005), SIAM Review 47; Gebremedhin et al. (2007), SIAM J. Sci. Comput. 29.
+path of four vertices has at least three colours, so that of H[i, j] and H[j, i] one can be read. An acyclic colouring
+allows still more: the vertices of any two colours form trees, along which entries are found by substitution.
+Source: Gebremedhin, Manne, Pothen (2005), SIAM Review 47; Gebremedhin et al. (2007), SIAM J. Sci. Comput. 29;
+Gebremedhin et al. (2009), INFORMS J. Comput. 21.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from func.interpreters.core.errors import ArgumentError
-from func.sparse_derivatives.integer_loops import integer_loops
+from func.sparse_derivatives.integer_loops import Floats, integer_loops
 
 
 @integer_loops
@@ -104,6 +106,104 @@ def greedy_star(  # type: ignore[no-untyped-def]
     return used
 
 
+@integer_loops
+def greedy_acyclic(  # type: ignore[no-untyped-def]
+    order, count, starts, neighbours, edges, colors, forbidden, first_from, first_edge, visit_from, visit_to, parent
+):
+    """Give each vertex the least colour of an acyclic colouring; `parent` joins the edges of a tree of two colours."""
+    used = 0
+    for position in range(0, count):
+        v = order[position]
+        for i in range(starts[v], starts[v + 1]):
+            if colors[neighbours[i]] >= 0:
+                forbidden[colors[neighbours[i]]] = v
+        for i in range(starts[v], starts[v + 1]):
+            w = neighbours[i]
+            if colors[w] >= 0:
+                for k in range(starts[w], starts[w + 1]):
+                    x = neighbours[k]
+                    if colors[x] >= 0 and forbidden[colors[x]] != v:
+                        e = edges[k]
+                        while parent[e] != e:
+                            parent[e] = parent[parent[e]]
+                            e = parent[e]
+                        if visit_from[e] != v:
+                            visit_from[e] = v
+                            visit_to[e] = w
+                        else:
+                            if visit_to[e] != w:
+                                forbidden[colors[x]] = v
+        color = 0
+        while forbidden[color] == v:
+            color += 1
+        colors[v] = color
+        if color >= used:
+            used = color + 1
+        for i in range(starts[v], starts[v + 1]):
+            w = neighbours[i]
+            if colors[w] >= 0:
+                c = colors[w]
+                if first_from[c] != v:
+                    first_from[c] = v
+                    first_edge[c] = edges[i]
+                else:
+                    e = first_edge[c]
+                    while parent[e] != e:
+                        e = parent[e]
+                    parent[edges[i]] = e
+        for i in range(starts[v], starts[v + 1]):
+            w = neighbours[i]
+            if colors[w] >= 0:
+                for k in range(starts[w], starts[w + 1]):
+                    x = neighbours[k]
+                    if x != v and colors[x] == color:
+                        e = edges[i]
+                        while parent[e] != e:
+                            e = parent[e]
+                        other = edges[k]
+                        while parent[other] != other:
+                            parent[other] = parent[parent[other]]
+                            other = parent[other]
+                        parent[e] = other
+    return used
+
+
+@integer_loops
+def leaves_first(count, ends, others, starts, edges_at, degrees, queue, removed, below, above):  # type: ignore[no-untyped-def]
+    """The edges of a forest, each after those below it: `queue` has them, `below` and `above` the ends of each."""
+    length = 0
+    for node in range(0, count):
+        leaf = node
+        while degrees[leaf] == 1:
+            i = starts[leaf]
+            while removed[edges_at[i]] == 1:
+                i += 1
+            e = edges_at[i]
+            other = ends[e]
+            if other == leaf:
+                other = others[e]
+            removed[e] = 1
+            below[length] = leaf
+            above[length] = other
+            queue[length] = e
+            length += 1
+            degrees[leaf] = 0
+            degrees[other] -= 1
+            if other > node:
+                break
+            leaf = other
+    return length
+
+
+@integer_loops
+def substitute(count, places, below, above, products: Floats, sums: Floats, values: Floats):  # type: ignore[no-untyped-def]
+    """Each edge's value: its product without the values of the edges below."""
+    for i in range(0, count):
+        values[i] = products[places[i]] - sums[below[i]]
+        sums[above[i]] += values[i]
+    return count
+
+
 def _int64(array: Any) -> Any:
     return np.ascontiguousarray(array, np.int64)
 
@@ -152,25 +252,96 @@ def color_star(pattern: Any) -> StarColoring:
     rows = np.repeat(np.arange(count), np.diff(pattern.indptr))
     off = np.flatnonzero(rows != pattern.indices)
     heads, tails = rows[off], _int64(pattern.indices[off])
-    starts = np.append(0, np.cumsum(np.bincount(heads, minlength=count)))
-    pairs = np.minimum(heads, tails) * count + np.maximum(heads, tails)
-    edges = np.unique(pairs, return_inverse=True)[1].reshape(-1)
-    degrees = np.diff(starts)
-    limit = max(16, 8 * int(degrees.mean())) if count else 0
-    order = np.argsort(np.where(degrees > limit, degrees, 0), kind="stable")  # those with many neighbours last
+    graph = _Edges(heads, tails, count)
     colors = np.full(count, -1, np.int64)
     marks = [np.full(count + 1, -1, np.int64) for _ in range(5)]
-    star, hub = np.zeros(len(edges) + 1, np.int64), np.full(len(edges) + 1, -1, np.int64)
-    graph = [_int64(x) for x in (order, starts, tails, edges)]
-    greedy_star(graph[0], count, *graph[1:], colors, *marks, star, hub)
+    star, hub = np.zeros(graph.count + 1, np.int64), np.full(graph.count + 1, -1, np.int64)
+    greedy_star(graph.order, count, graph.starts, tails, graph.edges, colors, *marks, star, hub)
     hubs = np.array(pattern.indices, np.int64)
-    centres = hub[star[edges]]
+    centres = hub[star[graph.edges]]
     hubs[off] = np.where(centres < 0, np.maximum(heads, tails), centres)
     return StarColoring(colors, hubs)
 
 
+class AcyclicColoring:
+    """An acyclic colouring of a symmetric pattern, and the order in which its entries follow from products."""
+
+    __slots__ = ("above", "below", "colors", "columns", "diagonal", "nodes", "off", "rows", "values")
+
+    def __init__(self, pattern: Any) -> None:
+        count = pattern.shape[0]
+        rows = np.repeat(np.arange(count), np.diff(pattern.indptr))
+        self.diagonal = np.flatnonzero(rows == pattern.indices)
+        self.off = np.flatnonzero(rows != pattern.indices)
+        """Where the diagonal and the other entries stand among those of the pattern."""
+        graph = _Edges(rows[self.off], _int64(pattern.indices[self.off]), count)
+        self.colors = colors = np.full(count, -1, np.int64)
+        marks = [np.full(count + 1, -1, np.int64) for _ in range(3)]
+        visits = [np.full(graph.count + 1, -1, np.int64) for _ in range(2)]
+        parent = np.arange(graph.count + 1)
+        greedy_acyclic(graph.order, count, graph.starts, graph.tails, graph.edges, colors, *marks, *visits, parent)
+        while not np.array_equal(parent, parent[parent]):
+            parent = parent[parent]
+        # A vertex has a node in each tree.
+        low, high = graph.ends
+        trees = parent[: graph.count]
+        nodes, numbers = np.unique(np.concatenate([trees * count + low, trees * count + high]), return_inverse=True)
+        ends, others = numbers.reshape(2, -1)
+        self.nodes = len(nodes)
+        both = np.concatenate([ends, others])
+        order = np.argsort(both, kind="stable")
+        degrees = np.bincount(both, minlength=self.nodes)
+        starts = np.append(0, np.cumsum(degrees))
+        queue, below, above = (np.zeros(graph.count, np.int64) for _ in range(3))
+        leaves_first(
+            self.nodes, _int64(ends), _int64(others), starts, _int64(order % max(graph.count, 1)), degrees, queue,
+            np.zeros(graph.count, np.int64), below, above,
+        )  # fmt: skip
+        self.below, self.above = below, above
+        self.rows, self.columns = nodes[below] % max(count, 1), nodes[above] % max(count, 1)
+        """For each edge in the order of substitution: its lower and its upper vertex."""
+        positions = np.empty(graph.count, np.int64)
+        positions[queue] = np.arange(graph.count)
+        self.values = positions[graph.edges]
+        """For each entry off the diagonal the position of its edge in that order."""
+
+    def read(self, products: Any, colors: Any, nnz: int) -> Any:
+        """The entries in CSR order from the products of all colours, (colours, rows)."""
+        size = products.shape[1]
+        flat = np.asarray(products, np.float64).reshape(-1)
+        values = np.empty(len(self.below))
+        places = colors[self.columns] * size + self.rows
+        substitute(len(values), places, self.below, self.above, flat, np.zeros(self.nodes), values)
+        data = np.empty(nnz, products.dtype)
+        data[self.off] = values[self.values]
+        return data
+
+
+class _Edges:
+    """The edges of a graph whose entries (heads, tails) hold each of them twice, and an order of its vertices."""
+
+    __slots__ = ("count", "edges", "ends", "order", "starts", "tails")
+
+    def __init__(self, heads: Any, tails: Any, count: int) -> None:
+        self.tails = tails
+        self.starts = np.append(0, np.cumsum(np.bincount(heads, minlength=count)))
+        pairs, edges = np.unique(np.minimum(heads, tails) * count + np.maximum(heads, tails), return_inverse=True)
+        self.edges = edges.reshape(-1)
+        self.count = len(pairs)
+        self.ends = pairs // max(count, 1), pairs % max(count, 1)
+        degrees = np.diff(self.starts)
+        limit = max(16, 8 * int(degrees.mean())) if count else 0
+        self.order = np.argsort(np.where(degrees > limit, degrees, 0), kind="stable")
+        """Those with many neighbours come last."""
+
+
 def check_coloring(pattern: Any, colors: Any, transform: str) -> None:
     """Raise ArgumentError for two columns of one colour with a common row."""
+    named = ' or "star" or "acyclic"' if transform == "sparse_hessian" else ""
+    if isinstance(colors, str):
+        raise ArgumentError(
+            f"func.{transform}: coloring must be an array of {pattern.shape[1]} colours{named}; got {colors!r}"
+        )
     colors = np.asarray(colors)
     if colors.shape != (pattern.shape[1],) or colors.dtype.kind not in "iu" or colors.min(initial=0) < 0:
         raise ArgumentError(

@@ -91,10 +91,10 @@ def dependence(program: Program, sets: Sequence[Sets], values: Sequence[Any], at
 
     With `at_point` each partial derivative that is zero at the known values removes its entry.
     """
-    return _Walk(program, sets, values, at_point).outputs()
+    return Walk(program, sets, values, at_point).outputs()
 
 
-class _Walk:
+class Walk:
     """One pass over the equations of a Program."""
 
     def __init__(self, program: Program, sets: Sequence[Sets], values: Sequence[Any], at_point: bool) -> None:
@@ -131,16 +131,8 @@ class _Walk:
                 pending.extend(missing)
                 continue
             operands = tuple([self.known[v] if type(v) is Var else v for v in equation.inputs])
-            try:
-                with np.errstate(all="ignore"):
-                    out = bind(equation.primitive, operands, equation.params)
-            except Exception:  # the call itself will raise it, or never come here
-                out = (UNKNOWN,) * len(equation.outputs) if equation.primitive.multiple else UNKNOWN
-            outs = out if equation.primitive.multiple else (out,)
-            for v, result in zip(equation.outputs, outs, strict=True):
-                self.known[v] = result
-                if result is UNKNOWN:
-                    self.sources.pop(v, None)
+            outs = _evaluated(equation, operands)
+            self.known.update(zip(equation.outputs, outs, strict=True))
             pending.pop()
         return self.known.get(x, UNKNOWN)
 
@@ -157,13 +149,13 @@ class _Walk:
             return
         if not any([is_inexact(out.dtype) for out in equation.outputs]):
             return
-        results = self._outputs_of(equation, sets)
+        results = self.outputs_of(equation, sets)
         for out, result in zip(equation.outputs, results, strict=True):
             if is_inexact(out.dtype) and result is not None and out.aval.size:
                 assert result.shape == out.shape, (primitive, result.shape, out.shape)
                 self.sets[out] = result
 
-    def _outputs_of(self, equation: Equation, sets: list[Sets]) -> Sequence[Sets]:
+    def outputs_of(self, equation: Equation, sets: list[Sets]) -> Sequence[Sets]:
         primitive, params = equation.primitive, equation.params
         avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
         sets = [x if is_inexact(aval.dtype) else None for x, aval in zip(sets, avals, strict=True)]
@@ -172,7 +164,7 @@ class _Walk:
             return CONTROL[primitive](equation, sets, values, self.at_point)
         called = getattr(params.get("compiled"), "program", None)
         if isinstance(called, Program):
-            inner = _Walk(called, sets, [self.value(x) for x in equation.inputs], self.at_point)
+            inner = Walk(called, sets, [self.value(x) for x in equation.inputs], self.at_point)
             return inner.outputs()
         out = equation.outputs[0].aval
         operands = Operands(primitive, sets, avals, params, out, lambda i: self.value(equation.inputs[i]))
@@ -214,6 +206,19 @@ class _Walk:
             return _on_everything(equation, sets)
         active = [x for x in sets if x is not None]
         return dependence(program, [*[None] * len(avals), *active], [*values, *[UNKNOWN] * len(active)], self.at_point)
+
+
+def _evaluated(equation: Equation, operands: tuple[Any, ...]) -> Sequence[Any]:
+    """The outputs at known values; UNKNOWN where one is not known after all."""
+    if all([operand is not UNKNOWN for operand in operands]):
+        try:
+            with np.errstate(all="ignore"):
+                out = bind(equation.primitive, operands, equation.params)
+        except Exception:  # the call itself will raise it, or never come here
+            pass
+        else:
+            return out if equation.primitive.multiple else (out,)
+    return [UNKNOWN] * len(equation.outputs)
 
 
 def _on_everything(equation: Equation, sets: Sequence[Sets]) -> list[Sets]:
@@ -710,7 +715,7 @@ def _scan(equation: Equation, sets: Sequence[Sets], values: Sequence[Any], at_po
     for step in reversed(range(loop.length)) if loop.reverse else range(loop.length):
         row = [None if x is None else x.moved(operator.itemgetter(step), x.shape[1:]) for x in xs]
         known_row = [UNKNOWN if x is UNKNOWN else np.asarray(x)[step] for x in known_xs]
-        walk = _Walk(body, [*consts, *carry, *row], [*known_consts, *known_carry, *known_row], at_point)
+        walk = Walk(body, [*consts, *carry, *row], [*known_consts, *known_carry, *known_row], at_point)
         results = walk.outputs()
         carry = results[: loop.carries]
         known_carry = [walk.value(x) for x in body.outputs[: loop.carries]]

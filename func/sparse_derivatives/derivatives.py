@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -12,14 +14,16 @@ import scipy.sparse
 
 from func import tree
 from func.compilation.jit import jit
-from func.compilation.staging import stage_call
+from func.compilation.staging import stage_call, stage_with_variant
+from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
 from func.interpreters.core.errors import ArgumentError, StagingError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program
-from func.sparse_derivatives.coloring import bipartite, check_coloring, color_columns, color_star
+from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star
 from func.sparse_derivatives.dependence import UNKNOWN, dependence
 from func.sparse_derivatives.index_sets import MAX_ENTRIES, IndexSets
+from func.sparse_derivatives.terms import NotWorthwhile, entries
 from func.transforms.arguments import Selection
 from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.forward import jvp
@@ -29,6 +33,8 @@ from func.transforms.vmapping import vmap
 
 FEW_COLORS = 12
 """Up to this number of colours a bidirectional colouring is not tried."""
+MAX_PLANS = 32
+"""For how many values of integer arrays evaluations are kept."""
 WORTH = 4
 """How many times fewer products than for the dense Jacobian make "auto" take the sparse one."""
 
@@ -148,7 +154,9 @@ def sparse_hessian(
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
         pattern: The pattern to use, a symmetric matrix, nonzero at the entries.
-        coloring: The colour of each column; columns of one colour have no common row.
+        coloring: The colour of each column; columns of one colour have no common row. Or "acyclic": products for the
+            colours of an acyclic colouring, which needs fewer than the default, "star", and entries off the diagonal by
+            substitution. That pays where a product is expensive; rounding errors add up along the trees.
         check: Compare each result with a product in a random direction.
 
     Raises:
@@ -197,10 +205,7 @@ class _Call:
         transform = self.selection.transform
         for leaf in self.leaves:
             if isinstance(leaf, Tracer):
-                raise TypeError(
-                    f"func.{transform} makes a SciPy array, which no transform can trace: call it outside of grad, "
-                    "vmap and jit, or use func.jacobian there"
-                )
+                raise _untraceable(transform)
         marked = ([i in places for i in range(len(args))], {key: key in places for key in kwargs})
         chosen: list[int] = []
         start = 0
@@ -260,7 +265,7 @@ class _Call:
             return function(*args, **kwargs)
 
         closed.__name__ = closed.__qualname__ = name_of(function)
-        program, out_spec = stage_call(closed, tuple(self.values()), {}, (), self.selection.transform)
+        program, out_spec = stage_with_variant(closed, tuple(self.values()), {}, (), self.selection.transform)
         return program.pruned(), out_spec
 
     def values(self) -> list[Any]:
@@ -289,6 +294,7 @@ class _Call:
         for out, result in zip(program.outputs, dependence(program, sets, values, at_point), strict=True):
             size = math.prod(np.shape(out))
             blocks.append(scipy.sparse.csr_array((size, count), dtype=bool) if result is None else result.rows)
+        blocks = blocks or [scipy.sparse.csr_array((0, count), dtype=bool)]
         return _ordered(blocks[0] if len(blocks) == 1 else scipy.sparse.vstack(blocks, format="csr"), count)
 
 
@@ -309,11 +315,33 @@ def _is_moving(leaf: Any) -> bool:
     return isinstance(dtype, np.dtype) and is_inexact(dtype)
 
 
+def _untraceable(transform: str) -> TypeError:
+    return TypeError(
+        f"func.{transform} makes a SciPy array, which no transform can trace: call it outside of grad, vmap and jit, "
+        "or use func.jacobian there"
+    )
+
+
+class _Identity:
+    """The key of an object that has no hash: equal for this object alone, which it keeps."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def _hashable(leaf: Any) -> Any:
     try:
         hash(leaf)
     except TypeError:
-        return id(leaf)
+        return _Identity(leaf)
     return leaf
 
 
@@ -325,11 +353,19 @@ class _Evaluations:
         self.selection = selection
         self.given: tuple[Any, Any, bool] = (None, None, False)
         self._plans: dict[Any, list[tuple[list[Any], _Plan]]] = {}
+        self._plans_of_arrays: dict[Any, _Plan] = {}
+        """Those of calls whose arguments are plain floating point arrays, by shapes and dtypes."""
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _Call(self.function, self.selection, args, kwargs)
-        plan = self.plan(call)
-        values = call.values()
+        values: Sequence[Any]
+        if not kwargs and all([type(arg) is np.ndarray and arg.dtype.kind == "f" for arg in args]):
+            key = tuple([(arg.shape, arg.dtype) for arg in args])
+            values, plan = args, self._plans_of_arrays.get(key)
+            if plan is None:
+                plan = self._plans_of_arrays[key] = self.plan(_Call(self.function, self.selection, args, kwargs))
+        else:
+            call = _Call(self.function, self.selection, args, kwargs)
+            values, plan = call.values(), self.plan(call)
         matrix = plan.matrix(values)
         if self.given[2]:
             plan.check(values, matrix)
@@ -344,6 +380,7 @@ class _Evaluations:
                 return plan
         make = _HessianPlan if self.selection.transform == "sparse_hessian" else _JacobianPlan
         plan = make(call, self.given[0], self.given[1])
+        del plans[: len(plans) - MAX_PLANS + 1]
         plans.append(([array.copy() for array in arrays], plan))
         return plan
 
@@ -355,6 +392,8 @@ class _Plan:
     pattern: Any
     products: int
     """How many products with the matrix an evaluation takes."""
+    staged: Program | None = None
+    """The function whose Jacobian the matrix is, where its pattern was found and not given."""
     multiply: Callable[..., Any] | None = None
     """What `check` computes a product with; compiled when it is first needed."""
 
@@ -392,8 +431,24 @@ class _Plan:
 
     def matrix(self, values: Sequence[Any]) -> Any:
         """The derivative at these leaves."""
-        pattern = self.pattern
-        return scipy.sparse.csr_array((self.compute(*values), pattern.indices, pattern.indptr), shape=pattern.shape)
+        matrix = copy.copy(self.pattern)  # its structure has been checked
+        matrix.data = self.compute(*values)
+        if isinstance(matrix.data, Tracer):  # the function closes over a traced value
+            raise _untraceable(self.transform)
+        return matrix
+
+    def evaluate_by(self, products: Callable[..., Any]) -> None:
+        """Compute the entries term by term where that takes less work than the products of the colouring."""
+
+        def compute(*values: Any) -> Any:
+            if self.staged is not None and not nan_safe.are_zeros_structural():
+                with contextlib.suppress(NotWorthwhile):
+                    data = entries(self.staged, values, self.active, self.pattern, self.products)
+                    nan_safe.note_pullback([data])
+                    return data
+            return products(*values)
+
+        self.compute = jit(compute)
 
     def freeze(self) -> None:
         """Let nobody write to the structure, which all results share; a matrix without entries needs no evaluation."""
@@ -422,7 +477,12 @@ class _Plan:
 
     def outputs(self, leaves: Sequence[Any]) -> Any:
         """What is differentiated to give the matrix."""
-        return self.program.run(leaves)
+        return self.function_program().run(leaves)
+
+    def function_program(self) -> Program:
+        """The Program of the function, with structural zeros of its own derivatives where they are in force."""
+        variant = self.program.nan_safe
+        return variant if variant is not None and nan_safe.are_zeros_structural() else self.program
 
     def split(self, vectors: Array, lead: tuple[int, ...]) -> tuple[Array, ...]:
         """Vectors of all elements of the active leaves as trees of the leaves' shapes."""
@@ -474,7 +534,8 @@ class _Plan:
         true = multiply(direction, *values)
         found = matrix @ direction
         scale = abs(matrix) @ abs(direction) + abs(true)
-        precision = max([np.finfo(x.dtype) for x in (matrix, true)], key=lambda info: float(info.eps))
+        outs = [x.dtype for equation in self.program.equations for x in equation.outputs if is_inexact(x.dtype)]
+        precision = max([np.finfo(x) for x in (matrix.dtype, true.dtype, *outs)], key=lambda info: float(info.eps))
         wrong = ~(abs(found - true) <= 1e3 * float(precision.eps) * scale + float(precision.tiny))
         wrong &= np.isfinite(true)
         if not wrong.any():
@@ -501,13 +562,16 @@ class _JacobianPlan(_Plan):
         super().__init__(call)
         rows = sum([math.prod(np.shape(out)) for out in self.program.outputs])
         shape = rows, int(self.starts[-1])
-        found = call.pattern((self.program, None)) if given is None else self.given_pattern(given, shape)
-        self.pattern = pattern = found
+        if given is None:
+            self.pattern = pattern = call.pattern((self.program, None))
+            self.staged = self.program if coloring is None else None
+        else:
+            self.pattern = pattern = self.given_pattern(given, shape)
         entries = np.repeat(np.arange(rows), np.diff(pattern.indptr))
         columns = pattern.indices.astype(np.int64)
         if coloring is not None:
             check_coloring(pattern, coloring, self.transform)
-            self._by_columns(np.asarray(coloring), entries, columns)
+            self._by_columns(np.unique(coloring, return_inverse=True)[1], entries, columns)
         else:
             self._colored(entries, columns)
         self.freeze()
@@ -534,14 +598,14 @@ class _JacobianPlan(_Plan):
         colors = _small(colors)
         places = _places(colors[columns].astype(np.int64) * self.pattern.shape[0] + entries)
         self.products = count
-        self.compute = jit(lambda *values: _read(self.products_by_columns(values, colors, count), places))
+        self.evaluate_by(lambda *values: _read(self.products_by_columns(values, colors, count), places))
 
     def _by_rows(self, colors: Any, entries: Any, columns: Any) -> None:
         count = int(colors.max(initial=-1)) + 1
         colors = _small(colors)
         places = _places(colors[entries].astype(np.int64) * self.pattern.shape[1] + columns)
         self.products = count
-        self.compute = jit(lambda *values: _read(self.products_by_rows(values, colors, count), places))
+        self.evaluate_by(lambda *values: _read(self.products_by_rows(values, colors, count), places))
 
     def _by_both(self, entries: Any, columns: Any, least: float) -> bool:
         """Read each entry from a column's or a row's product, if that takes at most half the products."""
@@ -565,7 +629,7 @@ class _JacobianPlan(_Plan):
             return _read(np.concatenate([down.reshape(-1), across.reshape(-1)]), places)
 
         self.products = len(used_columns) + len(used_rows)
-        self.compute = jit(compute)
+        self.evaluate_by(compute)
         return True
 
 
@@ -609,15 +673,20 @@ class _HessianPlan(_Plan):
         if given is None:
             leaves = tuple(call.values())
             staged = stage_call(lambda *values: self.outputs(values), leaves, {}, (), self.transform)
-            found = call.pattern((staged[0].pruned(), None))
+            program = staged[0].pruned()
+            found = call.pattern((program, None))
             self.pattern = _ordered(found + found.T, size)
+            self.staged = program if coloring is None else None
         else:
             self.pattern = self.given_pattern(given, (size, size))
             if (self.pattern != self.pattern.T).nnz:
                 raise ArgumentError("func.sparse_hessian: the pattern is not symmetric; pass pattern + pattern.T")
         entries = np.repeat(np.arange(size), np.diff(self.pattern.indptr))
         columns = self.pattern.indices.astype(np.int64)
-        if coloring is None:
+        if isinstance(coloring, str) and coloring == "acyclic":
+            self._by_trees(size, entries, columns)
+            return
+        if coloring is None or (isinstance(coloring, str) and coloring == "star"):
             star = color_star(self.pattern)
             colors, hubs = star.colors, star.hubs
         else:
@@ -628,7 +697,27 @@ class _HessianPlan(_Plan):
         renumbered = _renumbered(colors, used)
         places = _places(number.reshape(-1) * size + others)
         self.products = len(used)
-        self.compute = jit(lambda *values: _read(self.products_by_columns(values, renumbered, len(used)), places))
+        self.evaluate_by(lambda *values: _read(self.products_by_columns(values, renumbered, len(used)), places))
+        self.freeze()
+
+    def _by_trees(self, size: int, entries: Any, columns: Any) -> None:
+        """Entries off the diagonal by substitution along the trees of an acyclic colouring."""
+        coloring = AcyclicColoring(self.pattern)
+        used, colors = np.unique(coloring.colors, return_inverse=True)
+        small, count, diagonal = _small(colors), len(used), coloring.diagonal
+        places = colors[columns[diagonal]] * size + columns[diagonal]
+        products = jit(lambda *values: self.products_by_columns(values, small, count))
+
+        def compute(*values: Any) -> Any:
+            found = products(*values)
+            if isinstance(found, Tracer):
+                return found
+            data = coloring.read(found, colors, len(entries))
+            data[diagonal] = found.reshape(-1)[places]
+            return data
+
+        self.products = count
+        self.compute = compute
         self.freeze()
 
     def outputs(self, leaves: Sequence[Any]) -> Any:
@@ -638,7 +727,7 @@ class _HessianPlan(_Plan):
         def value(active: tuple[Any, ...]) -> Any:
             for position, x in zip(self.active, active, strict=True):
                 full[position] = x
-            return self.program.run(full)[0]
+            return self.function_program().run(full)[0]
 
         return grad(value)(tuple([leaves[i] for i in self.active]))
 

@@ -1,8 +1,8 @@
-"""Loops over integers as native code: Python functions of integers and integer arrays, translated to LLVM IR.
+"""Loops over integers as native code: Python functions of integers and arrays, translated to LLVM IR.
 
 A greedy colouring looks at its vertices one after the other, which NumPy cannot do at once. Its loops are written as
 plain Python (`for` over ranges, `while`, `if`, assignments, elements of arrays), and run as such where there is no
-LLVM.
+LLVM. Variables are integers; arrays are of integers, or of floats where the argument is annotated so.
 """
 
 from __future__ import annotations
@@ -20,28 +20,39 @@ import numpy as np
 from func.backends.llvm import machine
 
 _OPERATIONS = {ast.Add: "add nsw", ast.Sub: "sub nsw", ast.Mult: "mul nsw", ast.FloorDiv: "sdiv"}
+_FLOAT_OPERATIONS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul"}
 _COMPARISONS = {ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge", ast.Eq: "eq", ast.NotEq: "ne"}
 
 
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+"""An array of float64."""
+
+
 class IntegerLoops:
-    """A function of int64 numbers and int64 arrays, compiled at its first call; it returns an integer."""
+    """A function of int64 numbers and of arrays, compiled at its first call; it returns an integer."""
 
     def __init__(self, function: Callable[..., int]) -> None:
         self.function = function
         self._native: Any = None
+        annotations = function.__annotations__
+        names = inspect.signature(function).parameters
+        self._dtypes = [np.float64 if annotations.get(name) == "Floats" else np.int64 for name in names]
 
     def __call__(self, *args: Any) -> int:
         if not machine.available():
             return self.function(*args)
         if self._native is None:
             self._native = _compiled(self.function)
-        checked = [arg if isinstance(arg, int) else np.require(arg, np.int64, ["C", "W"]) for arg in args]
+        checked = [
+            arg if isinstance(arg, int) else np.require(arg, dtype, ["C", "W"])
+            for arg, dtype in zip(args, self._dtypes, strict=True)
+        ]
         numbers = [arg if isinstance(arg, int) else arg.ctypes.data for arg in checked]
         return int(self._native(*numbers))
 
 
 def integer_loops(function: Callable[..., int]) -> IntegerLoops:
-    """Decorate a function of integers and int64 arrays."""
+    """Decorate a function of integers, int64 arrays, and arrays annotated as `Floats`."""
     return IntegerLoops(function)
 
 
@@ -65,6 +76,8 @@ class _Translation:
 
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.tree = tree
+        arguments = tree.args.args
+        self.floats = {a.arg for a in arguments if isinstance(a.annotation, ast.Name) and a.annotation.id == "Floats"}
         self.lines: list[str] = []
         self.count = 0
         self.loops: list[tuple[str, str]] = []
@@ -102,8 +115,7 @@ class _Translation:
         if isinstance(node, ast.Assign):
             self.store(node.targets[0], self.value(node.value))
         elif isinstance(node, ast.AugAssign):
-            operation = _OPERATIONS[type(node.op)]
-            self.store(node.target, self.emit(f"{operation} i64 {self.value(node.target)}, {self.value(node.value)}"))
+            self.store(node.target, self.value(ast.BinOp(node.target, node.op, node.value)))
         elif isinstance(node, ast.If):
             then, otherwise, done = self.new(), self.new(), self.new()
             self.branch(node.test, then, otherwise)
@@ -170,13 +182,22 @@ class _Translation:
         holds = self.emit(f"icmp {word} i64 {self.value(test.left)}, {self.value(test.comparators[0])}")
         self.lines.append(f"br i1 {holds}, label %{then}, label %{otherwise}")
 
+    def kind(self, node: ast.expr) -> str:
+        """The type of a value."""
+        if isinstance(node, ast.BinOp):
+            return self.kind(node.left)
+        is_float = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.floats
+        return "double" if is_float else "i64"
+
     def element(self, node: ast.Subscript) -> str:
-        base = self.emit(f"inttoptr i64 {self.value(node.value)} to i64*")
-        return self.emit(f"getelementptr i64, i64* {base}, i64 {self.value(node.slice)}")
+        kind = self.kind(node)
+        base = self.emit(f"inttoptr i64 {self.value(node.value)} to {kind}*")
+        return self.emit(f"getelementptr {kind}, {kind}* {base}, i64 {self.value(node.slice)}")
 
     def store(self, target: ast.expr, value: str) -> None:
         place = self.element(target) if isinstance(target, ast.Subscript) else f"%v.{target.id}"  # type: ignore[attr-defined]
-        self.lines.append(f"store i64 {value}, i64* {place}")
+        kind = self.kind(target)
+        self.lines.append(f"store {kind} {value}, {kind}* {place}")
 
     def value(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant):
@@ -187,10 +208,12 @@ class _Translation:
         if isinstance(node, ast.Name):
             return self.emit(f"load i64, i64* %v.{node.id}")
         if isinstance(node, ast.Subscript):
-            return self.emit(f"load i64, i64* {self.element(node)}")
+            kind = self.kind(node)
+            return self.emit(f"load {kind}, {kind}* {self.element(node)}")
         assert isinstance(node, ast.BinOp), ast.dump(node)
-        operation = _OPERATIONS[type(node.op)]
-        return self.emit(f"{operation} i64 {self.value(node.left)}, {self.value(node.right)}")
+        kind = self.kind(node)
+        operation = (_OPERATIONS if kind == "i64" else _FLOAT_OPERATIONS)[type(node.op)]
+        return self.emit(f"{operation} {kind} {self.value(node.left)}, {self.value(node.right)}")
 
 
 def _is_stored(node: ast.Name) -> bool:

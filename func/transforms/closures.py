@@ -324,7 +324,7 @@ def _may_hold_traced(value: Any, namespace: dict[str, Any]) -> bool:
 def _is_object(value: Any) -> bool:
     """Whether a value is an object of one of the user's classes, whose attributes may be traced.
 
-    Linear operators of SciPy hold functions of the user's, its sparse matrices may have traced entries.
+    Linear operators hold functions of the user's and residuals, sparse matrices may have traced entries.
     """
     kind = type(value)
     return (
@@ -332,6 +332,6 @@ def _is_object(value: Any) -> bool:
         and not isinstance(value, (type, types.ModuleType, types.FunctionType, np.ndarray))
         and (
             kind.__module__.partition(".")[0] not in ("builtins", "numpy", "scipy", "cupy", "func")
-            or kind.__module__.removeprefix("func.").startswith("scipy.sparse")
+            or kind.__module__.removeprefix("func.").startswith(("curvature", "scipy.sparse"))
         )
     )

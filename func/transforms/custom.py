@@ -279,6 +279,14 @@ class _JvpRule(Record):
     flat: FlatFunction
 
     def __call__(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
+        outs, fitted, is_own = self.applied(primals, tangents)
+        if is_own or not needs_rule(primals) or Closure(self.rule).values:
+            return outs, fitted
+        # The levels below would differentiate the code of the rule, which may be another function than it says.
+        return list(custom_rules.with_tangents(outs, primals, _Tangents(self))), fitted
+
+    def applied(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any], bool]:
+        """What the rule returns: the outputs, their tangents, and whether the outputs are those of its function."""
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
         copies = laid_out(defensive_copies(primals), self.flat.layouts)
         if self.flat.shared:
@@ -307,11 +315,7 @@ class _JvpRule(Record):
                     f"{shape_of(out)}"
                 )
             fitted.append(_with_dtype(dot, out))
-        is_own = all([any([out is given for given in by_rule]) for out in outs])
-        if is_own or not needs_rule(primals) or Closure(self.rule).values:
-            return outs, fitted
-        # The levels below would differentiate the code of the rule, which may be another function than it says.
-        return list(custom_rules.with_tangents(outs, primals, _Tangents(self))), fitted
+        return outs, fitted, all([any([out is given for given in by_rule]) for out in outs])
 
 
 class _Tangents(Record):
@@ -320,7 +324,7 @@ class _Tangents(Record):
     rule: _JvpRule
 
     def __call__(self, primals: Sequence[Array], outs: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
-        again, douts = self.rule(primals, [ZERO if tangent is None else tangent for tangent in tangents])
+        again, douts, _ = self.rule.applied(primals, [ZERO if tangent is None else tangent for tangent in tangents])
         if not all([_is_same(out, known) for out, known in zip(again, outs, strict=True)]):
             raise CustomRuleError(
                 f"the jvp rule {name_of(self.rule.rule)} is called for each derivative of a derivative, and gave other "

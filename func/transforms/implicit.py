@@ -23,7 +23,7 @@ from func.interpreters.calls.custom_rules import custom_jvp_call
 from func.interpreters.core import ZERO, Array, Aval, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError, SingularSystemError
 from func.interpreters.core.source import at_line
-from func.interpreters.drivers import output_avals
+from func.interpreters.drivers import output_avals, taylor_flat
 from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert
@@ -394,6 +394,42 @@ class LinearSolveRule(Record):
             for rate, out in zip(side_rates, outs, strict=True)
         ]
         return outs, call.bound([*values, *dense])
+
+    def series(
+        self, order: int, values: Sequence[Array], coefficients: Sequence[Any]
+    ) -> list[tuple[Array, list[Array]]]:
+        """The coefficients of A x = b: A₀ xₖ = bₖ - (A₁ xₖ₋₁ + … + Aₖ x₀), one solve for each k."""
+        call = self.call
+        count = call.params
+        params, sides = list(values[:count]), coefficients[count:]
+        outs = list(call.forward(*values))
+        series: list[list[Any]] = [[] for _ in outs]
+
+        def images(*operands: Array) -> list[Array]:
+            matvec = call.system(operands[:count])[0]
+            return tree.leaves(matvec(tree.unflatten(call.spec, operands[count:])))
+
+        for k in range(1, order + 1):
+            rates = [ZERO if own is None else own[k - 1] for own in sides]
+            shorter = [own and own[:k] for own in coefficients[:count]]
+            if any([own is not None for own in shorter]):
+                found = taylor_flat(images, k, [*params, *outs], [*shorter, *[[*own, ZERO] for own in series]])
+                rates = [
+                    rate if image[k] is ZERO else -image[k] if rate is ZERO else rate - image[k]
+                    for rate, image in zip(rates, found, strict=True)
+                ]
+            like = next((rate for rate in rates if rate is not ZERO), None)
+            if like is None:
+                terms: Sequence[Any] = [ZERO] * len(outs)
+            else:
+                dense = [
+                    absent_like(like, shape_of(out), dtype_of(out)) if rate is ZERO else rate
+                    for rate, out in zip(rates, outs, strict=True)
+                ]
+                terms = call.bound([*params, *dense])
+            for own, term in zip(series, terms, strict=True):
+                own.append(term)
+        return list(zip(outs, series, strict=True))
 
 
 def custom_linear_solve(

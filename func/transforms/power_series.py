@@ -20,8 +20,8 @@ from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.table import multiply
 from func.interpreters.primitives.structural.shapes import full_like, reshape
 from func.interpreters.taylor import Taylor
-from func.transforms.arguments import FlatCall, differentiable, place_arguments
-from func.transforms.boundary import array_leaf, check_callable, name_of, own
+from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
+from func.transforms.boundary import array_leaf, check_callable, own
 from func.transforms.forward import fit_tangent
 from func.transforms.transformed import transformed
 from func.transforms.vmapping import vmap
@@ -104,11 +104,23 @@ def taylor(func: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
         raise
 
 
-def derivatives(func: Callable[..., Any], order: int) -> Callable[..., Any]:
+def derivatives(
+    func: Callable[..., Any] | None = None,
+    order: int = 1,
+    argnums: int = 0,
+    *,
+    argnames: str | None = None,
+) -> Callable[..., Any]:
     """The derivatives of a function of one real number: `derivatives(f, n)(x)` is (f(x), f′(x), …, f⁽ⁿ⁾(x)).
 
     Of an array x, f takes every element by itself, as under `vmap` (f sees a number), and each derivative has the shape
     of x, followed by that of the output. All orders together cost O(n²). Further arguments of f are constants.
+
+    Args:
+        func: The function; plain NumPy code.
+        order: The order of the last derivative.
+        argnums: Position of the number or array.
+        argnames: Its keyword, in the place of a position.
 
     Raises:
         DifferentiatedInputError: x is not a real floating point number or array.
@@ -120,14 +132,23 @@ def derivatives(func: Callable[..., Any], order: int) -> Callable[..., Any]:
         >>> func.derivatives(lambda x: x ** 2, 2)(np.array([1.0, 3.0]))
         (array([1., 9.]), array([2., 6.]), array([2., 2.]))
     """
+    options: dict[str, Any] = {"order": order, "argnums": argnums, "argnames": argnames}
+    if func is None:
+        return functools.partial(derivatives, **options)
     check_callable(func, "derivatives")
     _check_order(order, "derivatives")
+    chosen: Any = argnums if argnames is None else argnames
+    if not isinstance(chosen, (int, np.integer, str)):
+        raise TypeError(
+            "func.derivatives differentiates by one number, so argnums must be an int and argnames a string, not "
+            f"{chosen!r}; func.taylor gives the derivatives along a direction"
+        )
+    selection = Selection(func, "derivatives", argnums, argnames)
 
-    @transformed(derivatives, func, {"order": order})
+    @transformed(derivatives, func, options)
     def derivatives_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not args:
-            raise ArgumentError(f"func.derivatives: {name_of(func)} was called without its argument, a number or array")
-        x = array_leaf(args[0], "x", "derivatives")
+        place = selection.places(args, kwargs)[-1]
+        x = array_leaf(args[place] if isinstance(place, int) else kwargs[place], "x", "derivatives")
         if not is_inexact(dtype_of(x)) or dtype_of(x).kind == "c":
             raise DifferentiatedInputError(
                 f"func.derivatives differentiates by a real number, but x has dtype {dtype_of(x)}; "
@@ -139,7 +160,7 @@ def derivatives(func: Callable[..., Any], order: int) -> Callable[..., Any]:
             )
 
         def at(number: Any) -> tuple[Any, ...]:
-            call = _call_at(functools.partial(_with_first, func, args[1:], kwargs), (number,), "derivatives")
+            call = _call_at(functools.partial(_at_number, func, args, kwargs, place), (number,), "derivatives")
             coefficients = [[full_like(number, 1), *[ZERO] * (order - 1)][:order]]
             values, outs = _expanded(call, order, coefficients, "derivatives")
             columns = [values, *zip(*[_scaled(own) for own in outs], strict=True)] if order and outs else [values]
@@ -158,8 +179,13 @@ def derivatives(func: Callable[..., Any], order: int) -> Callable[..., Any]:
     return derivatives_of
 
 
-def _with_first(function: Callable[..., Any], rest: tuple[Any, ...], kwargs: dict[str, Any], first: Any) -> Any:
-    return function(first, *rest, **kwargs)
+def _at_number(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], place: int | str, number: Any
+) -> Any:
+    """A call with a number in the place of one argument."""
+    if isinstance(place, str):
+        return function(*args, **{**kwargs, place: number})
+    return function(*args[:place], number, *args[place + 1 :], **kwargs)
 
 
 def _check_order(order: Any, transform: str) -> None:

@@ -207,7 +207,7 @@ def divergence(
     return divergence_of
 
 
-def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..., Any]:
+def directional_derivatives(func: Callable[..., Any] | None = None, order: int = 1) -> Callable[..., Any]:
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
 
     The result is called as `(x, v)`, where v has the tree, shapes and dtypes of x. With several directions,
@@ -221,6 +221,8 @@ def directional_derivatives(func: Callable[..., Any], order: int) -> Callable[..
         >>> func.directional_derivatives(lambda x: np.sum(x ** 3), 3)(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
         (np.float64(9.0), np.float64(3.0), np.float64(6.0), np.float64(6.0))
     """
+    if func is None:
+        return functools.partial(directional_derivatives, order=order)
     check_callable(func, "directional_derivatives")
     if not _is_order(order):
         raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}")

@@ -44,8 +44,7 @@ class CallPrimitive(Primitive):
     ) -> Sequence[tuple[Array, Any]]:
         """The outputs with their coefficients.
 
-        k yₖ is coefficient k-1 of the tangent, which the rule of a user gives at series that are one coefficient
-        shorter; such a rule may call the function itself again.
+        k yₖ is coefficient k-1 of the tangent, which the rule gives at series that are one coefficient shorter.
         """
         outs = bind(self, values, params)
         active = [own is not None and is_inexact(dtype_of(x)) for x, own in zip(values, coefficients, strict=True)]
@@ -120,9 +119,10 @@ def function_call(
     transpose: Transpose | None = None,
     parameters: Kinds = NO_PARAMETERS,
     mask: str | None = None,
+    kind: type[CallPrimitive] = CallPrimitive,
 ) -> CallPrimitive:
     """A primitive that calls its parameter `fun`, a function of Python; those named in `rules` are functions too."""
-    return CallPrimitive(
+    return kind(
         name,
         _function_call_impl,
         aval=_function_call_aval,

@@ -24,6 +24,7 @@ from func.interpreters.calls.call_primitives import (
 from func.interpreters.calls.checkpoint import checkpoint_call
 from func.interpreters.calls.forward_run import ForwardRun, is_traced_number, mapping_level
 from func.interpreters.calls.partition import expand, select
+from func.interpreters.calls.series_calls import active_series, present
 from func.interpreters.core import (
     EVALUATE,
     ZERO,
@@ -100,6 +101,47 @@ class BatchedJvpRule(ValueRecord):
         outs, douts = values[: len(values) // 2], values[len(values) // 2 :]
         return outs, list(without_integer_tangents(outs, douts))
 
+    @property
+    def series(self) -> Any:
+        """The rule's own rule for series, on the batch axis."""
+        own = getattr(self.rule, "series", None)
+        return own and functools.partial(self._batched_series, own)
+
+    def _batched_series(
+        self, rule: Any, order: int, values: Sequence[Array], coefficients: Sequence[Any]
+    ) -> Sequence[tuple[Array, Any]]:
+        numbers = present(coefficients)
+        count = len(values)
+
+        def flat(*args: Array) -> list[Any]:
+            passed = iter(args[count:])
+            inner = [
+                [next(passed) if k in own else ZERO for k in range(1, order + 1)] if own else None for own in numbers
+            ]
+            return [x for out, own in rule(order, args[:count], inner) for x in (out, *(own or [None] * order))]
+
+        terms = [own[k - 1] for own, ks in zip(coefficients, numbers, strict=True) for k in ks]
+        which = (*self.which, *[is_batched for is_batched, ks in zip(self.which, numbers, strict=True) for _ in ks])
+        flattened = _batched_optional(flat, self.size, which, [*values, *terms])
+        step = order + 1
+        rows = [flattened[i : i + step] for i in range(0, len(flattened), step)]
+        return [(out, None if own[0] is None else own) for out, *own in rows]
+
+
+class _CustomJvp(CallPrimitive):
+    """A function with a tangent rule."""
+
+    __slots__ = ()
+
+    def apply_series(
+        self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
+    ) -> Sequence[tuple[Array, Any]]:
+        """By the rule's own rule for series, or by its tangents."""
+        own_rule = getattr(params["rule"], "series", None)
+        if own_rule is None or not any(active_series(values, coefficients)):
+            return super().apply_series(order, values, coefficients, params)
+        return own_rule(order, values, coefficients)  # type: ignore[no-any-return]
+
 
 def _custom_jvp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Flat, rule: Any) -> Any:
     return rule(primals, inexact_tangents(primals, tangents))
@@ -112,7 +154,9 @@ def _custom_jvp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     )
 
 
-custom_jvp_call = function_call("custom_jvp_call", "rule", batch=_custom_jvp_batch, jvp=_custom_jvp_jvp)
+custom_jvp_call = function_call(
+    "custom_jvp_call", "rule", batch=_custom_jvp_batch, jvp=_custom_jvp_jvp, kind=_CustomJvp
+)
 """fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
 
 
@@ -667,6 +711,81 @@ class TransposeOfRule(ValueRecord):
         return outs, [True] * len(outs)
 
 
+class SeriesOf(ValueRecord):
+    """(*values, *coefficients of values) -> outputs, and all coefficients of each output."""
+
+    fun: Flat
+    order: int
+    present: tuple[tuple[int, ...], ...]
+    """For each value the numbers of the coefficients that are passed."""
+
+    def __call__(self, *args: Array) -> list[Array]:
+        count = len(self.present)
+        passed = iter(args[count:])
+        coefficients: list[Any] = []
+        for numbers in self.present:
+            own = dict(zip(numbers, passed, strict=False))
+            coefficients.append([own.get(k, ZERO) for k in range(1, self.order + 1)] if numbers else None)
+        series = drivers.taylor_flat(self.fun, self.order, args[:count], coefficients)
+        outs = [own[0] for own in series]
+        dense = [
+            absent_like(args[count], shape_of(out), dtype_of(out)) if x is ZERO else x
+            for out, own in zip(outs, series, strict=True)
+            for x in own[1:]
+        ]
+        return [*outs, *dense]
+
+
+class SeriesOfRule(ValueRecord):
+    """The custom_vmap rule of SeriesOf: the rule at series."""
+
+    rule: Any
+    series: SeriesOf
+
+    def __call__(self, size: int, which: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
+        present = self.series.present
+        groups = [[i] for i in range(len(present))]  # the operands of each value and its coefficients
+        for place, i in enumerate([i for i, numbers in enumerate(present) for _ in numbers], len(present)):
+            groups[i].append(place)
+        operands = list(args)
+        batched = [any([which[place] for place in group]) for group in groups]
+        for group in select(groups, batched):
+            for place in group:
+                (operands[place],) = materialize(size, [which[place]], [operands[place]])
+        out_batched: list[bool] = []
+
+        def flat(*inner: Array) -> Sequence[Array]:
+            outs: Sequence[Array]
+            outs, out_batched[:] = self.rule(size, tuple(batched), inner)
+            return outs
+
+        results = SeriesOf(flat, self.series.order, present)(*operands)
+        terms = [flag for flag in out_batched for _ in range(self.series.order)]
+        return results, [*out_batched, *terms]
+
+
+class _CustomVmap(CallPrimitive):
+    """A function with a batching rule."""
+
+    __slots__ = ()
+
+    def apply_series(
+        self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
+    ) -> Sequence[tuple[Array, Any]]:
+        """The function at series, whose batching rule is the rule at series."""
+        active = active_series(values, coefficients)
+        numbers = tuple([own if moves else () for own, moves in zip(present(coefficients), active, strict=True)])
+        if not any(active):
+            return [(out, None) for out in bind(self, values, params)]
+        terms = [own[k - 1] for own, ks in zip(coefficients, numbers, strict=True) for k in ks]
+        series = SeriesOf(params["fun"], order, numbers)
+        results = bind(self, (*values, *terms), {"fun": series, "rule": SeriesOfRule(params["rule"], series)})
+        count = len(results) // (order + 1)
+        outs = [without_mask(out) for out in results[:count]]
+        by_output = [results[count + i * order : count + (i + 1) * order] for i in range(count)]
+        return [(out, own if is_inexact(dtype_of(out)) else None) for out, own in zip(outs, by_output, strict=True)]
+
+
 def _custom_vmap_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Flat, rule: Any) -> Any:
     dense = inexact_tangents(primals, tangents)
     active = tuple([tangent is not ZERO for tangent in dense])
@@ -698,7 +817,12 @@ def _custom_vmap_transpose(ct: dict[int, Any], *operands: Any, fun: Flat, rule: 
 
 
 custom_vmap_call = function_call(
-    "custom_vmap_call", "rule", batch=_custom_vmap_batch, jvp=_custom_vmap_jvp, transpose=_custom_vmap_transpose
+    "custom_vmap_call",
+    "rule",
+    batch=_custom_vmap_batch,
+    jvp=_custom_vmap_jvp,
+    transpose=_custom_vmap_transpose,
+    kind=_CustomVmap,
 )
 """fun(*args), batched by rule(size, batched, args) -> (outs, out_batched)."""
 

@@ -159,7 +159,8 @@ class Program:
         if len(equations) == len(self.equations) and len(constants) == len(self.constants):
             return self
         equations.reverse()
-        return Program(self.inputs, equations, self.outputs, constants)
+        variant = None if self.nan_safe is None else self.nan_safe.pruned()
+        return Program(self.inputs, equations, self.outputs, constants, variant)
 
     @property
     def constant_bytes(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,52 @@ def test_creation_functions_hold_traced_values(f: Callable[[Any], Any]) -> None:
 def test_without_it_the_error_names_a_way() -> None:
     with pytest.raises(func.errors.TracerConversionError, match="zeros_like"):
         func.grad(by_elements)(X)
+
+
+SOURCES: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {
+    "array": lambda b: b,
+    "strided": lambda b: b[:, ::2],
+    "memoryview": memoryview,
+    "interface": lambda b: SimpleNamespace(__array_interface__=b.__array_interface__, owner=b),
+    "__array__": lambda b: WithArray(b),
+    "list": lambda b: b.tolist(),
+    "number": lambda b: b[0, 0],
+}
+CONVERSIONS: tuple[dict[str, Any], ...] = (
+    {}, {"copy": None}, {"ndmin": 3}, {"ndmin": 3, "copy": None}, {"copy": None, "dtype": float, "order": "F"},
+)  # fmt: skip
+
+
+class WithArray:
+    """Somebody's container, which hands out the array that it holds."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return self.array
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_arrays_made_of_plain_memory_share_it_as_numpy_does(kind: str) -> None:
+    def shared(how: dict[str, Any]) -> bool:
+        b = np.arange(6.0).reshape(2, 3)
+        a = np.array(SOURCES[kind](b), **how)
+        a[...] = 7.0
+        return bool(np.any(b == 7.0))
+
+    expected = [shared(how) for how in CONVERSIONS]
+    seen: list[bool] = []
+
+    def f(x: Any) -> Any:
+        seen.extend(shared(how) for how in CONVERSIONS)
+        a = np.array([1.0, 2.0], ndmin=2)
+        a[0, 1] = x  # what shares no memory can hold traced values
+        return a.sum()
+
+    with func.intercept():
+        assert func.grad(f)(2.0) == 1.0
+    assert seen == expected
 
 
 def test_it_is_undone() -> None:

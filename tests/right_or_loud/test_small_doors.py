@@ -438,3 +438,35 @@ def test_full_like_casts_nan_as_numpy() -> None:
 def test_parts_of_numbers_of_python(part: Callable[[Any], Any], compiler: Any) -> None:
     for z in (1 + 2j, 2.5, np.complex128(3 - 1j)):
         assert func.jit(part, compiler=compiler)(z) == part(z)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], Any, type[Exception]]] = {
+    "blocks of other depths": (lambda x: np.block([[x, x], [[1.0, 2.0], [1.0, 2.0]]]), X, ValueError),
+    "blocks in a tuple": (lambda x: np.block([(x, x)]), X, TypeError),
+    "blocks in an empty list": (lambda x: np.block([[x], []]), X, ValueError),
+    "an axis before a number": (lambda x: np.insert(x, 0, -2.5, 3), np.ones(2, np.uint8), np.exceptions.AxisError),
+    "a number before its place": (lambda x: x.__setitem__(np.array([9]), 2 + 1j), X, TypeError),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_calls_with_a_fault_raise_as_numpy_does(name: str) -> None:
+    f, x, kind = REFUSED[name]
+    with pytest.raises(kind):
+        f(x.copy())
+    with pytest.raises(kind):
+        func.vmap(f)(np.stack([x, x]))
+
+
+@pytest.mark.parametrize("sizes", [(0, 1), (1, 0)])
+def test_einsum_reads_no_diagonal_past_an_array(sizes: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="label 'i' has lengths"):
+        func.vjp(lambda x: np.einsum("iij->ij", x), np.ones((*sizes, 2)))
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, 1e30])
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+def test_numbers_that_integers_do_not_have(number: float, compiler: Any) -> None:
+    with np.errstate(invalid="ignore"):
+        got = func.jit(lambda x, number: np.full_like(x, number), compiler=compiler)(np.ones(2, np.int32), number)
+    assert (got.shape, got.dtype) == ((2,), np.int32)

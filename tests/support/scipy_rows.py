@@ -32,6 +32,8 @@ class Row:
     rtol: float = 1e-6
     exact: float = 1e-11
     without: Mapping[str, str] = field(default_factory=dict)
+    converts: bool = False
+    """Whether the call itself makes an array of a traced one by np.asarray, which tensors allow in a transform only."""
 
 
 def modules(name: str) -> tuple[Any, Any]:
@@ -62,6 +64,14 @@ def _jvp(f: Function, row: Row) -> Any:
 def _vjp(f: Function, row: Row) -> Any:
     out, pullback = func.vjp(f, row.x)
     return pullback(_cotangent(out))[0]
+
+
+def _backward(f: Function, row: Row) -> Any:
+    """The same by a tensor, while no transform runs."""
+    x = func.tensor(row.x, requires_grad=True)
+    out = f(x)
+    out.backward(_cotangent(out.detach().numpy()))
+    return np.asarray(x.grad)
 
 
 def _second(f: Function, row: Row) -> Any:
@@ -145,6 +155,9 @@ def check(row: Row, module: str, column: str) -> None:
         transformed, law = LAWS[column]
         found = _found[id(row), column] = transformed(function, row)
         law(found, function, plain, row)
+        if column == "vjp" and not row.converts:
+            for f in (function, plain) if "unmodified" not in row.without else (function,):
+                np.testing.assert_allclose(_backward(f, row), found, rtol=1e-8, atol=1e-10)
         return
     for name, (transformed, _) in LAWS.items():
         if name in row.without:

@@ -154,7 +154,7 @@ METHODS: dict[str, Row] = {
     "sum": row(lambda m, x: a(m, x).sum()),
     "sum rows": row(lambda m, x: a(m, x, "csc").sum(axis=1)),
     "sum columns": row(lambda m, x: a(m, x, "dia").sum(axis=0)),
-    "sum of matrix": row(lambda m, x: np.asarray(a(m, x, kind="matrix").sum(axis=0))),
+    "sum of matrix": row(lambda m, x: np.asarray(a(m, x, kind="matrix").sum(axis=0)), converts=True),
     "mean": row(lambda m, x: a(m, x, "coo").mean(axis=-1)),
     "max": row(lambda m, x: a(m, x).max() + a(m, x).min()),
     "diagonal": row(lambda m, x: a(m, x).diagonal(1)),

@@ -37,7 +37,7 @@ COMPLETED = {"svd"}
 
 def real_part(out: Any, place: int) -> Any:
     """One of the outputs, real and floating-point."""
-    part = out[place % len(out)] if isinstance(out, (tuple, list)) else out
+    part = out[place % max(1, len(out))] if isinstance(out, (tuple, list)) else out
     return part if part.dtype.kind == "f" else np.real(part) * 1.0
 
 
@@ -59,6 +59,8 @@ def case(choices: random.Random, tally: Tally) -> None:
             x = arrays[-1]
             if name in NEED_FULL_RANK and type(x) is np.ndarray and np.linalg.cond(x) > 1e8:
                 singular.append(name)
+            if name == "einsum first diagonal" and x[:2, :2].shape[0] != x[:2, :2].shape[1]:
+                raise ValueError("NumPy reads past an array of the lengths 0 and 1")
             completed.extend([name] if name in COMPLETED and x.shape[-2:-1] != x.shape[-1:] else [])
             arrays.append(real_part(CALLS[name](arrays[-1]), place))
         for write, target in writes:

@@ -15,8 +15,9 @@ from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.numpy import asarray, take
+from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
-from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain, with_converters
+from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain
 from func.scipy.integrate.sampled import numbers_of
 from func.transforms.closures import is_traced
 from func.transforms.custom import stop_gradient

@@ -25,9 +25,10 @@ from func.interpreters.core import Array, Tracer, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, SolverWarning, UnsupportedFunctionError
 from func.interpreters.core.source import at_line, user_line
 from func.numpy import asarray
+from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow, by_adjoint
-from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain, with_converters
+from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain
 from func.scipy.integrate.radau import Collocation
 from func.scipy.integrate.runge_kutta import Lengths, Method, Path, RightSide, held, taken
 from func.scipy.integrate.sampled import numbers_of

@@ -10,9 +10,8 @@ same way, and orders nest.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -20,30 +19,12 @@ import func as _func
 from func import tree
 from func.backends.records import Record
 from func.interpreters.calls.callback import pure_callback
-from func.interpreters.core import TRACED, Array, Aval, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.numpy import patching
 from func.transforms.closures import Closure
 
 FLOAT = np.dtype(float)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def with_converters(function: F) -> F:
-    """The function, during which NumPy's converters take traced values: where tensors are all that is traced, too."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        hold = patching.hold_converters() if TRACED.run or TRACED.stay else None
-        try:
-            return function(*args, **kwargs)
-        finally:
-            del hold
-
-    return call  # type: ignore[return-value]
 
 
 class Parameters:

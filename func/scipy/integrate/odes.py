@@ -16,9 +16,10 @@ from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.numpy import asarray
+from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow
-from func.scipy.integrate.numbers import Parameters, check_plain, with_converters
+from func.scipy.integrate.numbers import Parameters, check_plain
 from func.scipy.integrate.sampled import numbers_of
 
 

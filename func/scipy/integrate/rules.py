@@ -13,8 +13,8 @@ from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.numpy import asarray
+from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
-from func.scipy.integrate.numbers import with_converters
 from func.scipy.integrate.sampled import known, numbers_of
 from func.special import logsumexp
 from func.transforms.closures import Closure

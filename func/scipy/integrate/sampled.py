@@ -18,8 +18,8 @@ from func.interpreters.core import Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 from func.numpy import asarray
+from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
-from func.scipy.integrate.numbers import with_converters
 
 
 @with_converters

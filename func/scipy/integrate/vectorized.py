@@ -13,9 +13,10 @@ from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.numpy import asarray
+from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_columns, real_parts
-from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain, with_converters
+from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain
 from func.scipy.integrate.sampled import known
 from func.transforms.closures import is_traced
 from func.transforms.custom import stop_gradient

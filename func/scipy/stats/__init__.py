@@ -28,11 +28,13 @@ from func.scipy.stats.multivariate_methods import OWN as _MULTIVARIATE
 from func.scipy.stats.of_samples import OWN as _OF_SAMPLES
 from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
+from func.numpy.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
 
-_OWN: dict[str, Any] = {
+_FUNCTIONS: dict[str, Any] = {
     name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__
 } | {**_MULTIVARIATE, **_FITS, **_OF_SAMPLES}
+_OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, own in _FUNCTIONS.items()}
 
 __all__ = [name for name in _OWN if hasattr(_scipy, name)]
 

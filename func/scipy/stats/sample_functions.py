@@ -20,6 +20,7 @@ import func
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
 from func.scipy.stats.policies import in_wrapper
 
@@ -421,6 +422,7 @@ def _precision(*values: Any) -> Any:
 class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]
     """SciPy's class for traced samples, weights or bandwidths."""
 
+    @with_converters
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
         self.dataset = np.atleast_2d(np.asarray(dataset))
         if self.dataset.dtype.kind != "f":
@@ -441,6 +443,7 @@ class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]
             raise ValueError("Number of dimensions is greater than number of samples.")
         self.set_bandwidth(bw_method=bw_method)
 
+    @with_converters
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Scott's rule, Silverman's, a number, or a function of this object."""
         if bw_method is None or isinstance(bw_method, str):
@@ -476,6 +479,7 @@ class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]
         """The logarithm of the estimated density at points (d, m)."""
         return _log_kernel_density(self, x)
 
+    @with_converters
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
         """The probability of an interval."""
         if self.d != 1:
@@ -485,6 +489,7 @@ class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]
         return np.sum(self._weights * (ends[1] - ends[0]))
 
 
+@with_converters
 def _log_kernel_density(kde: Any, points: Any) -> Any:
     points = np.atleast_2d(np.asarray(points))
     d, m = points.shape

@@ -140,7 +140,8 @@ def _convert(context: LoweringContext) -> Code:
     name = dtype_text(target)
     x = "{0}.real" if source.kind == "c" and target.kind not in "cb" else "{0}"
     if context.avals[0].weak:
-        return Code(f"{name}({x})")
+        is_cut = source.kind in "fc" and target.kind in "iu"  # NumPy makes something of infinity, Python does not
+        return Code(f"np.float64({x}).astype({name})" if is_cut else f"{name}({x})")
     plain = f"{x}.astype({name})"
     if "V" in (source.kind, target.kind) or (source.kind == "f" and target.kind in "iu"):
         return Code(plain)

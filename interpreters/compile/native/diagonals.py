@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from func.backends.loops.kernels import Buffer, row_major
 from func.backends.loops.values import ArrayValue
+from func.backends.support.strided import strided_places
 from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.diagonals import Placement
 
@@ -16,11 +20,23 @@ def _view(context: TranslationContext, buffer: Buffer, placement: Placement, off
     return context.storage.located(buffer, sizes, strides, offset + start, ready)
 
 
+def _cover_once(placements: Sequence[Placement], size: int) -> bool:
+    """Whether placements together hold each element once."""
+    if len(placements) < 2 or sum([math.prod(sizes) for _, sizes, _ in placements]) != size:
+        return False
+    return bool(np.bincount(np.concatenate([strided_places(np, *x).reshape(-1) for x in placements])).max() == 1)
+
+
 @native("place")
 def _place(context: TranslationContext) -> ArrayValue:
     shape, dtype = context.out.shape, context.out.dtype
     buffer = Buffer(math.prod(shape), dtype)
     ready = -1
+    if _cover_once(context.params["placements"], buffer.size):
+        for x, placement in zip(context.args, context.params["placements"], strict=True):
+            value = context.fuser.broadcast(context.convert(x, dtype), placement[1])
+            ready = max(ready, context.storage.write(_view(context, buffer, placement, 0, -1), value, is_apart=True))
+        return context.storage.result(buffer, shape, ready)
     for x, placement in zip(context.args, context.params["placements"], strict=True):
         sizes = placement[1]
         value = context.fuser.broadcast(context.convert(x, dtype), sizes)

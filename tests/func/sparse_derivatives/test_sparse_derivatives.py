@@ -15,14 +15,20 @@ import scipy.sparse.linalg
 
 import func
 from func.errors import ArgumentError
+from func.sparse_derivatives import derivatives
 from func.sparse_derivatives.coloring import (
+    AcyclicColoring,
     bipartite,
     check_coloring,
     color_columns,
     color_star,
+    greedy_acyclic,
     greedy_distance_two,
     greedy_star,
+    leaves_first,
+    substitute,
 )
+from func.sparse_derivatives.integer_loops import IntegerLoops
 
 X = np.random.default_rng(0).normal(size=40)
 
@@ -114,6 +120,63 @@ def test_integers_are_a_part_of_the_function() -> None:
         np.testing.assert_allclose(jacobian(X, by, index).toarray(), func.jacobian(shifted)(X, by, index))
 
 
+class Shift:
+    """An argument without a hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shift) and self.by == other.by
+
+
+def test_objects_without_hash_are_a_part_of_the_function() -> None:
+    jacobian = func.sparse_jacobian(lambda x, shift: x * np.roll(x, shift.by))
+    for by in (1, 2, 1, 3, 2):
+        dense = func.jacobian(lambda x, by=by: x * np.roll(x, by))(X)
+        np.testing.assert_allclose(jacobian(X, Shift(by)).toarray(), dense)
+
+
+SINGULAR: dict[str, Callable[..., Any]] = {
+    "a branch": lambda x: np.where(x > 0, np.sqrt(x), 0) * np.roll(x, 1),
+    "a branch below": lambda x: np.sqrt(np.where(x > 0, x, 0)) + np.roll(x, 1) * x,
+    "a gradient inside": func.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x) * x, 0))),
+    "infinite": lambda x: np.sqrt(x) + np.roll(x, 1) ** 2,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SINGULAR)
+def test_zeros_are_structural(name: str) -> None:
+    function, x = SINGULAR[name], np.array([0.0, 1, 2, 0, 3, 0])
+    np.testing.assert_allclose(func.sparse_jacobian(function)(x).toarray(), func.jacfwd(function)(x))
+
+    def squares(x: Any) -> Any:
+        return np.sum(function(x) ** 2)
+
+    np.testing.assert_allclose(func.sparse_hessian(squares)(x).toarray(), func.hessian(squares)(x), atol=1e-12)
+
+
+def test_functions_without_outputs_have_no_rows() -> None:
+    assert func.sparse_jacobian(lambda x: ())(X).shape == (0, 40)
+
+
+def test_colours_need_not_be_consecutive() -> None:
+    jacobian = func.sparse_jacobian(burgers, coloring=np.arange(40) % 4 * 10**9)
+    np.testing.assert_allclose(jacobian(X).toarray(), func.jacobian(burgers)(X))
+
+
+def test_many_integer_arrays_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derivatives, "MAX_PLANS", 2)
+    jacobian = func.sparse_jacobian(lambda x, index: x[index] * x[:2])
+    for first in (5, 6, 7, 5, 7):
+        index = np.array([first, 3])
+        expected = func.jacobian(lambda x, index=index: x[index] * x[:2])(X)
+        np.testing.assert_allclose(jacobian(X, index).toarray(), expected)
+
+
 def test_later_calls_share_one_structure_that_nobody_writes_to() -> None:
     jacobian = func.sparse_jacobian(burgers)
     first, second = jacobian(X), jacobian(X + 1)
@@ -198,11 +261,26 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "columns 0 and 1 have colour 0",
     ),
     "colours of no sense": (lambda: func.sparse_jacobian(burgers, coloring=[0.5])(X), ArgumentError, "40 colours"),
+    "an unknown colouring": (
+        lambda: func.sparse_hessian(rosenbrock, coloring="forest")(X),
+        ArgumentError,
+        '"star" or "acyclic"; got \'forest\'',
+    ),
+    "a Jacobian's colouring by name": (
+        lambda: func.sparse_jacobian(burgers, coloring="star")(X),
+        ArgumentError,
+        "40 colours; got 'star'",
+    ),
     "a Hessian of a vector": (lambda: func.sparse_hessian(burgers)(X), ArgumentError, "returns one number"),
     "complex arguments": (lambda: func.sparse_jacobian(burgers)(X + 0j), ArgumentError, "complex"),
     "complex outputs": (lambda: func.sparse_jacobian(lambda x: x * 1j)(X), TypeError, "complex"),
     "integer arguments": (lambda: func.sparse_jacobian(burgers)(np.arange(4)), TypeError, "no floating point"),
     "integer outputs": (lambda: func.sparse_jacobian(np.argsort)(X), TypeError, "returned int64"),
+    "closing over a traced value": (
+        lambda: func.grad(lambda w: func.sparse_jacobian(lambda x: w * x)(X).sum())(2.0),
+        TypeError,
+        "no transform can trace",
+    ),
     "inside jit": (lambda: func.jit(func.sparse_jacobian(burgers))(X), TypeError, "no transform can trace"),
     "no function": (lambda: func.sparse_jacobian(3), TypeError, "takes a function"),
     "sparse of another kind": (lambda: func.jacobian(burgers, sparse="yes"), ArgumentError, "'auto'"),
@@ -233,6 +311,54 @@ def test_star_colorings_let_every_entry_be_read(count: int, density: float) -> N
         met = pattern.astype(float) @ np.eye(star.colors.max() + 1)[star.colors]
         assert np.all(met[others, star.colors[star.hubs]] == 1)
         check_coloring(pattern, color_columns(pattern), "sparse_jacobian")
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(("count", "density"), [(1, 1.0), (5, 0.5), (30, 0.1), (60, 0.05), (40, 0.4)])
+def test_acyclic_colorings_let_every_entry_be_found(
+    count: int, density: float, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        for kernel in (greedy_acyclic, leaves_first, substitute):
+            monkeypatch.setattr(kernel, "__class__", PlainLoops)
+    rng = np.random.default_rng(count)
+    for _ in range(5):
+        pattern = random_symmetric(count, density, rng)
+        matrix = rng.normal(size=(count, count))
+        matrix = (matrix + matrix.T) * pattern.toarray()
+        coloring = AcyclicColoring(pattern)
+        colors = coloring.colors.max() + 1
+        products = np.ascontiguousarray((matrix @ np.eye(colors)[coloring.colors]).T)
+        data = coloring.read(products, coloring.colors, pattern.nnz)
+        data[coloring.diagonal] = np.diag(matrix)
+        found = scipy.sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+        np.testing.assert_allclose(found.toarray(), matrix, atol=1e-9)
+        assert colors <= color_columns(pattern).max() + 1
+
+
+class PlainLoops(IntegerLoops):
+    """The loops without LLVM."""
+
+    def __call__(self, *args: Any) -> int:
+        return self.function(*args)
+
+
+@pytest.mark.parametrize("name", HESSIANS)
+def test_hessians_by_substitution_equal_the_dense_ones(name: str) -> None:
+    for x in (X, X.astype(np.float32)):
+        sparse = func.sparse_hessian(HESSIANS[name], coloring="acyclic", check=True)(x)
+        dense = func.hessian(HESSIANS[name])(x)
+        assert sparse.dtype == dense.dtype
+        scale = 1e-9 if x.dtype == float else 1e-3
+        np.testing.assert_allclose(sparse.toarray(), dense, rtol=scale, atol=scale * (1 + abs(dense).max()))
+
+
+def test_trees_need_fewer_products_than_stars() -> None:
+    grid = scipy.sparse.csr_array(np.abs(np.subtract.outer(range(20), range(20))) <= 1)
+    pattern = scipy.sparse.csr_array(scipy.sparse.kron(grid, grid))
+    pattern.sum_duplicates()
+    assert AcyclicColoring(pattern).colors.max() < color_star(pattern).colors.max()
+    assert AcyclicColoring(grid).colors.max() == 1
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 5])

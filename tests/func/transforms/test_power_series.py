@@ -10,7 +10,10 @@ from typing import Any, cast
 import mpmath
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
+import scipy.optimize
 import scipy.special
 
 import func
@@ -156,6 +159,55 @@ class Exponential(func.autograd.Function):
         return grad_outputs[0] * np.exp(ctx.saved_tensors[0])
 
 
+def tangent_by_itself(x: Any) -> Any:
+    return np.exp(x) * x
+
+
+with_own_outputs = func.custom_jvp(tangent_by_itself)
+with_own_outputs.defjvp(
+    lambda primals, tangents: (tangent_by_itself(*primals), np.exp(primals[0]) * (1 + primals[0]) * tangents[0])
+)
+
+
+@func.custom_gradient
+def with_gradient(x: Any) -> Any:
+    return np.sin(x), lambda ct: ct * np.cos(x)
+
+
+@func.custom_vmap
+def with_batching(x: Any, y: Any) -> Any:
+    return x * np.sin(y), np.argmax(x)
+
+
+@with_batching.def_vmap
+def with_batching_rule(size: int, batched: Any, x: Any, y: Any) -> Any:
+    x, y = [a if has_axis else a + np.zeros((size, 1)) for a, has_axis in zip((x, y), batched, strict=True)]
+    return (x * np.sin(y), np.argmax(x, axis=-1)), (True, True)
+
+
+def linear_solve(x: Any) -> Any:
+    matrix = 3 * np.eye(3) + np.outer(x, x**2)
+    solution = func.custom_linear_solve(
+        lambda y: matrix @ y,
+        np.sin(x),
+        lambda matvec, b: np.linalg.solve(matrix, b),
+        lambda matvec, b: np.linalg.solve(matrix.T, b),
+    )
+    return solution * x
+
+
+def root_by_newton(x: Any) -> Any:
+    def solve(g: Any, y: Any) -> Any:
+        for _ in range(30):
+            y = y - g(y) / (3 * y**2 + 1)
+        return y
+
+    def tangent_solve(g: Any, y: Any) -> Any:
+        return np.linalg.solve(func.jacfwd(g)(np.zeros(3)), y)
+
+    return func.custom_root(lambda y, p: y**3 + y - p, solve, tangent_solve)(np.zeros(3), x * x)
+
+
 def algebra(x: Any) -> Any:
     matrix = np.eye(3) * 4 + np.outer(x, x)
     return np.linalg.solve(matrix, x) + np.linalg.eigvalsh(matrix) + np.linalg.det(matrix)
@@ -167,6 +219,12 @@ def reductions(x: Any) -> Any:
 
 def powers(x: Any) -> Any:
     return x**2.5 + x**-3 + x ** np.float64(1.5) + 2.0**x + x**x + x ** np.array([2.0, 0.5, 1.5])
+
+
+def in_a_batch(a: Any) -> Any:
+    peers = func.collectives
+    mean, rows = peers.pmean(np.sin(a), "i"), peers.all_gather(np.exp(a), "i")
+    return peers.psum(a**2, "i") * a + mean * peers.pmax(a * a, "i") + np.sum(rows**2) * a * peers.axis_index("i")
 
 
 def special(x: Any) -> Any:
@@ -195,6 +253,14 @@ FUNCTIONS: dict[str, Function] = {
     "custom_jvp": lambda x: with_tangents(np.sin(x)) * with_tangents(x),
     "custom_jvp of many steps": lambda x: with_long_rule(x * x),
     "custom_vjp": lambda x: with_pullback(x * x),
+    "custom_jvp of other outputs": lambda x: with_own_outputs(np.sin(x)),
+    "custom_gradient": lambda x: with_gradient(x * x),
+    "custom_vmap": lambda x: with_batching(x * x, np.ones(3))[0] * with_batching(np.ones(3), x)[0],
+    "custom_vmap under vmap": lambda x: func.vmap(lambda a: with_batching(a * x, x)[0] * with_batching(x, x * a)[0])(x),
+    "custom_linear_solve": linear_solve,
+    "custom_linear_solve under vmap": lambda x: func.vmap(lambda a: linear_solve(a * x))(x),
+    "custom_root": root_by_newton,
+    "collectives": lambda x: func.vmap(in_a_batch, axis_name="i")(x),
     "Function": lambda x: Exponential.apply(np.sin(x)),
     "linear algebra": algebra,
     "expm": lambda x: scipy.linalg.expm(np.outer(x, x)) @ x,
@@ -217,6 +283,99 @@ def test_compositions(name: str) -> None:
     assert agree([row[1] for row in func.vmap(lambda x: along(f, x))(np.stack([X + 0.1, X]))], expected), "vmap"
     gradient = func.grad(lambda x: np.sum(along(f, x, 2)[2]))(X)
     assert np.allclose(np.vdot(gradient, V), np.sum(expected[3]), rtol=1e-8), "grad"
+
+
+SOLVERS: dict[str, Function] = {
+    "solve_ivp": lambda x: scipy.integrate.solve_ivp(lambda t, y: -x * y**2, (0, 1), np.sin(x), rtol=1e-6).y[:, -1],
+    "quad": lambda x: scipy.integrate.quad(lambda t: np.sin(t * x[0]) * x[1], 0, x[2])[0],
+    "root": lambda x: scipy.optimize.root(lambda y: y**3 + y - x, np.zeros(3), tol=1e-13).x,
+    "CubicSpline": lambda x: scipy.interpolate.CubicSpline(np.arange(3.0), x**2)(np.sin(x)),
+    "values that Python reads": lambda x: np.exp(x) if x[0] > 0 else x,
+    "while": lambda x: python_loop(x),
+    "pieces": lambda x: func.vmap(lambda a: np.sin(a) if a > 0.5 else a**3)(x),
+}
+
+
+def python_loop(x: Any) -> Any:
+    y = x
+    while np.sum(y) < 10:
+        y = y * 1.5 + np.sin(x)
+    return y
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solvers_and_branches(name: str) -> None:
+    assert agree(along(SOLVERS[name], X), nested(SOLVERS[name], X))
+
+
+TRAPS: dict[str, tuple[Function, Any]] = {
+    "sqrt": (np.sqrt, [0.0, 1.0, 4.0]),
+    "log": (np.log, [0.0, 1.0, 4.0]),
+    "chosen log": (lambda x: np.where(x > 0, np.log(x), x), [0.0, 1.0, -4.0]),
+    "abs": (lambda x: np.abs(x) * x + np.abs(x) ** 2, [0.0, 1.0, -4.0]),
+    "powers": (lambda x: x**0 + x**1.0 + x**2.5 + x**0.5, [0.0, 1.0, 4.0]),
+    "array powers": (lambda x: x ** np.array([0.0, 1.0, 2.0]), [0.0, 0.0, 0.0]),
+    "integer powers": (lambda x: x ** np.array([2, 3, 4]), [0.0, 0.0, -1.0]),
+    "powers of zero": (lambda x: 0.0**x, [0.0, 1.0, 4.0]),
+    "own powers": (lambda x: x**x, [0.0, 1.0, 4.0]),
+    "xlogy": (lambda x: scipy.special.xlogy(x, x), [0.0, 1.0, 4.0]),
+    "ties": (lambda x: np.max(x) * np.sort(x) + np.maximum(x * x, x), [4.0, 1.0, 4.0]),
+    "norm": (np.linalg.norm, [0.0, 0.0, 0.0]),
+    "products": (lambda x: np.prod(x) + np.cumprod(x), [0.0, 0.0, -2.0]),
+    "steps": (lambda x: np.floor(x) * x + np.sign(x) + np.mod(x, 1.5), [0.0, 1.0, -2.0]),
+    "quotients": (lambda x: x / x, [0.0, 2.0, -1.5]),
+    "saturation": (lambda x: np.tanh(x) + scipy.special.expit(x) + np.logaddexp(0.0, x), [0.0, 800.0, -800.0]),
+    "sinc": (np.sinc, [0.0, 1e-9, 1e-3]),
+    "branch point": (np.cbrt, [0.0, 8.0, -8.0]),
+    "determinant": (lambda x: np.linalg.det(np.diag(x)), [0.0, 0.0, 8.0]),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_singular_points_are_those_of_nested_forward_mode(name: str) -> None:
+    f, point = TRAPS[name]
+    x = np.array(point)
+    for v in (np.ones(3), np.array([0.0, 1.0, -0.5])):
+        orders: list[Function] = [f]
+        for _ in range(ORDER):
+            orders.append(lambda y, g=orders[-1], v=v: func.jvp(g, (y,), (v,))[1])
+        expected = [g(x) for g in orders]
+        for terms in (func.taylor(f, x, v, ORDER), func.jit(lambda x, v=v: func.taylor(f, x, v, ORDER))(x)):
+            for k, (term, derivative) in enumerate(zip(terms, expected, strict=True)):
+                assert np.allclose(term * float(math.factorial(k)), derivative, rtol=1e-7, atol=1e-8, equal_nan=True), k
+
+
+@pytest.mark.parametrize("name", ["custom_jvp", "custom_vjp", "custom_gradient", "custom_vmap", "custom_linear_solve"])
+def test_rules_do_not_run_twice_for_each_order(name: str) -> None:
+    runs = []
+
+    def counted(x: Any) -> Any:
+        runs.append(0)
+        return np.cos(x)
+
+    if name == "custom_jvp":
+        rule = func.custom_jvp(np.sin)
+        rule.defjvp(lambda primals, tangents: (np.sin(*primals), counted(*primals) * tangents[0]))
+    elif name == "custom_vjp":
+        rule = func.custom_vjp(np.sin)
+        rule.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (counted(x) * ct,))
+    elif name == "custom_gradient":
+        rule = func.custom_gradient(lambda x: (np.sin(x), lambda ct: ct * counted(x)))
+    elif name == "custom_vmap":
+        rule = func.custom_vmap(lambda x: counted(x) + x)
+        rule.def_vmap(lambda size, batched, x: (counted(x) + x, True))
+    else:
+        rule = lambda x: func.custom_linear_solve(lambda y: np.exp(x) * y, x, lambda _, b: counted(0) * b / np.exp(x))  # noqa: E731
+
+    def count(order: int) -> int:
+        runs.clear()
+        func.taylor(rule, X, V, order)
+        return len(runs)
+
+    assert count(8) <= 2 * count(4)
+    sizes = [len(func.make_program(lambda x, k=k: func.taylor(rule, x, V, k))(X).equations) for k in (4, 8)]
+    assert sizes[1] <= 4.5 * sizes[0]
 
 
 def test_loops_of_unknown_length() -> None:
@@ -268,6 +427,10 @@ def test_derivatives_of_arrays() -> None:
     assert func.derivatives(np.sin, 1)(np.zeros((0,)))[1].shape == (0,)
     powers = func.derivatives(lambda x, n, *, scale: scale * x**n, 2)(X, 4, scale=2.0)
     assert np.allclose(powers[2], 24 * X**2)
+    by_second = func.derivatives(lambda n, x: x**n, 2, argnums=1)(4, X)
+    assert np.allclose(by_second[2], 12 * X**2)
+    by_name = func.derivatives(order=1, argnames="x")(lambda n, *, x: x**n)(4, x=2.0)
+    assert by_name == (16.0, 32.0)
     assert np.allclose(func.derivatives(lambda x: x if x < 0 else x**2, 2)(np.array([-1.0, 2.0]))[1], [1.0, 4.0])
 
 
@@ -361,7 +524,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "integers": (lambda: func.taylor(np.sin, 1, 1, 2), DifferentiatedInputError, "a Python int"),
     "integers of derivatives": (lambda: func.derivatives(np.sin, 2)(1), DifferentiatedInputError, "pass a float"),
     "complex": (lambda: func.derivatives(np.sin, 2)(1j), DifferentiatedInputError, "func.taylor gives"),
-    "no argument": (lambda: func.derivatives(np.sin, 2)(), ArgumentError, "without its argument"),
+    "no argument": (lambda: func.derivatives(np.sin, 2)(), ArgumentError, "without positional arguments"),
+    "two arguments": (lambda: func.derivatives(np.add, 2, cast(Any, (0, 1))), TypeError, "func.taylor gives"),
     "no derivative": (
         lambda: func.taylor(lambda a: scipy.special.betainc(a, 2.0, 0.4), 1.5, 1.0, 4),
         NotDifferentiableError,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import integrate, interpolate, optimize
 
 import func
 from func.errors import ArgumentError, DifferentiatedInputError, LeakedTracerError
@@ -45,11 +45,32 @@ def with_tangent_rule(a: Any) -> Any:
 
 with_tangent_rule.defjvp(lambda primals, tangents: (np.sin(primals[0]), np.cos(primals[0]) * tangents[0]))
 
+
+@func.custom_vmap
+def with_batching(a: Any) -> Any:
+    return np.sin(a)
+
+
+with_batching.def_vmap(lambda size, batched, a: (np.sin(a), batched[0]))
+
+
+def linear_solve(a: Any) -> Any:
+    matrix = 3 * np.eye(3) + np.outer(a, a)
+    return func.custom_linear_solve(
+        lambda y: matrix @ y, np.sin(a), lambda matvec, b: np.linalg.solve(matrix, b), symmetric=True
+    )
+
+
+def wave(a: Any) -> Any:
+    return np.exp(1j * a) * (1 + a)
+
+
 # fmt: off
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
     "a scalar": (lambda a: np.sin(a) * a, 0.3),
     "an elementwise prefix": (lambda a: np.sum(np.tanh(a**2) * np.exp(a)), X),
     "a sum over particles": (lambda a: np.exp(np.sum(np.sum(np.sin(a) * a, axis=1) ** 2)), X),
+    "a sum beside elements": (lambda a: np.sum(np.sum(np.sin(a) * a, axis=1) ** 2) * a[1, 2] ** 2 * a[3, 0], X),
     "a network": (lambda a: np.tanh(np.tanh(a @ W) @ W.T), X),
     "pairs": (lambda a: np.sum(1 / (1 + np.sum((a[:, None] - a[None]) ** 2, axis=-1))), X),
     "a quotient": (lambda a: np.sum(a / (1 + np.sum(a**2))), X),
@@ -72,6 +93,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
     "a checkpoint": (lambda a: func.checkpoint(lambda b: np.sum(np.sin(b @ W) ** 2))(a), x),
     "a rule": (lambda a: np.sum(with_tangent_rule(a @ W) ** 2), x),
     "complex values": (lambda a: np.sum(np.abs(np.exp(1j * a) + a) ** 2 * np.angle(a + 1j * a**2)), X),
+    "complex values beside real ones": (lambda a: np.sum(np.imag(np.conj(wave(a)) ** a * (a ** wave(a)) / wave(a))), x),
+    "collectives": (lambda a: func.vmap(lambda b: func.collectives.psum(b**2, "i") * b, axis_name="i")(a), x),
+    "a rule for batches": (lambda a: with_batching(a) * a, x),
+    "a linear solve": (linear_solve, x),
+    "a spline": (lambda a: interpolate.CubicSpline(np.arange(3.0), a**2)(np.sin(a)), x),
+    "an integral": (lambda a: integrate.quad(lambda t: np.sin(t * a[0]) * a[1], 0, a[2])[0], x),
     "a Fourier transform": (lambda a: np.sum(np.abs(np.fft.fft(a)) ** 3), x),
     "a difference with its transpose": (lambda a: np.sum((a - a.T) ** 4 * a), X[:, :1]),
     "batched products": (lambda a: np.sin((a[:, None, :] * np.ones((3, 1))) @ (a[:, :, None] + np.eye(3))), X),

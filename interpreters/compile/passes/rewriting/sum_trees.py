@@ -118,7 +118,10 @@ def _join_slices(rw: Rewriter, slices: dict[tuple[int, int], list[Equation]], ax
     for start, stop in sorted(slices):
         parts += _gap(rw, end, start, axis, out)
         values = [equation.inputs[0] for equation in slices[start, stop]]
-        parts.append(rw.reshape(add_all(rw, values), _with_length(out.shape, axis, stop - start)))
+        shape = _with_length(out.shape, axis, stop - start)
+        if len({value.shape for value in values}) > 1:  # written at an integer and at a run of length one
+            values = [rw.reshape(value, shape) for value in values]
+        parts.append(rw.reshape(add_all(rw, values), shape))
         end = stop
     parts += _gap(rw, end, out.shape[axis], axis, out)
     return rw.emit(concatenate, *parts, axis=axis)

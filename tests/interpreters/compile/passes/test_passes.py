@@ -523,6 +523,15 @@ def rows_of(matrix: Any) -> Any:
     return total
 
 
+def test_columns_at_an_integer_and_at_a_run_of_one_are_joined() -> None:
+    def function(x: Any) -> Any:
+        return np.sum(x[:, 0] ** 3) * x[0, 1] + np.sum(x[:, 0:1] * x[:, 1:2] ** 2) + np.sum(np.sin(x[:, 2]))
+
+    x = RNG.normal(size=(5, 3))
+    for compiler in ("numpy", "llvm"):
+        np.testing.assert_allclose(func.jit(func.grad(function), compiler=compiler)(x), func.grad(function)(x))
+
+
 def test_padded_rows_are_joined() -> None:
     program = func.make_program(func.grad(rows_of))(S)
     joined = optimize(program)
