@@ -138,7 +138,7 @@ def derivatives(
     check_callable(func, "derivatives")
     _check_order(order, "derivatives")
     chosen: Any = argnums if argnames is None else argnames
-    if not isinstance(chosen, (int, np.integer, str)):
+    if not isinstance(chosen, (int, np.integer) if argnames is None else str):
         raise TypeError(
             "func.derivatives differentiates by one number, so argnums must be an int and argnames a string, not "
             f"{chosen!r}; func.taylor gives the derivatives along a direction"

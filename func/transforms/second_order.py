@@ -193,6 +193,9 @@ def divergence(
                 f"func.divergence: {name_of(func)} must return the shapes of its argument, "
                 f"{_shapes(values)}, but it returned {_shapes(outs)}; for the Laplacian of a scalar use func.laplacian"
             )
+        (place,) = selection.places(args, kwargs)
+        spec = tree.structure(args[place] if isinstance(place, int) else kwargs[place])
+        check_same_tree(func, "divergence", spec, call.out_spec)
         total: Any = ZERO
         for number, leaf in enumerate(values):
 
@@ -276,6 +279,15 @@ def _check_outputs(function: Callable[..., Any], transform: str, outs: Sequence[
             raise TypeError(
                 f"func.{transform} needs floating point outputs, but {name_of(function)} returned {dtype_of(out)}"
             )
+
+
+def check_same_tree(function: Callable[..., Any], transform: str, spec: Any, out_spec: Any) -> None:
+    """Raise where a field has another tree than its argument, so that derivatives of other leaves would be added up."""
+    if out_spec.num_leaves == spec.num_leaves and out_spec != spec:
+        raise ArgumentError(
+            f"func.{transform}: {name_of(function)} must return the tree of its argument, {spec}, but it returned "
+            f"{out_spec}"
+        )
 
 
 def _shapes(values: Sequence[Array]) -> str:

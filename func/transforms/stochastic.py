@@ -15,9 +15,10 @@ from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.arguments import CallArguments, differentiable
-from func.transforms.boundary import check_callable, like_input, name_of, own
+from func.transforms.boundary import check_callable, like_input, name_of, own, scalar_output
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad
+from func.transforms.second_order import check_same_tree
 from func.transforms.transformed import transformed
 
 KINDS = ("hessian", "jacobian")
@@ -150,6 +151,7 @@ class _Operator:
         self.transform = transform
         self.of = of
         self.arguments: CallArguments = differentiable(args, kwargs, [0], transform, "fc")
+        self.spec = tree.structure(args[0])
         self.point = self.arguments.values()
         for x in self.point:
             if dtype_of(x).kind == "c":
@@ -194,12 +196,17 @@ class _Operator:
         flat = [reshape(x, shape=(size,)) for x, size in zip(outs, self.sizes, strict=True)]
         return flat[0] if len(flat) == 1 else concatenate(*flat, axis=0)
 
-    def _scalar(self, values: Sequence[Array]) -> Any:
+    def _called(self, values: Sequence[Array]) -> Any:
         args, kwargs = self.arguments.with_copies().bound(values)
         return self.function(*args, **kwargs)
 
+    def _scalar(self, values: Sequence[Array]) -> Any:
+        return scalar_output(self._called(values), self.transform, self.function, False)
+
     def _field(self, values: Sequence[Array]) -> list[Any]:
-        return tree.leaves(self._scalar(values))
+        leaves, spec = tree.flatten(self._called(values))
+        check_same_tree(self.function, self.transform, self.spec, spec)
+        return leaves
 
     def tree(self, vector: Array) -> Any:
         """A flat vector in the tree of the argument."""

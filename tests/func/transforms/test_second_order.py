@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, interpolate, optimize
 
 import func
-from func.errors import ArgumentError, DifferentiatedInputError, LeakedTracerError
+from func.errors import ArgumentError, DifferentiatedInputError, LeakedTracerError, ScalarOutputError
 from func.interpreters.core import PRIMITIVES
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
@@ -288,6 +288,12 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "unknown matrix": (ArgumentError, "of must be", lambda: func.hutchinson_trace(np.sum, KEY, 2, of="fisher")),
     "unknown probes": (ArgumentError, "probes must be", lambda: func.hutchinson_trace(np.sum, KEY, 2, probes="x")),
     "complex point": (ArgumentError, "needs real input", lambda: func.hutchinson_trace(np.sum, KEY, 2)(x + 1j)),
+    "other tree": (ArgumentError, "the tree of its argument",
+                   lambda: func.divergence(lambda p: [p["b"], p["a"]])({"a": 1.0, "b": 2.0})),
+    "other tree of an estimate": (ArgumentError, "the tree of its argument",
+        lambda: func.hutchinson_trace(lambda p: [p[1], p[0]], KEY, 2, of="jacobian")((1.0, 2.0))),
+    "no scalar": (ScalarOutputError, "func.hutchinson_trace needs a scalar output, but sin",
+                  lambda: func.hutchinson_trace(np.sin, KEY, 2)(x)),
     "no square": (ArgumentError, "return the shapes",
                   lambda: func.hutchinson_trace(lambda a: a[:2], KEY, 2, of="jacobian")(x)),
 }
