@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from func.compilation.memory_timeline import memory
     from func.control.fixed_points import fixed_point
     from func.curvature.curvature_operators import linear_operator
+    from func.curvature.kronecker import kronecker_factors
     from func.curvature.krylov import lanczos, lanczos_quadrature
+    from func.curvature.sample_outputs import ntk
     from func.sample_gradients.per_sample import per_sample
     from func.sparse_derivatives.derivatives import sparse_hessian, sparse_jacobian, sparsity
     from func.sparse_derivatives.pictures import spy
@@ -67,12 +69,12 @@ __all__ = [
     "custom_root", "custom_vjp", "custom_vmap", "debug", "derivatives", "directional_derivatives", "disable_jit",
     "divergence", "enable_grad", "errors", "eval_shape", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value",
     "hessian", "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp",
-    "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "lanczos",
-    "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize", "load",
-    "make_program", "map", "memory", "no_grad", "numpy", "per_sample", "pure_callback", "random", "remat", "save",
-    "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy",
-    "stop_gradient", "switch", "taylor", "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp",
-    "vmap", "while_loop",
+    "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp",
+    "kronecker_factors", "lanczos", "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose",
+    "linearize", "load", "make_program", "map", "memory", "no_grad", "ntk", "numpy", "per_sample", "pure_callback",
+    "random", "remat", "save", "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity",
+    "special", "spy", "stop_gradient", "switch", "taylor", "tensor", "testing", "to_source", "tree", "value_and_grad",
+    "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
@@ -89,12 +91,14 @@ _IN_MODULES = {
     "hutchinson_diagonal": "func.transforms.stochastic",
     "hutchinson_trace": "func.transforms.stochastic",
     "jet": "func.transforms.power_series",
+    "kronecker_factors": "func.curvature.kronecker",
     "lanczos": "func.curvature.krylov",
     "lanczos_quadrature": "func.curvature.krylov",
     "laplacian": "func.transforms.second_order",
     "linear_operator": "func.curvature.curvature_operators",
     "per_sample": "func.sample_gradients.per_sample",
     "memory": "func.compilation.memory_timeline",
+    "ntk": "func.curvature.sample_outputs",
     "pure_callback": "func.transforms.outside",
     "sparse_hessian": "func.sparse_derivatives.derivatives",
     "sparse_jacobian": "func.sparse_derivatives.derivatives",

@@ -437,10 +437,10 @@ def _applied(program: Program, equation: Equation, operands: tuple[Any, ...], sa
 
 def _started(equation: Equation, operands: tuple[Any, ...], samples: int) -> SampleGradients | None:
     """A contraction of two operands with samples, each of which has elements of its own."""
-    x, y = operands
+    x, y = [operand.array() if type(operand) is SampleGradients else operand for operand in operands]
     labels = equation.params["spec"]
     out = equation.outputs[0]
-    if type(x) is SampleGradients or type(y) is SampleGradients or dtype_of(x) != out.dtype or dtype_of(y) != out.dtype:
+    if dtype_of(x) != out.dtype or dtype_of(y) != out.dtype:
         return None
     sizes = {**dict(zip(labels.x, shape_of(x), strict=True)), **dict(zip(labels.y, shape_of(y), strict=True))}
     batch, *rest = labels.out

@@ -116,7 +116,7 @@ class PerSample:
             >>> func.per_sample(lambda w, x: w @ x).norms(np.ones(2), np.array([[3.0, 4.0], [0.0, 0.0]]))
             array([5., 0.])
         """
-        batch_of = _Batch(self, params, batch, kwargs)
+        batch_of = SampleBatch(self, params, batch, kwargs)
 
         def norms_of(gradients: Sequence[SampleGradients]) -> Array:
             return _root(_sum(squared_norms(gradients)))
@@ -146,7 +146,7 @@ class PerSample:
 
         @_hiding_frames
         def clipped_sum_of(params: Any, *batch: Any, **kwargs: Any) -> Any:
-            batch_of = _Batch(self, params, batch, kwargs)
+            batch_of = SampleBatch(self, params, batch, kwargs)
             is_single = spec_of_limits.num_nodes == 1
             if not is_single and spec_of_limits != batch_of.params_spec:
                 raise ArgumentError(
@@ -181,7 +181,7 @@ class PerSample:
             array([[25.,  3.],
                    [ 3.,  1.]])
         """
-        batch_of = _Batch(self, params, batch, kwargs)
+        batch_of = SampleBatch(self, params, batch, kwargs)
         if not batch_of.samples:
             return np.zeros((0, 0), batch_of.dtype)
         return own([batch_of.pairs(_pairs_need_array)])[0]
@@ -199,7 +199,7 @@ class PerSample:
             >>> func.per_sample(lambda w, x: w @ x).variance(np.ones(2), np.array([[3.0, 4.0], [1.0, 4.0]]))
             array([2., 0.])
         """
-        batch_of = _Batch(self, params, batch, kwargs)
+        batch_of = SampleBatch(self, params, batch, kwargs)
         batch_of.check_pairs("a variance")
         found = batch_of.joined(moments, _joined_moments, _moments_need_array)
         return batch_of.params_tree([x / (batch_of.samples - 1) for x in found[1 + len(batch_of.params) :]])
@@ -221,7 +221,7 @@ class PerSample:
             >>> noise_scale(np.ones(2), np.array([[3.0, 4.0], [1.0, 4.0]]))
             np.float64(0.10526315789473684)
         """
-        batch_of = _Batch(self, params, batch, kwargs)
+        batch_of = SampleBatch(self, params, batch, kwargs)
         batch_of.check_pairs("a noise scale")
 
         def sums_of(gradients: Sequence[SampleGradients]) -> list[Array]:
@@ -235,7 +235,7 @@ class PerSample:
         return own([trace / (mean_square - trace / samples)])[0]
 
 
-class _Batch:
+class SampleBatch:
     """A call: the parameters' leaves, the leaves of the batch with the samples in front, and the loss as a function."""
 
     def __init__(self, made: PerSample, params: Any, batch: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -314,7 +314,7 @@ class _Batch:
         note_pullback([*values, *program.constants.values()])
         return sample_gradients(program, values, samples)
 
-    def _safely(self, compute: Callable[[], list[Array]]) -> list[Array]:
+    def safely(self, compute: Callable[[], list[Array]]) -> list[Array]:
         """What a function computes from gradients, with their structural zeros where it is NaN without."""
         if are_zeros_structural():
             return compute()
@@ -362,7 +362,7 @@ class _Batch:
             values = reshape(values, shape=(math.prod(shape_of(values)[:2]), *shape_of(values)[2:]))
             return [concatenate(values, compute(self.of_rows(rest)), axis=0) if shape_of(rest[0])[0] else values]
 
-        return self._safely(whole)[0]
+        return self.safely(whole)[0]
 
     def joined(
         self,
@@ -383,7 +383,7 @@ class _Batch:
                 total = scan(lambda carry, rows: (join(carry, compute(self.of_rows(rows))), None), total, later)[0]
             return join(total, compute(self.of_rows(rest))) if shape_of(rest[0])[0] else total
 
-        return self._safely(whole)
+        return self.safely(whole)
 
     def summed(self, compute: Callable[[Sequence[SampleGradients]], list[Array]], needs_array: Choice) -> list[Array]:
         """Sums over the samples, added up over chunks."""
@@ -410,7 +410,7 @@ class _Batch:
             products = reshape(permute(blocks, order=(0, 2, 1, 3)), shape=(size, size))
             return [products[: self.samples, : self.samples]]
 
-        return self._safely(whole)[0]
+        return self.safely(whole)[0]
 
 
 Gradients: TypeAlias = Callable[[Sequence[SampleGradients]], Array]
