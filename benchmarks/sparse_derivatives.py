@@ -31,7 +31,7 @@ FIRST_BARS = {
 LATER_BARS = {
     ("stencil", "asdex"): 0.5,
     ("Hessian", "asdex"): 0.5,
-    ("Hessian", "CasADi"): 0.05,
+    ("Hessian", "CasADi, SciPy's arrays"): 0.05,
     ("bundle", "asdex"): 0.3,
     ("bundle", "CasADi"): 0.3,
     ("bundle", "SciPy's differences"): 0.3,
@@ -123,8 +123,13 @@ def by_asdex(function: Callable[..., Any], x: Any, is_hessian: bool = False) -> 
     return Contestant("asdex", lambda: find(traced, held), ready)
 
 
-def by_casadi(expression: Callable[[Any, Any], Any], x: Any, is_hessian: bool = False) -> Contestant:
-    """CasADi: the derivative as a graph of scalars, which its virtual machine evaluates."""
+def by_casadi(
+    expression: Callable[[Any, Any], Any], x: Any, is_hessian: bool = False, converts: bool = False
+) -> Contestant:
+    """CasADi: the derivative as a graph of scalars, which its virtual machine evaluates.
+
+    With matrices of its own, or from NumPy's array to SciPy's, as the other contestants.
+    """
     casadi = import_module("casadi")
 
     def find() -> Any:
@@ -134,6 +139,8 @@ def by_casadi(expression: Callable[[Any, Any], Any], x: Any, is_hessian: bool = 
         return casadi.Function("derivative", [variables], [derivative])
 
     held = casadi.DM(x)
+    if converts:
+        return Contestant("CasADi, SciPy's arrays", find, lambda derivative: lambda: derivative(x).sparse())
     return Contestant("CasADi", find, lambda derivative: lambda: derivative(held))
 
 
@@ -189,6 +196,7 @@ def contestants(size: int, scene: Scene) -> dict[str, list[Contestant]]:
             lambda: ours(rosenbrock, x, True),
             lambda: by_asdex(rosenbrock, x, True),
             lambda: by_casadi(rosenbrock_of_scalars, x, True),
+            lambda: by_casadi(rosenbrock_of_scalars, x, True, converts=True),
         ],
         "bundle": [
             lambda: ours(scene.residuals, scene.start),
@@ -224,7 +232,7 @@ def main() -> None:
         for contestant in several:
             median, least = float(np.median(contestant.seconds)), min(contestant.seconds)
             print(
-                f"{workload:8} {contestant.name:20} pattern, colours {contestant.first:9.4f} s   later call "
+                f"{workload:8} {contestant.name:22} pattern, colours {contestant.first:9.4f} s   later call "
                 f"{median * 1e3:9.3f} ms, least {least * 1e3:9.3f}   func / it {later / median:6.3f}"
             )
             key = workload, contestant.name

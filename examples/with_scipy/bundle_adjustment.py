@@ -5,8 +5,8 @@ Bundle adjustment: cameras and points from pictures
 A hundred cameras look at points in space. Each picture gives the two coordinates at which a camera sees a point; from
 all of them we want the poses of the cameras and the positions of the points. The residual of one sighting depends on
 the 6 numbers of its camera and the 3 of its point alone, so a row of the Jacobian has 9 entries among thousands.
-``func.sparsity`` finds them in the NumPy code, integer indices included; 9 products hold the whole Jacobian, and
-``least_squares`` takes it as it is.
+``func.sparsity`` finds them in the NumPy code, integer indices included; ``func.sparse_jacobian`` computes them alone,
+and ``least_squares`` takes it as it is.
 """
 
 import numpy as np
