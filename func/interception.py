@@ -362,7 +362,7 @@ def adopted(value: Any) -> Any:
             return value
         if type(owner_of(value)) is Intercepted:
             return value.view(Intercepted)
-        out = np.ndarray.__new__(Intercepted, value.shape, value.dtype)
+        out = np.ndarray.__new__(Intercepted, value.shape, value.dtype, strides=np.empty_like(value).strides)
         np.copyto(plain(out), value)
         if (made := _made_by_transform()) is not None:
             made.add(out)

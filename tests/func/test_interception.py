@@ -99,6 +99,34 @@ def test_without_it_the_error_names_a_way() -> None:
         func.grad(by_elements)(X)
 
 
+LAID_OUT: dict[str, Callable[[Any, str], Any]] = {
+    "zeros": lambda b, order: np.zeros((2, 3), order=order),
+    "ones": lambda b, order: np.ones((2, 3, 2), order=order),
+    "empty": lambda b, order: np.empty((2, 3), order=order),
+    "full": lambda b, order: np.full((2, 3), 2.0, order=order),
+    "zeros_like": lambda b, order: np.zeros_like(b, order=order),
+    "full_like": lambda b, order: np.full_like(b, 2.0, order=order),
+    "empty_like": lambda b, order: np.empty_like(b.T, order=order),
+    "copy": lambda b, order: np.copy(b.transpose(1, 2, 0), order=order),
+    "array": lambda b, order: np.array(b.transpose(1, 2, 0), order=order),
+    "array of a list": lambda b, order: np.array([[1.0, 2.0], [3.0, 4.0]], order=order),
+    "eye": lambda b, order: np.eye(3, 2, order=order),
+    "asarray": lambda b, order: np.asarray(b[:, ::2], order=order),
+}
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_memory_is_laid_out_as_numpy_lays_it_out(name: str, order: str) -> None:
+    b = np.asfortranarray(np.arange(24.0).reshape(2, 3, 4))
+    if order in "AK" and name in ("zeros", "ones", "empty", "full", "eye", "array of a list"):
+        order = "C"
+    expected, seen = LAID_OUT[name](b, order), []
+    with func.intercept():
+        func.grad(lambda x: (seen.append(LAID_OUT[name](b, order)), x)[1])(1.0)
+    assert seen[0].strides == expected.strides
+
+
 SOURCES: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {
     "array": lambda b: b,
     "strided": lambda b: b[:, ::2],

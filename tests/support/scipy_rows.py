@@ -155,9 +155,12 @@ def check(row: Row, module: str, column: str) -> None:
         transformed, law = LAWS[column]
         found = _found[id(row), column] = transformed(function, row)
         law(found, function, plain, row)
-        if column == "vjp" and not row.converts:
-            for f in (function, plain) if "unmodified" not in row.without else (function,):
-                np.testing.assert_allclose(_backward(f, row), found, rtol=1e-8, atol=1e-10)
+        if column == "vjp":
+            with func.intercept():
+                np.testing.assert_allclose(_vjp(function, row), found, rtol=1e-8, atol=1e-10)
+            if not row.converts:
+                for f in (function, plain) if "unmodified" not in row.without else (function,):
+                    np.testing.assert_allclose(_backward(f, row), found, rtol=1e-8, atol=1e-10)
         return
     for name, (transformed, _) in LAWS.items():
         if name in row.without:
