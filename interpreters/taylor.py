@@ -327,6 +327,8 @@ class Taylor(Interpreter):
     ) -> Sequence[Any]:
         """The tangents of all outputs at (x, x′)."""
         dots = tuple([self._derivative(arg) for arg in args])
+        if all([dot is ZERO for dot in dots]):
+            return [ZERO] * len(outs)
         tangent = primitive.tangent_of(args, tuple(outs) if primitive.multiple else outs[0], dots, params)
         return tangent if primitive.multiple and tangent is not ZERO else [tangent] * len(outs)
 

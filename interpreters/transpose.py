@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
+
+import numpy as np
 
 from func.backends.quiet import quietly
 from func.interpreters.core import (
@@ -34,20 +37,29 @@ def not_linear(primitive: Primitive, params: Params) -> NotDifferentiableError:
     return NotDifferentiableError(reason or f"{primitive.name} is not linear and cannot be transposed")
 
 
+def _known_or_zeros(x: Any, values: dict[Any, Any], linear: set[Var]) -> Any:
+    if type(x) is not Var:
+        return x
+    return np.zeros(x.shape, x.dtype) if x in linear else values[x]
+
+
 def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of the inputs of a linear program. Cotangents may be ZERO, before and after."""
     linear: set[Var] = set(program.inputs)
     decisions: set[Var] = set()  # what has been decided by the numbers of the inputs
     for equation in program.equations:
-        unknown = [x for x in equation.inputs if type(x) is Var and x in linear]
-        if unknown:
-            linear.update(equation.outputs)
+        are_unknown = [type(x) is Var and x in linear for x in equation.inputs]
+        if any(are_unknown):
+            flags = equation.primitive.reached(are_unknown, equation.params)
+            reached = equation.outputs if flags is None else list(compress(equation.outputs, flags))
+            linear.update(reached)
+            unknown = list(compress(equation.inputs, are_unknown))
             if not equation.primitive.differentiable or all([x in decisions for x in unknown]):
-                decisions.update(equation.outputs)
+                decisions.update(reached)
     values: dict[Any, Any] = dict(program.constants)
     for equation in program.equations:
-        if equation.outputs[0] not in linear:
-            operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
+        if not all([out in linear for out in equation.outputs]):  # what is linear beside the known has no number yet
+            operands = tuple([_known_or_zeros(x, values, linear) for x in equation.inputs])
             out = bind(equation.primitive, operands, equation.params)
             values.update(zip(equation.outputs, out if equation.primitive.multiple else (out,), strict=True))
     cotangents: dict[Var, Any] = {}

@@ -28,6 +28,7 @@ from func.interpreters.core.strides import (
     stand_in,
     without_copy,
 )
+from func.interpreters.core.types import ClosedInterpreter
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert, inverse_permutation, permute, reshape
 from func.interpreters.primitives.structural.slicing import getitem
@@ -159,7 +160,8 @@ def _layout_kept(argument: Array) -> Owner | None:
 
     def find() -> Strides:
         box = given()
-        return dense_strides(shape, itemsize) if box is None else strides_of(box)
+        is_gone = box is None or type(box._interpreter) is ClosedInterpreter
+        return dense_strides(shape, itemsize) if is_gone else strides_of(box)
 
     return Owner(None, find)
 

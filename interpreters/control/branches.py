@@ -166,6 +166,11 @@ class CondPrimitive(CallPrimitive):
 
         return with_fallback(push, params["branches"], outputs_and_tangents)
 
+    def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool]:
+        """By any of the branches; a choice by one of the inputs reaches everything."""
+        flags = [dependents(branch.program, inputs[1:], derivatives=False) for branch in params["branches"]]
+        return [inputs[0] or any(f) for f in zip(*flags, strict=True)]
+
     def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
         """The same choice among branches that return masks too."""
         index, *operands = args

@@ -84,6 +84,11 @@ class ScanPrimitive(CallPrimitive):
         outs = scan_call(*operands_with_masks(args, masked.inputs, groups), body=masked.body, loop=inner)
         return outputs_with_masks(live, outs, masked.outputs, groups[1:])
 
+    def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool]:
+        """By the body, over all steps."""
+        active = _active(params["body"], params["loop"], inputs, derivatives=False)
+        return dependents(params["body"].program, active, derivatives=False)
+
     def apply_series(
         self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
     ) -> Sequence[Any]:

@@ -204,6 +204,10 @@ class Primitive:
         """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
         return self.pull(ct, parents, known, params)
 
+    def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool] | None:
+        """Which outputs depend on these inputs, for primitives of which not all do."""
+        return None
+
     def __repr__(self) -> str:
         return self.name
 

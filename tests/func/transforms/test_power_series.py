@@ -551,3 +551,12 @@ def test_refusals(name: str) -> None:
 def test_masks_change_shapes_outside_jit() -> None:
     coefficients = func.taylor(lambda x: x[x > 0.5] ** 2, X, V, 2)
     assert np.allclose(coefficients[2], V[1:] ** 2)
+
+
+def test_series_of_right_hand_sides_that_stop() -> None:
+    a = np.linspace(0.1, 1.0, 6).reshape(3, 2) ** 2
+    direction = np.array([1.0, -0.5, 2.0])
+    for zeros in (np.zeros(3), np.zeros(3) * direction):
+        _, series = func.jet(lambda b: np.linalg.lstsq(a, b, rcond=None)[0], (X[:3],), ((direction, zeros, zeros),))
+        assert np.allclose(series[0], np.linalg.pinv(a) @ direction)
+        assert np.allclose(series[1], 0) and np.allclose(series[2], 0)
