@@ -160,8 +160,9 @@ def _layout_kept(argument: Array) -> Owner | None:
 
     def find() -> Strides:
         box = given()
-        is_gone = box is None or type(box._interpreter) is ClosedInterpreter
-        return dense_strides(shape, itemsize) if is_gone else strides_of(box)
+        if box is None or type(box._interpreter) is ClosedInterpreter:
+            return dense_strides(shape, itemsize)
+        return strides_of(box)
 
     return Owner(None, find)
 

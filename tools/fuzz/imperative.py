@@ -249,6 +249,7 @@ class Program:
         self.bases: dict[str, str] = {}
         """Of each view and alias, what it is a view of."""
         self.hooked: set[str] = set()
+        self.with_hooks: set[str] = set()
         self.silent = choices.random() < 0.5
         """Whether there are unrecorded writes. PyTorch gives views a new node after them, func leaves them theirs, so
         that in such programs no view is asked for a gradient."""
@@ -410,9 +411,11 @@ class Program:
         """A leaf is frozen or unfrozen.
 
         Arguments of checkpoints stay as they are: PyTorch pairs what it saves when it computes again by the order, and
-        takes wrong tensors, in silence, where another argument requires a gradient meanwhile.
+        takes wrong tensors, in silence, where another argument requires a gradient meanwhile. So do leaves with hooks:
+        whether PyTorch calls those of a frozen leaf depends on whether it has been written.
         """
-        fits = [x for x in self.shapes if not {x, self.bases.get(x, x)} & (self.watched | self.recomputed)]
+        kept = self.watched | self.recomputed | self.with_hooks
+        fits = [x for x in self.shapes if not {x, self.bases.get(x, x)} & kept]
         if not fits:
             return self.compute()
         x = self.choices.choice(fits[::-1])
@@ -432,6 +435,8 @@ class Program:
         x = self.choices.choice([*self.leaves, *[x for x in self.computed if x not in self.siblings]])
         if x in self.computed:
             self.hooked.add(x)
+        else:
+            self.with_hooks.add(x)
         return f"hook({x}, {self.number()})"
 
     def backward(self) -> str:
