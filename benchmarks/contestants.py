@@ -19,6 +19,7 @@ JAX_JIT = "jax.jit"
 JAX_UNROLLED = "jax.jit unrolled"
 JAX_JET = "jax.jit of jet"
 BY_HAND = "NumPy by hand"
+PLAIN_GRADIENT = "the plain gradient"
 DEPENDENCIES = "dependencies"
 
 
@@ -98,6 +99,7 @@ CONTESTANTS = (
     Contestant(JAX_UNROLLED, _load_jax, mode="compiled"),
     Contestant(JAX_JET, _load_jax, mode="compiled"),
     Contestant(BY_HAND, _load_numpy, mode="reference"),
+    Contestant(PLAIN_GRADIENT, _load_func_jit, mode="reference"),
     Contestant(DEPENDENCIES, _load_numpy, mode="reference"),
 )
 

@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants import CONTESTANTS, FUNC, FUNC_JIT, JAX_JIT
+from benchmarks.contestants import CONTESTANTS, FUNC, FUNC_JIT, JAX_JIT, PLAIN_GRADIENT
 from benchmarks.environment import limit_threads
 from benchmarks.names import matches
 from benchmarks.workload import Measurement, Result, Workload
 
-MEASURED = (FUNC, FUNC_JIT, JAX_JIT)
+MEASURED = (FUNC, FUNC_JIT, JAX_JIT, PLAIN_GRADIENT)
 TIMEOUT = 300.0
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -71,6 +71,20 @@ class Library:
         """f(parameters, *rows) for all rows of so many arrays."""
         return self.vmap(f, (None, *[0] * mapped))
 
+    def clipped_sum(self, loss: Function, max_norm: float, mapped: int) -> Function:
+        """The sum over rows of the gradients of loss(parameters, *rows), each scaled down to a norm."""
+        gradient = self.grad(loss)
+
+        def clipped(parameters: Any, *rows: Any) -> Any:
+            np = self.np
+            gradients = self.per_sample(gradient, mapped)(parameters, *rows)
+            flat = {name: array.reshape(array.shape[0], -1) for name, array in gradients.items()}
+            norms = np.sqrt(sum([np.sum(array**2, 1) for array in flat.values()]))
+            scales = np.where(norms > max_norm, max_norm / norms, 1 + 0 * norms)
+            return {name: (scales @ array).reshape(parameters[name].shape) for name, array in flat.items()}
+
+        return clipped
+
     def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Function:
         """The Jacobians, row by row, of a function of rows by its first so many inputs; its outputs are a vector."""
         arguments = tuple(range(inputs))

@@ -47,6 +47,9 @@ class Func(Library):
     def vmap(self, f: Function, in_axes: tuple[int | None, ...]) -> Any:
         return self.module.vmap(f, in_axes)
 
+    def clipped_sum(self, loss: Function, max_norm: float, mapped: int) -> Any:
+        return self.module.per_sample(loss).clipped_sum(max_norm)
+
     def scan(self, f: Function, carry: Any, rows: Any) -> Any:
         return self.module.scan(f, carry, rows)
 
@@ -88,6 +91,9 @@ class Jax(Func):
 
     def laplacian(self, f: Function) -> Any:
         return Library.laplacian(self, f)
+
+    def clipped_sum(self, loss: Function, max_norm: float, mapped: int) -> Any:
+        return Library.clipped_sum(self, loss, max_norm, mapped)
 
     def scan(self, f: Function, carry: Any, rows: Any) -> Any:
         return self.module.lax.scan(f, carry, rows)

@@ -40,6 +40,7 @@ WORKLOADS: tuple[Workload, ...] = (
     per_sample_gradients.WORKLOAD,
     per_sample_gradients.MLP_NORMS,
     per_sample_gradients.CNN_NORMS,
+    per_sample_gradients.CLIPPED_SUM,
     rnn.SCAN,
     rnn.LOOP,
     lotka_volterra.SCAN,

@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import JAX, TORCH_FUNC
-from benchmarks.libraries import Library
+from benchmarks.contestants import FUNC_JIT, JAX, PLAIN_GRADIENT, TORCH_FUNC
+from benchmarks.libraries import LIBRARIES, Library
 from benchmarks.suite import compiled_bars, entry, workload
 from benchmarks.trees import as_type
-from benchmarks.workload import Bar
+from benchmarks.workload import Bar, Call
 
 PIXELS, HIDDEN, CLASSES, BATCH = 784, 128, 10, 256
 SIDE, CNN_BATCH = 28, 64
+MAX_NORM = 12.9
 
 
 def cross_entropy(np: Any, logits: Any, target: Any) -> Any:
@@ -110,6 +111,41 @@ def make_gradients(library: Library) -> Callable[..., Any]:
     return library.per_sample(library.grad(mlp_loss(library)), 2)
 
 
+def scales_by_hand(parameters: Any, images: Any, targets: Any) -> Any:
+    """What each sample's gradient is multiplied with to have a norm of at most MAX_NORM."""
+    return np.minimum(1, MAX_NORM / norms_by_hand(parameters, images, targets)).astype(np.float32)
+
+
+def clipped_by_hand(parameters: Any, images: Any, targets: Any) -> Any:
+    """The scales multiply the cotangents; then a weight's gradient is one product."""
+    scales = scales_by_hand(parameters, images, targets)[:, None]
+    hidden, ct_hidden, ct_logits = backward(parameters, images, targets)
+    ct_hidden, ct_logits = ct_hidden * scales, ct_logits * scales
+    return {
+        "w1": images.T @ ct_hidden,
+        "b1": np.sum(ct_hidden, axis=0),
+        "w2": hidden.T @ ct_logits,
+        "b2": np.sum(ct_logits, axis=0),
+    }
+
+
+def make_clipped(library: Library) -> Callable[..., Any]:
+    """The sum of gradients that are scaled down to a norm."""
+    return library.clipped_sum(mlp_loss(library), MAX_NORM, 2)
+
+
+def plain_gradient(module: Any) -> Call:
+    """The same numbers as the gradient of a weighted sum of losses, with the weights known beforehand."""
+    library = LIBRARIES[FUNC_JIT](module)
+    losses = library.per_sample(mlp_loss(library), 2)
+    data = mlp_data()
+
+    def total(parameters: Any, images: Any, targets: Any, scales: Any) -> Any:
+        return library.np.sum(scales * losses(parameters, images, targets))
+
+    return library.call(library.grad(total), (*data, scales_by_hand(*data)))
+
+
 WORKLOAD = workload(
     "per-sample",
     f"per-sample gradients of an MLP {PIXELS}-{HIDDEN}-{CLASSES}, batch {BATCH}, float32",
@@ -133,4 +169,17 @@ CNN_NORMS = workload(
     lambda library: library.per_sample(norm_of(library, cnn_loss(library)), 2),
     cnn_data,
     compiled_bars(against_jax=2),
+)
+CLIPPED_SUM = workload(
+    "clipped sum",
+    f"sum of clipped per-sample gradients of an MLP {PIXELS}-{HIDDEN}-{CLASSES}, batch {BATCH}, float32",
+    make_clipped,
+    mlp_data,
+    (
+        Bar(PLAIN_GRADIENT, 2.2, FUNC_JIT),
+        Bar(PLAIN_GRADIENT, 1.3, FUNC_JIT, "peak memory"),
+        *compiled_bars(against_jax=2, memory=True),
+    ),
+    clipped_by_hand,
+    others={PLAIN_GRADIENT: plain_gradient},
 )

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from func import tree
+from func.compilation.jit import disable_jit
 from func.control.scanning import scan
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, StagingError
@@ -240,7 +241,7 @@ class SampleBatch:
 
     def __init__(self, made: PerSample, params: Any, batch: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function = made._function
-        arguments = differentiable((params,), {}, [0], "per_sample", "f")
+        arguments = differentiable((params,), {}, [0], "per_sample", "fc")
         self.given = arguments.values()
         leaves, self.params_spec = tree.flatten(params)
         self.active = list(arguments.active)
@@ -256,6 +257,12 @@ class SampleBatch:
         others = [i for i in range(len(self.leaves)) if i not in self.places]
         self.fixed = [i for i in others if isinstance(self.leaves[i], (np.ndarray, Tracer))]
         self.shared = [self.leaves[i] for i in self.fixed]
+        for x in self.given:
+            if dtype_of(x).kind == "c":
+                raise ArgumentError(
+                    f"func.per_sample: parameters of {name_of(self.function)} are complex; take their real and "
+                    "imaginary parts as parameters"
+                )
         self.dtype = np.result_type(*[dtype_of(x) for x in self.params])
         self._arguments = arguments
 
@@ -296,7 +303,7 @@ class SampleBatch:
         values = [*self.params, *self.shared, *rows]
         counts = len(self.params), len(self.params) + len(self.shared)
         stage = Stage("per_sample")
-        with TransformScope(stage, staging=True), running(stage):
+        with TransformScope(stage, staging=True), running(stage), disable_jit():  # calls would hide the structure
             inputs = [stage.variable(aval_of(value)) for value in values]
             variables = [tracer._attached for tracer in inputs]
             outs = self._gradients(inputs[: counts[0]], inputs[counts[0] : counts[1]], inputs[counts[1] :])
