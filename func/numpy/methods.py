@@ -152,8 +152,6 @@ def _fill(self: Tracer, value: Any) -> None:
 
 
 def _put(self: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:
-    if is_scalar(self):
-        return  # as `fill`
     selection.put(self, indices, values, mode)
 
 

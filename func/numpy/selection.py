@@ -32,7 +32,7 @@ from func.numpy.cumulative import cumsum
 from func.numpy.indexing import read, values_for_shape, write
 from func.numpy.inplace import rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
-from func.numpy.memory import fresh, in_order, is_scalar, with_memory
+from func.numpy.memory import copied, fresh, in_order, is_scalar, with_memory
 from func.numpy.patching import holds_tracer
 from func.numpy.protocol import F, implements
 from func.numpy.reductions import deliver, deliver_exactly
@@ -274,7 +274,7 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
         raise IndexError("cannot replace elements of an empty array")
     places = _in_mode(places, count(shape_of(a)), mode)
     if type(a) is Tracer and is_scalar(a):
-        return  # as in NumPy, which writes into a copy of a scalar
+        a = copied(ravel(a))  # as in NumPy, which writes into a copy of a scalar
     _write_flat(a, places, operand(v))
 
 

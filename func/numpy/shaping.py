@@ -25,7 +25,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.inplace import getitem, view_broadcast, view_permute, view_ravel, view_reshape
-from func.numpy.memory import copied, fortran_or_c, layout_of, like_copy, view_of
+from func.numpy.memory import copied, fortran_or_c, is_scalar, layout_of, like_copy, view_of
 from func.numpy.protocol import implements
 
 
@@ -73,7 +73,7 @@ def reshape(
     in_columns = order == "F"
     out = view_reshape(transpose(a) if in_columns else a, tuple(target[::-1] if in_columns else target))
     out = transpose(out) if in_columns else out
-    if copy is False and type(a) is Tracer and out is not a and view_of(out) is None:
+    if copy is False and type(a) is Tracer and out is not a and view_of(out) is None and not is_scalar(a):
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     return copied(out) if copy else out
 

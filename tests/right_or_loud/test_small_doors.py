@@ -405,6 +405,7 @@ def test_a_dropped_jitted_function_is_freed_at_once() -> None:
 
 EDGES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "no turn of a nested list": (lambda x: np.rot90([[x[0], x[1]], [x[2], x[0]]], 4), X),
+    "a scalar reshaped without a copy": (lambda x: x[0].reshape(-1, copy=False), X),
     "a window of one point": (lambda x: func.numpy.kaiser(1, x), np.float64(np.inf)),
 }
 
@@ -445,6 +446,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Any, type[Exception]]] = {
     "blocks in a tuple": (lambda x: np.block([(x, x)]), X, TypeError),
     "blocks in an empty list": (lambda x: np.block([[x], []]), X, ValueError),
     "an axis before a number": (lambda x: np.insert(x, 0, -2.5, 3), np.ones(2, np.uint8), np.exceptions.AxisError),
+    "a place in a scalar": (lambda x: x[0].put([-2], [1.0]), X, IndexError),
     "a number before its place": (lambda x: x.__setitem__(np.array([9]), 2 + 1j), X, TypeError),
 }
 
