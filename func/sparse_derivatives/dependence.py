@@ -688,18 +688,34 @@ def _joint(shapes: Sequence[Any], old: Sequence[Sets], new: Sequence[Sets]) -> l
     return [union(shape, pair) if pair else None for shape, pair in zip(shapes, pairs, strict=True)]
 
 
+MAX_ROUNDS = 100
+"""Sets of a loop that still grow after so many rounds are taken for everything."""
+
+
+def _fixed_point(
+    step: Callable[[Sequence[Sets]], list[Sets]], carry: list[Sets], others: Sequence[Sets], outs: Sequence[Var]
+) -> list[Sets]:
+    """The least sets of the carry that a step does not enlarge, or all that any operand depends on."""
+    shapes = [out.shape for out in outs]
+    for _ in range(MAX_ROUNDS):
+        after = step(carry)
+        if _same(carry, after):
+            return carry
+        carry = _joint(shapes, carry, after)
+    merged = union((), [x.everything(()) for x in (*carry, *others) if x is not None])
+    return [
+        merged.everything(shape) if is_inexact(out.dtype) else None for out, shape in zip(outs, shapes, strict=True)
+    ]
+
+
 def _while(equation: Equation, sets: Sequence[Sets], values: Sequence[Any], at_point: bool) -> list[Sets]:
     """The least sets of the carry that the body does not enlarge."""
     body, loop = equation.params["body"].program, equation.params["loop"]
     consts = sets[loop.conditions : loop.conditions + loop.consts]
     known = values[loop.conditions : loop.conditions + loop.consts]
     carry = list(sets[loop.conditions + loop.consts :])
-    shapes = [out.shape for out in equation.outputs]
-    while True:
-        after = dependence(body, [*consts, *carry], [*known, *[UNKNOWN] * len(carry)])
-        if _same(carry, after):
-            return carry
-        carry = _joint(shapes, carry, after)
+    known = [*known, *[UNKNOWN] * len(carry)]
+    return _fixed_point(lambda carry: dependence(body, [*consts, *carry], known), carry, consts, equation.outputs)
 
 
 def _scan(equation: Equation, sets: Sequence[Sets], values: Sequence[Any], at_point: bool) -> list[Sets]:
@@ -741,16 +757,16 @@ def _long_scan(
 ) -> list[Sets]:
     body, loop = equation.params["body"].program, equation.params["loop"]
     rows = [None if x is None else x.merged((0,)) for x in xs]
-    shapes = [out.shape for out in equation.outputs]
-    unknown = [UNKNOWN] * (loop.carries + len(xs))
-    while True:
-        results = dependence(body, [*consts, *carry, *rows], [*known, *unknown])
-        if _same(carry, results[: loop.carries]):
-            break
-        carry = _joint(shapes[: loop.carries], carry, results[: loop.carries])
+    known = [*known, *[UNKNOWN] * (loop.carries + len(xs))]
+
+    def step(carry: Sequence[Sets]) -> list[Sets]:
+        return dependence(body, [*consts, *carry, *rows], known)
+
+    outs = equation.outputs[: loop.carries]
+    carry = _fixed_point(lambda carry: step(carry)[: loop.carries], carry, [*consts, *rows], outs)
     spread = [
-        None if x is None else x.reshaped((1, *x.shape)).broadcast(shape)
-        for x, shape in zip(results[loop.carries :], shapes[loop.carries :], strict=True)
+        None if x is None else x.reshaped((1, *x.shape)).broadcast(out.shape)
+        for x, out in zip(step(carry)[loop.carries :], equation.outputs[loop.carries :], strict=True)
     ]
     return [*carry, *spread]
 

@@ -163,6 +163,7 @@ def union(shape: Shape, sets: Sequence[IndexSets]) -> IndexSets:
     total = sets[0].rows
     for x in sets[1:]:
         total = total + x.rows
+        check_entries(int(total.nnz), shape, first.count)
     return IndexSets(shape, first.count, rows=total)
 
 

@@ -133,6 +133,20 @@ def test_a_long_scan_is_followed_to_a_fixed_point() -> None:
     assert np.array_equal(pattern, np.tile([True, True, False, False], (3000, 1)))
 
 
+def test_loops_whose_sets_grow_for_long_depend_on_everything() -> None:
+    def rolled(x: Any) -> Any:
+        return func.while_loop(lambda y: y[0] < 5, lambda y: y + np.roll(y, 1), x)
+
+    assert func.sparsity(lambda x: (rolled(x), x * 2))(np.ones(300)).nnz == 300 * 300 + 300
+
+    def rolled_in_rows(x: Any) -> Any:
+        return func.while_loop(lambda y: y[0, 0] < 5, lambda y: y + np.roll(y, 1, axis=1), x.reshape(20, 15))
+
+    assert func.sparsity(rolled_in_rows)(np.ones(300)).nnz == 20 * 15 * 15
+    with pytest.raises(ArgumentError, match="not sparse"):
+        func.sparsity(rolled)(np.ones(30_000))
+
+
 def test_the_pattern_at_a_point() -> None:
     x = np.array([1.0, -1.0, 2.0])
     pattern = func.sparsity(lambda x: np.maximum(x, 0) * np.array([1.0, 1.0, 0.0]), at_point=True)(x)
