@@ -26,6 +26,7 @@ from func.interpreters.primitives.structural.shapes import (
     convert,
     full_like,
     inverse_permutation,
+    iota,
     permute,
     reduce_sum,
     reshape,
@@ -71,7 +72,7 @@ class Factors(NamedTuple):
         if not isinstance(self.left, OneHot):
             return self.left
         samples, positions = shape_of(self.left.index)
-        rows = np.arange(self.left.size)
+        rows = iota(self.left.size, self.left.index)
         ones = equal(reshape(self.left.index, shape=(samples, 1, positions, 1)), rows)
         return convert(ones, dtype=dtype_of(self.right))
 
@@ -90,8 +91,8 @@ class _Term:
         """All per-sample gradients, (samples, *shape)."""
         raise NotImplementedError
 
-    def weighted_sum(self, weights: Array) -> Array:
-        """Σ_b w_b G_b."""
+    def total(self) -> Array:
+        """Σ_b G_b."""
         raise NotImplementedError
 
     def factors(self) -> Factors:
@@ -176,19 +177,14 @@ class _Outer(_Term):
     def array(self) -> Array:
         return self._arranged(contract(self.x, self.y, spec=self.spec), (self.samples,))
 
-    def weighted_sum(self, weights: Array) -> Array:
+    def total(self) -> Array:
         batch = self.spec.out[0]
-        x, y, labels = self.x, self.y, [self.spec.x, self.spec.y]
-        is_x = batch in labels[0] and (math.prod(shape_of(x)) <= math.prod(shape_of(y)) or batch not in labels[1])
-        own = labels[0] if is_x else labels[1]
-        other = _along(weights, own.index(batch), len(own))
-        x, y = (multiply(x, other), y) if is_x else (x, multiply(y, other))
-        if batch not in labels[1 if is_x else 0]:
-            if is_x:
-                x, labels[0] = reduce_sum(x, axes=(own.index(batch),)), _without(own, batch)
-            else:
-                y, labels[1] = reduce_sum(y, axes=(own.index(batch),)), _without(own, batch)
-        return self._arranged(contract(x, y, spec=spec(labels[0], labels[1], self.spec.out[1:])), ())
+        x, y, own, other = self.x, self.y, self.spec.x, self.spec.y
+        if batch not in other:
+            x, own = reduce_sum(x, axes=(own.index(batch),)), _without(own, batch)
+        elif batch not in own:
+            y, other = reduce_sum(y, axes=(other.index(batch),)), _without(other, batch)
+        return self._arranged(contract(x, y, spec=spec(own, other, self.spec.out[1:])), ())
 
     def factors(self) -> Factors:
         spec = self.spec
@@ -256,13 +252,12 @@ class _Rows(_Term):
 
     def array(self) -> Array:
         shape = shape_of(self.index)
-        samples = np.broadcast_to(np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 1)), shape)
+        samples = broadcast(_along(iota(shape[0], self.index), 0, len(shape)), shape=shape)
         zeros = full_like(self.value, 0, (shape[0], *self.shape))
         return scatter_add(zeros, self.value, samples, self.index, axis=0)
 
-    def weighted_sum(self, weights: Array) -> Array:
-        value = multiply(self.value, _along(weights, 0, len(shape_of(self.value))))
-        return scatter_add(full_like(self.value, 0, self.shape), value, self.index, axis=0)
+    def total(self) -> Array:
+        return scatter_add(full_like(self.value, 0, self.shape), self.value, self.index, axis=0)
 
     def factors(self) -> Factors:
         samples, *positions = shape_of(self.index)
@@ -320,14 +315,23 @@ class SampleGradients:
         self._factors, self._is_merged = None, False
         return total
 
+    def total(self) -> Array:
+        """Σ_b G_b, of the parameter's shape."""
+        shared = None if self.shared is None else multiply(self.shared, self.samples)
+        return self._summed(self.terms, None if self.dense is None else reduce_sum(self.dense, axes=(0,)), shared)
+
     def weighted_sum(self, weights: Array) -> Array:
         """Σ_b w_b G_b, of the parameter's shape; `weights` has the gradients' dtype."""
-        parts = [term.weighted_sum(weights) for term in self.terms]
-        if self.dense is not None:
-            flat = reshape(self.dense, shape=(self.samples, math.prod(self.shape)))
-            parts.append(reshape(contract(weights, flat, spec=spec((0,), (0, 1), (1,))), shape=self.shape))
-        if self.shared is not None:
-            parts.append(multiply(self.shared, reduce_sum(weights, axes=(0,))))
+        dense, shared = self.dense, self.shared
+        if dense is not None:
+            flat = reshape(dense, shape=(self.samples, math.prod(self.shape)))
+            dense = reshape(contract(weights, flat, spec=spec((0,), (0, 1), (1,))), shape=self.shape)
+        if shared is not None:
+            shared = multiply(shared, reduce_sum(weights, axes=(0,)))
+        return self._summed([term.scaled(multiply, weights) for term in self.terms], dense, shared)
+
+    def _summed(self, terms: Sequence[_Term], dense: Any, shared: Any) -> Array:
+        parts = [*[term.total() for term in terms], *[part for part in (dense, shared) if part is not None]]
         total = parts[0]
         for part in parts[1:]:
             total = add(total, part)
@@ -458,7 +462,7 @@ def _rows(program: Program, equation: Equation, operands: tuple[Any, ...], sampl
     held = [program.constants.get(x) if type(x) is Var else None for x in equation.inputs]
     if equation.params["axis"] != 0 or len(indices) != 2 or len(out.shape) < 2:
         return None
-    if any([type(x) is SampleGradients for x in operands]) or not isinstance(held[0], np.ndarray) or held[0].any():
+    if any([type(x) is SampleGradients for x in operands]) or not _is_zero(held[0]):
         return None
     shape = shape_of(indices[1])
     if not shape or shape[0] != samples or shape_of(value) != (*shape, *out.shape[2:]) or dtype_of(value) != out.dtype:
@@ -468,6 +472,14 @@ def _rows(program: Program, equation: Equation, operands: tuple[Any, ...], sampl
     if not isinstance(numbers, np.ndarray) or not np.array_equal(numbers, np.broadcast_to(counting, shape)):
         return None
     return SampleGradients(samples, out.shape[1:], out.dtype, [_Rows(indices[1], value, out.shape[1:], out.dtype)])
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a value is known to be an array of zeros; repeated elements are read once."""
+    if not isinstance(value, np.ndarray):
+        return False
+    once = tuple([slice(None) if stride else slice(1) for stride in value.strides])
+    return not value[once].any()
 
 
 def _sum(equation: Equation, operands: tuple[Any, ...], samples: int) -> SampleGradients | None:

@@ -20,7 +20,7 @@ from func.interpreters.drivers import running
 from func.interpreters.live import is_recorded
 from func.interpreters.nan_safe import any_nan, are_zeros_structural, note_pullback, structural_zeros
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.interpreters.primitives.structural.shapes import broadcast, convert, permute, reduce_sum, reshape
+from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, permute, reduce_sum, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
@@ -227,7 +227,7 @@ class PerSample:
 
         def sums_of(gradients: Sequence[SampleGradients]) -> list[Array]:
             squares = np.sum(_sum(squared_norms(gradients)))
-            return [squares, *[x.weighted_sum(np.ones(x.samples, x.dtype)) for x in gradients]]
+            return [squares, *[x.total() for x in gradients]]
 
         squares, *sums = batch_of.summed(sums_of, _norms_need_array)
         samples = batch_of.samples
@@ -647,19 +647,21 @@ def moments(gradients: Sequence[SampleGradients]) -> list[Array]:
     means, deviations = [], []
     for x in gradients:
         varying = SampleGradients(x.samples, x.shape, x.dtype, x.terms, x.dense)
-        mean = x.weighted_sum(np.full(samples, 1 / samples, x.dtype))
+        if not x.terms and x.dense is None:
+            means.append(x.total() / samples)
+            deviations.append(full_like(means[-1], 0))
+            continue
         if _moments_need_array(x):
             array = varying.array()
-            part = array - np.mean(array, axis=0)
-            deviation = np.sum(part * part, axis=0)
-        elif not x.terms:
-            deviation = np.zeros(x.shape, x.dtype)
+            mean = reduce_sum(array, axes=(0,)) / samples
+            part = array - mean
+            deviation = reduce_sum(part * part, axes=(0,))
         else:
-            total = varying.weighted_sum(np.full(samples, 1 / samples, x.dtype))
-            deviation = np.maximum(varying.sum_of_squares() - samples * total * total, 0)
-        means.append(mean)
+            mean = varying.total() / samples
+            deviation = np.maximum(varying.sum_of_squares() - samples * mean * mean, 0)
+        means.append(mean if x.shared is None else mean + x.shared)
         deviations.append(deviation)
-    return [np.asarray(float(samples)), *means, *deviations]
+    return [full_like(means[0], samples, ()), *means, *deviations]
 
 
 def _joined_moments(first: list[Array], second: list[Array]) -> list[Array]:

@@ -152,6 +152,8 @@ def _scatter_transpose_add(ct: Array, x: Any, value: Any, *indices: Array, axis:
 def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, primitive: Any) -> Array:
     x, value, *indices = args
     axis = params["axis"]
+    if type(x) is np.ndarray and not batched[0]:  # as in a pullback: zeros that no element needs an array of
+        x, batched = np.broadcast_to(x.copy(), (size, *x.shape)), (True, *batched[1:])
     x, value = materialize(size, batched[:2], (x, value))
     if not any(batched[2:]):
         return primitive(x, value, *indices, axis=axis + 1)
