@@ -169,6 +169,17 @@ with_own_outputs.defjvp(
 )
 
 
+@func.custom_jvp
+def with_sum(x: Any, y: Any) -> Any:
+    return x * np.sin(y), np.sum(x)
+
+
+@with_sum.defjvp
+def with_sum_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    return (x * np.sin(y), np.sum(x)), (dx * np.sin(y) + x * np.cos(y) * dy, np.sum(dx))
+
+
 @func.custom_gradient
 def with_gradient(x: Any) -> Any:
     return np.sin(x), lambda ct: ct * np.cos(x)
@@ -254,6 +265,7 @@ FUNCTIONS: dict[str, Function] = {
     "custom_jvp of many steps": lambda x: with_long_rule(x * x),
     "custom_vjp": lambda x: with_pullback(x * x),
     "custom_jvp of other outputs": lambda x: with_own_outputs(np.sin(x)),
+    "custom_jvp of two batches": lambda x: func.vmap(lambda a: with_sum(x, a * x)[0] * with_sum(x * a, x)[1])(x),
     "custom_gradient": lambda x: with_gradient(x * x),
     "custom_vmap": lambda x: with_batching(x * x, np.ones(3))[0] * with_batching(np.ones(3), x)[0],
     "custom_vmap under vmap": lambda x: func.vmap(lambda a: with_batching(a * x, x)[0] * with_batching(x, x * a)[0])(x),
