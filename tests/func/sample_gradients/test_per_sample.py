@@ -1,5 +1,6 @@
 """Statistics of per-sample gradients, against gradients that are computed sample by sample."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -236,3 +237,256 @@ def test_statistics_by_chunks_of_samples(name: str, monkeypatch: pytest.MonkeyPa
     size = sum(np.asarray(x).nbytes for x in tree.leaves(model.params))
     monkeypatch.setattr(module, "CHUNK_BYTES", 2 * size)
     check(model, lambda statistic: statistic)
+
+
+@pytest.mark.parametrize("name", ["deep", "cumprod", "flat", "decay"])
+def test_statistics_by_chunks_under_jit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = MODELS[name]
+    size = sum(np.asarray(x).nbytes for x in tree.leaves(model.params))
+    monkeypatch.setattr(module, "CHUNK_BYTES", 2 * size)
+    check(model, func.jit)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_statistics_by_factors_wherever_there_are_some(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def has_none(x: Any, others: int | None = None) -> bool:
+        return x.dense is not None or (bool(x.terms) and x.factors() is None)
+
+    monkeypatch.setattr(module, "_norms_need_array", has_none)
+    monkeypatch.setattr(module, "_pairs_need_array", has_none)
+    check(MODELS[name], lambda statistic: statistic, 1e-8)
+
+
+STRUCTURE = {
+    "dense": [(1, 1, 5, 3)],
+    "decay": [None, (1, 1, 5, 3)],
+    "convolution": [None, (1, 25, 9, 2), (1, 16, 4, 3), (1, 16, 8, 4)],
+    "unfolded": [(1, 4, 9, 4)],
+    "attention": [(1, 6, 5, 4), None, (1, 6, 5, 4), (1, 6, 5, 4)],
+    "embedding": [(1, 7, 9, 5), (1, 7, 5, 3)],
+    "tied": [(1, 4, 6, 4)],
+    "shared": [(1, 3, 4, 4)],
+    "scan": [None, (1, 3, 5, 4), (1, 3, 4, 4)],
+    "loop": [(1, 3, 5, 4), (1, 3, 4, 4)],
+    "solve": [(1, 1, 4, 4)],
+    "groups": [(3, 2, 4, 2)],
+    "transposed": [(1, 1, 5, 3)],
+    "cumprod": [None],
+}
+"""Groups, positions and sizes of the factors of each parameter."""
+
+
+@pytest.mark.parametrize("name", STRUCTURE)
+@pytest.mark.parametrize("wrap", [lambda f: f, func.jit], ids=["plain", "jitted"])
+def test_structure_is_found(name: str, wrap: Callable[[Any], Any]) -> None:
+    model = MODELS[name]
+    batch = module.SampleBatch(func.per_sample(wrap(model.loss)), model.params, model.batch, {})
+    found = [x.factors() if x.dense is None else None for x in batch.of_rows(batch.rows)]
+    assert [factors[0].counts if factors else None for factors in found] == STRUCTURE[name]
+
+
+def test_gradients_are_no_array_under_jit() -> None:
+    params, batch = normal(40, 30), (normal(50, 40), normal(50, 30))
+    stats = func.per_sample(dense)
+    for statistic in (stats.norms, stats.clipped_sum(1.0), stats.gram, stats.variance, stats.noise_scale):
+        equations = func.jit(statistic).trace(params, *batch).equations
+        assert max(out.size for equation in equations for out in equation.outputs) <= 50 * 50
+
+
+def clipped_by_arrays(params: Any, limit: Any) -> Any:
+    gradients = func.vmap(func.grad(dense), (None, 0, 0))(params, *MODELS["dense"].batch)
+    norms = np.sqrt(np.sum(gradients**2, axis=(1, 2)))
+    return np.einsum("b,bij->ij", np.minimum(1, limit / norms), gradients)
+
+
+def clipped(params: Any, limit: Any) -> Any:
+    return func.per_sample(dense).clipped_sum(limit)(params, *MODELS["dense"].batch)
+
+
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda f: func.grad(lambda w: np.sum(np.sin(f(w, 20.0)))),
+    "grad by the limit": lambda f: lambda w: func.grad(lambda limit: np.sum(np.sin(f(w, limit))))(20.0),
+    "jit of grad": lambda f: func.jit(func.grad(lambda w: np.sum(np.sin(f(w, 20.0))))),
+    "grad of jit": lambda f: func.grad(func.jit(lambda w: np.sum(np.sin(f(w, 20.0))))),
+    "jvp": lambda f: lambda w: func.jvp(lambda w: f(w, 20.0), (w,), (w,)),
+    "hvp": lambda f: lambda w: func.hvp(lambda w: np.sum(np.sin(f(w, 20.0))), (w,), (w,)),
+    "vmap": lambda f: lambda w: func.vmap(lambda c: f(c * w, 20.0))(np.array([0.5, 2.0])),
+    "checkpoint": lambda f: func.grad(lambda w: np.sum(np.sin(func.checkpoint(f)(w, 20.0)))),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_a_clipped_sum(name: str) -> None:
+    params = MODELS["dense"].params
+    got, wanted = [TRANSFORMS[name](f)(params) for f in (clipped, clipped_by_arrays)]
+    for a, b in zip(tree.leaves(got), tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_loss_closes_over_a_traced_value() -> None:
+    model = MODELS["dense"]
+
+    def total(c: Any) -> Any:
+        scaled_loss = func.per_sample(lambda w, x, y: c * dense(w, x, y))
+        return np.sum(scaled_loss.norms(model.params, *model.batch))
+
+    norms = func.per_sample(dense).norms(model.params, *model.batch)
+    np.testing.assert_allclose(func.grad(total)(2.0), np.sum(norms))
+    np.testing.assert_allclose(func.jit(func.grad(total))(2.0), np.sum(norms))
+
+
+def linear(w: Any, x: Any) -> Any:
+    return w @ x
+
+
+def test_zero_gradients_count_as_they_are() -> None:
+    w, x = np.ones(2), np.array([[3.0, 4.0], [0.0, 0.0]])
+    stats = func.per_sample(linear)
+    np.testing.assert_array_equal(stats.clipped_sum(0.0)(w, x), [0, 0])
+    np.testing.assert_allclose(stats.clipped_sum(1.0)(w, x), [0.6, 0.8])
+    np.testing.assert_array_equal(stats.clipped_sum(np.inf)(w, x), [3, 4])
+    np.testing.assert_allclose(func.jacrev(stats.norms, argnums=1)(w, x)[1], np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, func.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_gradients_that_are_not_finite_make_the_sum_nan(bad: float, run: Callable[[Any], Any]) -> None:
+    model = MODELS["deep"]
+    x, labels = model.batch
+    x = x.copy()
+    x[2, 0] = np.nan
+    stats = func.per_sample(model.loss)
+    norms = run(stats.norms)(model.params, x, labels)
+    assert np.array_equal(np.isnan(norms), np.arange(6) == 2)
+    assert all(np.isnan(leaf).all() for leaf in tree.leaves(run(stats.clipped_sum(1.0))(model.params, x, labels)))
+    total = run(func.per_sample(lambda p, x: np.sum(p["a"] * x) + p["b"]).clipped_sum(1.0))
+    params = {"a": np.ones(2), "b": np.float64(1)}
+    assert all(np.isnan(leaf).all() for leaf in tree.leaves(total(params, np.array([[1, 2], [bad, 0]]))))
+
+
+def test_squares_that_overflow_make_the_sum_nan() -> None:
+    x = np.array([[1e30, 0], [1, 1]], np.float32)
+    with np.errstate(over="ignore"):
+        assert np.isnan(func.per_sample(linear).clipped_sum(1.0)(np.ones(2, np.float32), x)).all()
+
+
+def test_unselected_branches_give_zero_gradients() -> None:
+    def safe_log(w: Any, x: Any) -> Any:
+        return np.sum(np.where(x > 0, np.log(x * w), w))
+
+    w, x = np.array([1.0, 2.0]), np.array([[1.0, 0.0], [2.0, 3.0]])
+    with np.errstate(all="ignore"):
+        rows = np.array([func.grad(safe_log)(w, row) for row in x])
+        assert np.isfinite(rows).all()
+        for run in (lambda f: f, func.jit):
+            np.testing.assert_allclose(run(func.per_sample(safe_log).norms)(w, x), np.linalg.norm(rows, axis=1))
+
+
+def test_dtypes() -> None:
+    params = {"w": np.ones((3, 2), np.float32), "b": np.ones(2)}
+    stats = func.per_sample(lambda p, x: np.sum(np.tanh(x @ p["w"] + p["b"])))
+    x = normal(4, 3).astype(np.float32)
+    assert stats.norms(params, x).dtype == np.float64
+    assert {name: value.dtype for name, value in stats.clipped_sum(1.0)(params, x).items()} == {
+        "w": np.float32,
+        "b": np.float64,
+    }
+    small = {name: value.astype(np.float32) for name, value in params.items()}
+    for statistic in (stats.norms, stats.gram, stats.noise_scale):
+        assert statistic(small, x).dtype == func.jit(statistic)(small, x).dtype == np.float32
+    assert stats.variance(small, x)["w"].dtype == np.float32
+
+
+def test_batches_of_none_and_one() -> None:
+    model = MODELS["dense"]
+    x, y = model.batch
+    stats = func.per_sample(dense)
+    assert stats.norms(model.params, x[:0], y[:0]).shape == (0,)
+    assert stats.gram(model.params, x[:0], y[:0]).shape == (0, 0)
+    np.testing.assert_array_equal(stats.clipped_sum(1.0)(model.params, x[:0], y[:0]), np.zeros((5, 3)))
+    gradient = func.grad(dense)(model.params, x[0], y[0])
+    np.testing.assert_allclose(stats.norms(model.params, x[:1], y[:1]), [np.linalg.norm(gradient)])
+    np.testing.assert_allclose(stats.gram(model.params, x[:1], y[:1]), [[np.sum(gradient**2)]])
+
+
+def test_arguments_by_axis_and_keyword() -> None:
+    model = MODELS["dense"]
+    x, y = model.batch
+    wanted = func.per_sample(dense).norms(model.params, x, y)
+    np.testing.assert_allclose(func.per_sample(dense, (None, 1, 0)).norms(model.params, x.T, y), wanted)
+    np.testing.assert_allclose(func.per_sample(dense).norms(model.params, x, y=y), wanted)
+    by_keyword = func.per_sample(lambda w, x, *, y, scale: scale * dense(w, x, y), (None, 0, {"scale": None}))
+    np.testing.assert_allclose(by_keyword.norms(model.params, x, y=y, scale=2.0), 2 * wanted)
+    named = func.per_sample(lambda w, x, y, mode: dense(w, x, y) if mode == "plain" else 0.0, (None, 0, 0, None))
+    np.testing.assert_allclose(named.norms(model.params, x, y, "plain"), wanted)
+
+
+def test_each_array_of_the_parameters_has_a_norm() -> None:
+    model = MODELS["deep"]
+    limits = tree.map(lambda leaf: 0.1 * leaf.ndim, model.params)
+    got = func.per_sample(model.loss).clipped_sum(limits)(model.params, *model.batch)
+    columns = zip(*gradients_of(model), strict=True)
+    for value, limit, leaves in zip(tree.leaves(got), tree.leaves(limits), columns, strict=True):
+        wanted = sum(leaf * min(1, limit / np.linalg.norm(leaf)) for leaf in leaves)
+        np.testing.assert_allclose(value, wanted, rtol=1e-10)
+
+
+def test_arguments_are_not_written() -> None:
+    model = MODELS["in place"]
+    x = model.batch[0].copy()
+    for statistic in (func.per_sample(model.loss).norms, func.per_sample(model.loss).clipped_sum(1.0)):
+        statistic(model.params, x)
+        np.testing.assert_array_equal(x, model.batch[0])
+
+    def branching_writes(w: Any, x: Any) -> Any:
+        return in_place(w, x) if np.sum(x) > 0 else np.sum(x @ w)
+
+    func.per_sample(branching_writes).norms(model.params, x)
+    np.testing.assert_array_equal(x, model.batch[0])
+
+
+W, X = np.ones((5, 3)), np.ones((6, 5))
+WRONG = {
+    "params mapped": (lambda: func.per_sample(dense, (0, 0, 0)).norms(W, X, X), ValueError, "begins with None"),
+    "one axis": (lambda: func.per_sample(dense, 0).norms(W, X, X), ValueError, "begins with None"),
+    "too few axes": (lambda: func.per_sample(dense, (None, 0)).norms(W, X, X), ValueError, "2 entries for the 3"),
+    "nothing mapped": (lambda: func.per_sample(linear, (None, None)).norms(W, X), ValueError, "no argument"),
+    "no batch": (lambda: func.per_sample(linear).norms(W), ValueError, "pass the batch"),
+    "sizes": (lambda: func.per_sample(dense).norms(W, X, X[:2]), ValueError, "differ in size"),
+    "no scalar": (lambda: func.per_sample(lambda w, x: x @ w).norms(W, X), TypeError, "scalar output"),
+    "integers": (lambda: func.per_sample(linear).norms(np.arange(5), X), TypeError, "integer|int64"),
+    "complex": (lambda: func.per_sample(linear).norms(W + 0j, X), ValueError, "real and imaginary"),
+    "negative": (lambda: func.per_sample(linear).clipped_sum(-1.0), ValueError, "non-negative number, not -1"),
+    "nan": (lambda: func.per_sample(linear).clipped_sum(np.nan), ValueError, "non-negative number, not nan"),
+    "array": (lambda: func.per_sample(linear).clipped_sum(np.ones(2)), ValueError, r"shape \(2,\)"),
+    "tree": (lambda: func.per_sample(dense).clipped_sum([1.0, 2.0])(W, X, X), ValueError, "like the parameters"),
+    "one sample": (lambda: func.per_sample(linear).noise_scale(W[:, 0], X[:1]), ValueError, "at least two samples"),
+    "no function": (lambda: func.per_sample(3), TypeError, "takes a function"),
+    "branch in jit": (
+        lambda: func.jit(func.per_sample(branching).norms)(normal(4, 3), normal(6, 4)),
+        TypeError,
+        "not known",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calls_say_what_to_write(name: str) -> None:
+    call, kind, words = WRONG[name]
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_embedding_tables_are_not_repeated_for_each_sample() -> None:
+    table = np.zeros((1 << 14, 1 << 8), np.float32)
+    tokens = np.zeros((1 << 14, 2), np.int64)  # 275 GB for all gradients
+    stats = func.per_sample(lambda table, tokens: np.sum(table[tokens]))
+    np.testing.assert_allclose(stats.norms(table, tokens)[:3], np.full(3, 32.0))
+
+
+def test_pickle_and_repr() -> None:
+    stats = pickle.loads(pickle.dumps(func.per_sample(dense, (None, 0, 0))))
+    model = MODELS["dense"]
+    assert repr(stats) == "<func.per_sample of dense>"
+    assert stats.norms(model.params, *model.batch).shape == (6,)
+    assert func.per_sample(in_dims=(None, 0, 0))(dense).norms(model.params, *model.batch).shape == (6,)
