@@ -28,6 +28,8 @@ MOST_BYTES_KEPT = 1 << 30
 RESIDUAL_LIMIT: ContextVar[int] = ContextVar("func_scan_residuals", default=MOST_BYTES_KEPT)
 """The same for what is being traced."""
 MOST_LEVELS = 8
+CACHED, LEAST_STEPS = 1 << 19, 16
+"""Bytes that stay in the cache from a step to its pullback, and steps that a block should have in any case."""
 WORTH = 0.8
 """One more level is taken where it keeps at most this share of what fewer levels keep."""
 
@@ -50,6 +52,10 @@ def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Sh
             break
     each = _bytes_of_level(chosen, length, carry, kept)
     lengths = [max(1, round(each / kept * (each / carry) ** level)) for level in range(chosen - 1)]
+    if chosen == 2:  # shorter blocks, where there is room for more of them
+        short = max(LEAST_STEPS, CACHED // kept)
+        if short < lengths[0] and carry * length // short + kept * short <= min(most, least * 2):
+            lengths[0] = short
     return tuple([block for block in reversed(lengths) if 1 < block < length])
 
 

@@ -17,6 +17,8 @@ STREAMED = 1 << 16
 """Elements of an array from which on its product with a vector costs as much as reading the array."""
 SMALL = 64
 """Elements of a matrix up to which it is multiplied however it lies."""
+WIDE_ROW = 8
+"""Elements of a row from which on rows are added as a whole."""
 WIDE: dict[DType, DType] = {np.dtype(bool): np.dtype(np.int64), np.dtype(np.float16): np.dtype(np.float32)}
 """The dtypes in which products of small types are summed."""
 
@@ -98,6 +100,8 @@ def _product(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Sp
         return _streamed(context, x, y, spec.x, spec.y, spec.out)
     if set(spec.x) <= set(spec.y) and math.prod(y.shape) >= STREAMED:
         return _streamed(context, y, x, spec.y, spec.x, spec.out)
+    if _sums_rows(context, x, y, spec):
+        return _streamed(context, x, y, spec.x, spec.y, spec.out)
     summed = _summed(spec)
     sizes = dict(zip((*spec.x, *spec.y), (*x.shape, *y.shape), strict=True))
     batch = [label for label in spec.out if label in spec.x and label in spec.y]
@@ -117,6 +121,14 @@ def _product(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Sp
     number = context.schedule.add(Dot(StridedRef(buffer, 0, strides), left, right, lengths, (m, k, n)))
     out = context.storage.result(buffer, tuple([sizes[label] for label in labels]), number)
     return context.fuser.permute(out, [labels.index(label) for label in spec.out])
+
+
+def _sums_rows(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Spec) -> bool:
+    """Whether arrays that lie alike are multiplied and summed over their slowest axes: then a loop over rows adds whole
+    rows, where products of vectors would read with strides."""
+    if list(spec.x) != list(spec.y) or not spec.out or x.shape[-1] < WIDE_ROW or spec.x[-1] not in spec.out:
+        return False
+    return all([v.root is not None and context.storage.ref(v).strides[-1] == 1 for v in (x, y)])
 
 
 def _matrices(

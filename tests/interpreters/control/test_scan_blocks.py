@@ -134,7 +134,7 @@ def test_structural_zeros_stay() -> None:
 def test_the_lengths_of_blocks() -> None:
     carry, kept = [Aval((100,), F64)], [Aval((300,), F64)]
     assert block_lengths(1000, carry, kept, 1 << 30) == ()
-    assert block_lengths(10**6, carry, kept, 1 << 30) == (577,)
+    assert block_lengths(10**6, carry, kept, 1 << 30) == (218,)
     assert len(block_lengths(10**6, carry, kept, 10**6)) == 2
     for most in (10**7, 10**6, 10**5, 1):
         lengths = block_lengths(10**6, carry, kept, most)
