@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
-from func.interpreters.program.liveness import Liveness
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
@@ -39,6 +38,9 @@ from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_ove
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 from func.transforms.memory_limits import PLANNING, limit_error, parse_bytes
 from func.transforms.transformed import global_name
+
+if TYPE_CHECKING:
+    from func.interpreters.program.liveness import Liveness
 
 
 class CachedCall:

@@ -7,7 +7,7 @@ import html
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_ROWS = 24
 """Rows of a printed timeline; a longer one shows the peak of several steps in each row."""
@@ -149,8 +146,8 @@ class MemoryTimeline:
         title = f"<b>memory of {html.escape(self.name)}</b>: {shown_bytes(self.peak)} at the peak"
         return f"<div><p>{title}</p>{plans}<table>{rows}</table><p>alive at the peak:</p><ul>{alive}</ul></div>"
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the bytes in use over the steps, the parts that stay all the time below, and return the axes.
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the bytes in use over the steps on axes of matplotlib, new ones without `ax`, and return the axes.
 
         Raises ArgumentError without matplotlib.
         """

@@ -19,7 +19,6 @@ from func.transforms.boundary import array_leaf, check_callable
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
 from func.transforms.memory_limits import parse_bytes
-from func.transforms.segments import in_segments
 from func.transforms.transformed import transformed
 
 
@@ -105,6 +104,8 @@ def call_checkpointed(
             if limit is None:
                 outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
             else:
+                from func.transforms.segments import in_segments  # here, for the start-up time
+
                 outs = in_segments(flat, given, limit, func)
     finally:
         closure.write_back()

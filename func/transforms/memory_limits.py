@@ -12,24 +12,26 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from func import tree
-from func.interpreters.calls.outside_values import noticing_random_numbers
+from func.interpreters.calls.outside_values import restoring_random_numbers
 from func.interpreters.core import Array, Aval, Tracer, aval_of, shape_of
 from func.interpreters.core.errors import ArgumentError, MemoryLimitError, StagingError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
-from func.interpreters.program.liveness import Alive, Liveness, liveness
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import name_of, output_leaves, traced_leaf
+
+if TYPE_CHECKING:
+    from func.interpreters.program.liveness import Alive, Liveness
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
     "kib": 1 << 10,
@@ -125,7 +127,7 @@ def call_liveness(
     leaves, spec = tree.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if _is_traced(leaf)]
     stage = WatchedStage(transform)
-    with noticing_random_numbers(function, transform), TransformScope(stage, staging=True), running(stage):
+    with restoring_random_numbers(function), TransformScope(stage, staging=True), running(stage):
         given = [leaves[i] for i in places]
         avals = [x if isinstance(x, Aval) else aval_of(traced_leaf(x, "an argument", transform)) for x in given]
         inputs = [Tracer(stage, None, Var(aval)) for aval in avals]
@@ -136,8 +138,9 @@ def call_liveness(
             leaves[i] = box
         full_args, full_kwargs = tree.unflatten(spec, leaves)
         outs = output_leaves(function(*full_args, **full_kwargs), transform)[0]
-        program = stage.watched_program(variables, outs)
-        return liveness(program, stage.deaths)
+        from func.interpreters.program.liveness import liveness  # here, for the start-up time
+
+        return liveness(stage.watched_program(variables, outs), stage.deaths)
 
 
 def _is_traced(leaf: Any) -> bool:

@@ -13,8 +13,8 @@ from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat, running, without_tensors
 from func.interpreters.nan_safe import structural_zeros
-from func.interpreters.program.cost import bytes_of, held_bytes, memory_roots
 from func.interpreters.program.program import Program, Var
+from func.interpreters.program.storage import bytes_of, held_bytes, memory_roots
 from func.interpreters.stage import Stage
 from func.transforms.boundary import name_of
 from func.transforms.memory_limits import PLANNING, shown_bytes

@@ -7,6 +7,7 @@ generators that the function can reach, which are compared before and after.
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import dis
 import functools
@@ -206,3 +207,28 @@ class noticing_random_numbers:
                 "program repeats the numbers of this one run\nDraw them outside and pass them, or pass keys of "
                 "func.random."
             )
+
+
+class restoring_random_numbers:
+    """Context that gives the generators that a function can reach the states back that they had before."""
+
+    __slots__ = ("function", "restore")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __enter__(self) -> None:
+        generator = np.random.mtrand._rand
+        self.restore: list[Callable[[], Any]] = [functools.partial(generator.set_state, generator.get_state())]
+        for value in read_by(self.function).values():
+            if _is(value, types.ModuleType):
+                self.restore.append(functools.partial(value.setstate, value.getstate()))
+            elif _is(value, np.random.Generator):
+                bits = value.bit_generator
+                self.restore.append(functools.partial(setattr, bits, "state", copy.deepcopy(bits.state)))
+            elif _is(value, np.random.RandomState):
+                self.restore.append(functools.partial(value.set_state, value.get_state()))
+
+    def __exit__(self, *exception: object) -> None:
+        for restore in self.restore:
+            restore()

@@ -13,9 +13,9 @@ from typing import Any
 
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.identity import barrier, late_tag
-from func.interpreters.program.cost import bytes_of, last_uses, memory_roots
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.storage import bytes_of, last_uses, memory_roots
 
 MOST_REPEATED = 100
 """Equations that are repeated for one value."""

@@ -20,7 +20,7 @@ from func.interpreters.control.scan_derivatives import ScanLoop, stacked
 from func.interpreters.core import PRIMITIVES, Array, Aval, Shaped, shape_of
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
-from func.interpreters.program.cost import bytes_of
+from func.interpreters.program.storage import bytes_of
 from func.interpreters.stage import DerivedStage
 
 MOST_BYTES_KEPT = 1 << 30

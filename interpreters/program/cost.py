@@ -7,10 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from func.interpreters.core import COMPLEX, Aval, Shaped, aval_of
+from func.interpreters.core import COMPLEX
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.storage import (
+    avals_of,
+    bytes_of,
+    held_bytes,
+    is_view,
+    last_uses,
+    memory_roots,
+    operand_roots,
+)
 
 
 @dataclass(frozen=True)
@@ -88,11 +97,6 @@ def _table_lines(cost: Cost, indent: str) -> Iterator[tuple[str, ...]]:
             yield from _table_lines(inner, f"{indent}    ")
 
 
-def avals_of(equation: Equation) -> list[Aval]:
-    """The avals of the inputs, which may be literals."""
-    return [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
-
-
 def operations(equation: Equation) -> float:
     """The arithmetic operations of an equation without the programs nested in it."""
     cost = equation.primitive.cost
@@ -102,24 +106,6 @@ def operations(equation: Equation) -> float:
     elements = sum([aval.size for aval in outs])
     count = cost * elements if isinstance(cost, (int, float)) else cost(ins, outs, equation.params)
     return count * (COMPLEX if any([aval.dtype.kind == "c" for aval in (*ins, *outs)]) else 1)
-
-
-def is_view(equation: Equation) -> bool:
-    """Whether an equation makes a view of its first input, which moves nothing."""
-    view = equation.primitive.view
-    if isinstance(view, bool):
-        return view
-    return bool(equation.inputs) and type(equation.inputs[0]) is Var and view(avals_of(equation))
-
-
-def bytes_of(value: Shaped) -> int:
-    """The size of an array of this shape and dtype."""
-    return value.size * value.dtype.itemsize
-
-
-def held_bytes(out: Var, equation: Equation) -> int:
-    """The memory that an output takes; a broadcast scalar takes one element."""
-    return out.dtype.itemsize if is_view(equation) else bytes_of(out)
 
 
 def program_cost(program: Program) -> Cost:
@@ -143,34 +129,6 @@ def program_cost(program: Program) -> Cost:
         live -= sum([held[root] for root in dying.get(place, ())])
     total = sum([cost.operations for cost in equations])
     return Cost(tuple(equations), total, sum([cost.bytes_moved for cost in equations]), peak)
-
-
-def memory_roots(program: Program) -> dict[Var, Var]:
-    """The variable in whose memory each variable lies."""
-    roots: dict[Var, Var] = {var: var for var in (*program.inputs, *program.constants)}
-    for equation in program.equations:
-        for out in equation.outputs:
-            source = equation.inputs[0] if is_view(equation) else out
-            roots[out] = roots[source] if type(source) is Var and source is not out else out
-    return roots
-
-
-def operand_roots(equation: Equation, roots: dict[Var, Var]) -> list[tuple[Var, Var]]:
-    """The variables that an equation reads, with those whose memory they lie in."""
-    return [(x, roots[x]) for x in dict.fromkeys(equation.inputs) if type(x) is Var]
-
-
-def last_uses(program: Program, roots: dict[Var, Var]) -> dict[Var, int]:
-    """For each array that is allocated inside the program and is no output, the last equation that uses it."""
-    last: dict[Var, int] = {}
-    for place, equation in enumerate(program.equations):
-        for x in (*equation.inputs, *equation.outputs):
-            if type(x) is Var:
-                last[roots[x]] = place
-    for x in (*program.inputs, *program.constants, *program.outputs):
-        if type(x) is Var:
-            last.pop(roots[x], None)
-    return last
 
 
 def _equation_cost(

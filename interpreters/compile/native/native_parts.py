@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from func.backends.records import Record
 from func.interpreters.compile.native.translate import Translator
 from func.interpreters.core import NonDifferentiable
-from func.interpreters.program.cost import is_view
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.storage import is_view
 
 Run: TypeAlias = Callable[..., tuple[Any, ...]]
 Compile: TypeAlias = Callable[[Program], tuple[Run, Any]]

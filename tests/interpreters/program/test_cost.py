@@ -11,8 +11,9 @@ import func
 from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core import PRIMITIVES, Aval
 from func.interpreters.core.errors import NoSourceError
-from func.interpreters.program.cost import is_view, operations
+from func.interpreters.program.cost import operations
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.storage import is_view
 from tests.interpreters.program.test_program import ALL, sampled
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
