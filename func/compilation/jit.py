@@ -192,8 +192,8 @@ def jit(
             zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
             "2 GiB". Where the plan of the compiled program is above it, values are computed again instead of being
-            kept, and scans run in blocks that the backward pass runs again. The outputs are the same, bit by bit but
-            for sums of another order. `func.memory` shows the plan.
+            kept, and scans run in blocks that the backward pass runs again. The outputs are the same but for rounding.
+            `func.memory` shows the plan.
 
     Raises:
         MemoryLimitError: No plan stays below memory_limit (a MemoryError).

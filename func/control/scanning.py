@@ -50,7 +50,8 @@ def scan(
         reverse: Run from the last row to the first; the ys keep the order of the xs.
         unroll: The number of steps that traced code writes out in one; all of them for True.
         checkpoint: In reverse mode save the carry only once in this number of steps, and compute the steps between
-            again; True saves that of every √n-th step.
+            again; True saves that of every √n-th step. With False traced code does so by itself where it would
+            save more than 1 GiB, or more than a `memory_limit` of jit allows.
 
     Raises:
         CarryError: f changes the tree, a shape or a dtype of the carry (a TypeError).

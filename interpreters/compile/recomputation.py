@@ -20,9 +20,10 @@ from func.interpreters.program.storage import bytes_of, last_uses, memory_roots
 MOST_REPEATED = 100
 """Equations that are repeated for one value."""
 MOST_CANDIDATES = 120
-MOST_ROUNDS = 60
-STEP = 0.8
-"""What a round aims at: this share of the peak."""
+MOST_ROUNDS, MOST_IDLE = 100, 20
+"""Rounds, and those in a row that may leave the peak as it is: it may be reached at many places."""
+STEP, WORTH_SHOWING = 0.8, 0.95
+"""What a round aims at, as a share of what can be dropped, and the peak of the next program that is looked at."""
 
 
 def is_arranged(program: Program) -> bool:
@@ -46,10 +47,11 @@ def with_less_memory(program: Program) -> Iterator[Program]:
     """Programs with the same outputs: the same one with its loops unrolled as they are, then others, each with a lower
     peak and more work than the one before."""
     yield _arranged(program)
-    peak = liveness(program).peak
-    best = peak
+    found = liveness(program)
+    fixed = found.arguments + found.constants + found.results
+    shown = best = found.peak
+    target = fixed + STEP * (best - fixed)
     idle = 0
-    target = STEP * peak
     for _ in range(MOST_ROUNDS):
         changed = _Round(program, target).program()
         if changed is None:
@@ -57,13 +59,13 @@ def with_less_memory(program: Program) -> Iterator[Program]:
         program = changed
         peak = liveness(program).peak
         idle = 0 if peak < best else idle + 1
-        if idle > 3:
+        if idle > MOST_IDLE:
             return
         best = min(best, peak)
-        if peak <= target:
+        if peak <= target or best < WORTH_SHOWING * shown:
             yield program
-            target = STEP * peak
-    return
+            shown = best
+            target = fixed + STEP * (best - fixed)
 
 
 class _Round:

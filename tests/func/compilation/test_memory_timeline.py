@@ -60,12 +60,15 @@ def test_the_peak_is_what_numpy_takes(name: str) -> None:
     function, args = EAGER[name]
     timeline = func.memory(function)(*args)
     function(*args)
+    peaks = []
     tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    tracemalloc.reset_peak()
-    function(*args)
-    measured = tracemalloc.get_traced_memory()[1] - before
+    for _ in range(3):  # other threads allocate too
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        function(*args)
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
     tracemalloc.stop()
+    measured = min(peaks)
     own = timeline.peak - timeline.arguments
     assert measured - PYTHON <= own
     assert own <= 1.35 * measured + X.nbytes + PYTHON
@@ -161,12 +164,12 @@ LIMITS = ["20 MB", "7 MB", "5 MB"]
 def test_jit_computes_again_to_stay_below_a_limit(limit: str, compiler: str | None) -> None:
     plain = func.jit(func.grad(loss), compiler=compiler)
     limited = func.jit(func.grad(loss), compiler=compiler, memory_limit=limit)
-    np.testing.assert_array_equal(limited(WEIGHTS, INPUTS), plain(WEIGHTS, INPUTS))
+    np.testing.assert_allclose(limited(WEIGHTS, INPUTS), plain(WEIGHTS, INPUTS), rtol=1e-12, atol=1e-13)
     timeline = func.memory(limited)(WEIGHTS, INPUTS)
     assert timeline.peak <= float(limit.split()[0]) * 1e6
     if limit == LIMITS[-1]:
         assert "computed again instead of kept: " in timeline.plans[0]
-    np.testing.assert_array_equal(limited(WEIGHTS, INPUTS), plain(WEIGHTS, INPUTS))
+    np.testing.assert_allclose(limited(WEIGHTS, INPUTS), plain(WEIGHTS, INPUTS), rtol=1e-12, atol=1e-13)
 
 
 def test_a_limit_that_no_plan_meets() -> None:
