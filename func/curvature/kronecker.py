@@ -79,11 +79,7 @@ def kronecker_factors(
                 f"func.kronecker_factors: call it with parameters and a batch, {name_of(func)} got none"
             )
         leaves, spec = tree.flatten((args, kwargs))
-        if any([type(leaf) is Tracer for leaf in leaves]):
-            raise UnsupportedFunctionError(
-                "func.kronecker_factors takes no traced values: what it gives has no derivative\n"
-                "Call it outside of func.grad, func.vmap and func.jit."
-            )
+        _refuse_traced(leaves)
         arrays = {i: leaf for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
         static = {i: leaf for i, leaf in enumerate(leaves) if i not in arrays}
         shapes = tuple([(i, leaf.shape, leaf.dtype) for i, leaf in arrays.items()])
@@ -92,9 +88,20 @@ def kronecker_factors(
         key = spec, shapes, tuple([(i, type(leaf), leaf) for i, leaf in static.items()])
         if key not in plans:
             plans[key] = _MomentPlan(func, in_dims, root, spec, static)
-        return KroneckerFactors(name_of(func), args[0], *plans[key].blocks(arrays))
+        samples, blocks = plans[key].blocks(arrays)
+        _refuse_traced([x for block in blocks if block is not None for x in (block.left, block.right)])
+        return KroneckerFactors(name_of(func), args[0], samples, blocks)
 
     return factors_of
+
+
+def _refuse_traced(values: Sequence[Any]) -> None:
+    """Refuse what a transform traces: derivatives by eigenvectors are undetermined where eigenvalues repeat."""
+    if any([type(value) is Tracer for value in values]):
+        raise UnsupportedFunctionError(
+            "func.kronecker_factors takes no traced values, also not from outside of the function: what it gives has "
+            "no derivative\nCall it outside of func.grad, func.vmap and func.jit, or at func.stop_gradient(...)."
+        )
 
 
 class KroneckerBlock(NamedTuple):
@@ -276,7 +283,7 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
         distribution with this precision, from vectors of independent normal numbers.
         """
         self._check_blocks()
-        array = np.asarray(vectors)
+        array: Any = vectors if type(vectors) is Tracer else np.asarray(vectors)
         if array.ndim not in (1, 2) or array.shape[0] != self.shape[1] or array.dtype.kind not in "fiub":
             raise ArgumentError(
                 f"KroneckerFactors of shape {self.shape} take real vectors ({self.shape[1]},) or columns "

@@ -137,7 +137,8 @@ def ntk(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable
 
     Called with (params, *batch). For a model with one number for a sample the kernel is (samples, samples); for outputs
     of shape s it is (samples, *s, samples, *s). A weight that enters by a product of matrices contributes products of
-    the inner products of what came in and of gradients of what went out; its gradients are not made.
+    the inner products of what came in and of gradients of what went out; its gradients are not made. `func.jit`
+    compiles it.
 
     Args:
         func: The model: its outputs, an array, for ONE sample, func(params, *sample).

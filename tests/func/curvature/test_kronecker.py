@@ -85,6 +85,9 @@ def test_a_linear_model_is_exact() -> None:
     np.testing.assert_allclose(factors.T @ right[:, 1], exact @ right[:, 1], atol=1e-12)
     np.testing.assert_allclose(np.sort(factors.eigenvalues()), np.linalg.eigvalsh(exact), atol=1e-12)
     np.testing.assert_allclose(factors.scaled(2.0).toarray(), 2 * exact, atol=1e-12)
+    np.testing.assert_allclose(
+        func.grad(lambda v: v @ factors.solve(v, 0.3))(right[:, 1]), factors.solve(2 * right[:, 1], 0.3)
+    )
     drawn = factors.sample(func.random.key(0), 0.3, 20_000)
     np.testing.assert_allclose(drawn @ drawn.T / 20_000, np.linalg.inv(damped), atol=0.1)
 
@@ -247,6 +250,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: func.grad(lambda p: func.kronecker_factors(token_sum)(p, SEQUENCES).log_determinant(1.0))(PARAMS),
         UnsupportedFunctionError,
         "takes no traced values",
+    ),
+    "traced outside": (
+        lambda: func.grad(lambda s: func.kronecker_factors(lambda p, x: s * token_sum(p, x))(PARAMS, SEQUENCES))(1.0),
+        UnsupportedFunctionError,
+        "also not from outside",
     ),
     "damping": (
         lambda: func.kronecker_factors(squares)(PARAMS, INPUTS, TARGETS).solve(np.ones(24), 0.0),
