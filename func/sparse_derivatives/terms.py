@@ -107,6 +107,8 @@ class DerivativeTerms:
             return
         results = self._derived(equation, primals, out, operands)
         for x, terms in zip(equation.outputs, results, strict=True):
+            if not is_inexact(x.dtype):
+                continue
             size = math.prod(x.shape)
             self.work += size * len(terms)
             self.active += size
@@ -475,12 +477,13 @@ class _Block:
 
     def parts(self) -> list[tuple[Any, Any]]:
         """Arrays that together are the entries, each with its placement."""
-        orders = _orders(self.sources, self.indptr, self.rows)
-        changes = 1 + np.flatnonzero((orders[:, 1:] != orders[:, :-1]).any(axis=0))
-        is_short = (len(changes) + 1) * len(self.tangents.equations) <= MAX_EQUATIONS
-        if len(changes) < MAX_RUNS and is_short and not self.more:
-            bounds = itertools.pairwise([0, *changes.tolist(), self.count])
-            return [part for start, stop in bounds for part in self._run(orders[:, start], start, stop)]
+        if not self.more and np.diff(self.indptr).max() <= MAX_COLUMNS:
+            orders = _orders(self.sources, self.indptr, self.rows)
+            changes = 1 + np.flatnonzero((orders[:, 1:] != orders[:, :-1]).any(axis=0))
+            is_short = (len(changes) + 1) * len(self.tangents.equations) <= MAX_EQUATIONS
+            if len(changes) < MAX_RUNS and is_short:
+                bounds = itertools.pairwise([0, *changes.tolist(), self.count])
+                return [part for start, stop in bounds for part in self._run(orders[:, start], start, stop)]
         tangents = [*self.tangents.run(self.values), np.zeros(self.count, self.dtype)]
         data = _read(tangents, self.sources, self.rows)
         for layer in self.more:
@@ -517,10 +520,8 @@ def _sources(matches: Sequence[Any], size: int) -> list[Any]:
 
 
 def _orders(sources: Any, indptr: Any, rows: Any) -> Any:
-    """The terms of the entries of each row, (entries of a row, rows); -2 behind the last. Of wide rows nothing."""
+    """The terms of the entries of each row, (entries of a row, rows); -2 behind the last."""
     width, count = int(np.diff(indptr).max(initial=0)), len(indptr) - 1
-    if width > MAX_COLUMNS:
-        return np.broadcast_to(np.arange(count), (1, count))
     orders = np.full((width, count), -2, np.int16)
     orders[np.arange(len(rows)) - indptr[rows], rows] = sources
     return orders

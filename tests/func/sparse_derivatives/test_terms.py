@@ -179,3 +179,12 @@ def test_windows_of_every_place(name: str) -> None:
             box = ((start, stop), *[(n // 2, n) for n in whole.shape[1:]])
             (part,) = windowed(program, [x], [box])
             np.testing.assert_array_equal(part, whole[tuple([slice(*entry) for entry in box])])
+
+
+def test_patterns_may_be_wider_than_the_terms() -> None:
+    x = np.linspace(1, 2, 40)
+    program = func.make_program(lambda u: np.stack([u[0] * u[39], u[1] ** 2, u[2] * u[3]]))(x)
+    pattern = scipy.sparse.csr_array(np.ones((3, 40), bool))
+    data = entries(program, [x], [0], pattern, ANY_WORK)
+    np.testing.assert_allclose(data.reshape(3, 40), func.jacobian(lambda u: program.run([u])[0])(x))
+    assert entries(program, [x], [0], scipy.sparse.csr_array(np.eye(3, 40, dtype=bool)), ANY_WORK).shape == (3,)
