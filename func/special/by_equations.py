@@ -14,7 +14,20 @@ import numpy as np
 import scipy.special
 
 from func.interpreters.core import Array, Primitive, Tracer, dtype_of, operand
-from func.interpreters.primitives.elementwise.table import absolute, cos, equal, less, logical_or, real, rint, sin
+from func.interpreters.primitives.elementwise.table import (
+    absolute,
+    cos,
+    equal,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    real,
+    rint,
+    sin,
+)
 from func.interpreters.primitives.special import elliptic, inverse_distributions, orthogonal, waves
 from func.interpreters.primitives.special.error_functions import wofz
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
@@ -169,10 +182,18 @@ wright_bessel = _public("wright_bessel")
 # fmt: on
 
 
+def _in_loop(name: str, *values: Any) -> list[Array]:
+    """Operands in the dtypes of the loop that SciPy's ufunc of this name has for them."""
+    operands = [operand(value) for value in values]
+    kinds = [float if type(x) in (int, float) else dtype_of(x) for x in operands]
+    loop = getattr(scipy.special, name).resolve_dtypes((*kinds, None))
+    return [convert(x, dtype=dtype) for x, dtype in zip(operands, loop, strict=False)]
+
+
 @implements_scipy("radian")
 def radian(d: Array, m: Array, s: Array) -> Array:
     """An angle of degrees, minutes and seconds in radians."""
-    d, m, s = operand(d), operand(m), operand(s)
+    d, m, s = _in_loop("radian", d, m, s)
     return ((d * 60.0 + m) * 60.0 + s) * 4.84813681109535993589914e-6
 
 
@@ -180,18 +201,24 @@ def radian(d: Array, m: Array, s: Array) -> Array:
 def voigt_profile(x: Array, sigma: Array, gamma: Array) -> Array:
     """The density of the sum of a normal and a Cauchy variable, by the Faddeeva function. DLMF 7.19.1.
 
-    Where σ is zero it is the Cauchy density, and where γ is zero too, zero beside x = 0, as in SciPy.
+    Where σ is zero it is the Cauchy density, and where γ is zero too, zero beside x = 0, as in SciPy. For infinite
+    γ it is NaN where there is no density: σ or γ is negative, or σ is infinite too.
     """
     x, sigma, gamma = operand(x), operand(sigma), operand(gamma)
     if not any([type(value) is Tracer for value in (x, sigma, gamma)]):
         return scipy.special.voigt_profile(x, sigma, gamma)
-    x, sigma, gamma = [convert(v, dtype=np.dtype(float)) if dtype_of(v).kind in "iub" else v for v in (x, sigma, gamma)]
+    x, sigma, gamma = _in_loop("voigt_profile", x, sigma, gamma)
     narrow = equal(sigma, 0)
     width = where(narrow, full_like(sigma, 1, ()), sigma)
     z = (x + 1j * gamma) / (width * math.sqrt(2))
     normal = real(wofz(z)) / (width * math.sqrt(2 * math.pi))
     is_far = logical_or(equal(absolute(x), math.inf), equal(absolute(gamma), math.inf))
     normal = where(is_far, full_like(normal, 0, ()), normal)
+    is_density = logical_and(less(sigma, math.inf), logical_and(less_equal(0, sigma), less_equal(0, gamma)))
+    is_open = logical_and(equal(absolute(gamma), math.inf), logical_not(is_density))
+    for value in (absolute(x) / absolute(width), gamma):
+        is_open = logical_or(is_open, isnan(value))
+    normal = where(is_open, full_like(normal, math.nan, ()), normal)
     peak = where(narrow, x * x + gamma * gamma, full_like(normal, 1, ()))
     is_point = equal(peak, 0)
     cauchy = gamma / (math.pi * where(is_point, full_like(peak, 1, ()), peak))

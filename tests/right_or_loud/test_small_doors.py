@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import func
 
@@ -472,3 +473,23 @@ def test_numbers_that_integers_do_not_have(number: float, compiler: Any) -> None
     with np.errstate(invalid="ignore"):
         got = func.jit(lambda x, number: np.full_like(x, number), compiler=compiler)(np.ones(2, np.int32), number)
     assert (got.shape, got.dtype) == ((2,), np.int32)
+
+
+@pytest.mark.parametrize("name", ["radian", "voigt_profile"])
+def test_special_functions_have_the_dtype_of_scipys_loop(name: str) -> None:
+    function = getattr(scipy.special, name)
+    for dtypes in [("f4", "f4", "f4"), ("f4", "i1", "i1"), ("f2", "f2", "f4"), ("i4", "f4", "f2"), ("f8", "f4", "i1")]:
+        operands = [np.ones(2, dtype) for dtype in dtypes]
+        assert func.jit(function)(*operands).dtype == function(*operands).dtype
+
+
+def test_profiles_of_infinite_width() -> None:
+    for operands in (
+        (1.0, np.inf, np.inf),
+        (np.inf, np.inf, 1.0),
+        (np.inf, 1.0, 1.0),
+        (1.0, 1.0, np.inf),
+        (1, np.nan, np.inf),
+    ):
+        got = func.jit(scipy.special.voigt_profile)(*operands)
+        np.testing.assert_equal(float(got), float(scipy.special.voigt_profile(*operands)))

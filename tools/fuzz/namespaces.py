@@ -497,6 +497,8 @@ UFUNCS = [name for name in func.special.__all__ if isinstance(getattr(scipy.spec
 SPECIAL |= {name: _ufunc_domains(getattr(scipy.special, name)) for name in UFUNCS}
 for _name in ("hyp1f1", "hyp2f1", "hyperu"):  # SciPy's series do not end for huge arguments
     SPECIAL[_name]["x1"] = finite(SPECIAL[_name]["x1"])
+# Of infinite widths of either sign SciPy makes zeros and infinities of either sign.
+SPECIAL["voigt_profile"] |= {name: finite(like_first(kinds="iuf", low=0.1, high=3)) for name in ("x2", "x3")}
 for _name in UFUNCS:
     # For NaN, huge numbers and orders beyond their arrays these functions end the process; for some numbers in single
     # precision they do not end. Spheroidal functions of negative numbers solve nothing.
