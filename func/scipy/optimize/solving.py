@@ -11,6 +11,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from func.interpreters.calls.callback import callback
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import CustomRuleError, SingularSystemError, SolverWarning
 from func.interpreters.core.source import user_line
+from func.numpy.patching import called_inside
 from func.scipy import doors
 from func.transforms.closures import Closure
 from func.transforms.custom import stop_gradient
@@ -47,7 +49,10 @@ def original(name: str) -> Callable[..., Any]:
 
 def is_unmodified(depth: int = 1) -> bool:
     """Whether the function of func that asks was reached by the door of SciPy's function."""
-    return sys._getframe(depth + 1).f_code is doors.Door.call.__code__
+    frame: FrameType | None = sys._getframe(depth + 1)
+    if frame is not None and frame.f_code is called_inside.__code__:  # by which doors call
+        frame = frame.f_back
+    return frame is not None and frame.f_code is doors.Door.call.__code__
 
 
 def has_traced(*parts: Any) -> bool:

@@ -71,6 +71,16 @@ def test_tensors_and_trees_and_closures():
     np.testing.assert_allclose(through_object, [1 / 4, 1 / 13], rtol=1e-9)
 
 
+def test_scipys_own_name_takes_differences_of_plain_numbers_also_beside_tensors():
+    counts = []
+    for _ in range(2):
+        found = so.minimize(lambda x: np.sum((x - 1) ** 4), np.zeros(6))
+        counts.append(found.nfev)
+        func.tensor(np.ones(3), requires_grad=True)
+    exact = own.minimize(lambda x: np.sum((x - 1) ** 4), np.zeros(6))
+    assert counts[0] == counts[1] > 3 * exact.nfev
+
+
 def test_results_are_scipys():
     def f(p):
         result = so.minimize(lambda x: np.sum((x - p) ** 2), np.zeros(2))
