@@ -99,13 +99,14 @@ def sparse_jacobian(
     coloring: Any = None,
     check: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian as a SciPy CSR array, by few products with it instead of one for each column.
+    """The Jacobian as a SciPy CSR array, by its entries alone or by few products instead of one for each column.
 
     Its shape is (elements of all outputs, elements of all chosen arguments), as in `sparsity`. The first call with
     arguments of certain shapes finds the pattern, colours it and compiles the evaluation; later calls run native code.
-    Columns without a common row share a product; where rows need fewer products, those share pullbacks; where a few
-    rows and columns are dense, both are used. All calls return the same structure, and store zeros in it. The arrays
-    of the structure are shared between calls and cannot be written to; `.copy()` has its own.
+    Where each value depends on few elements, as in stencils, the entries are computed directly. Otherwise columns
+    without a common row share a product; where rows need fewer products, those share pullbacks; where a few rows and
+    columns are dense, both are used. All calls return the same structure, and store zeros in it. The arrays of the
+    structure are shared between calls and cannot be written to; `.copy()` has its own.
 
     Args:
         func: The function; plain NumPy code without Python decisions on values.
@@ -146,8 +147,9 @@ def sparse_hessian(
 ) -> Callable[..., Any]:
     """The Hessian of a function with one real output as a SciPy CSR array, by few Hessian-vector products.
 
-    Its rows and columns are the elements of all chosen arguments. The pattern is that of the gradient's Jacobian; a
-    star colouring, which uses the symmetry, says which columns share a product. Otherwise as `sparse_jacobian`.
+    Its rows and columns are the elements of all chosen arguments. The pattern is that of the gradient's Jacobian; where
+    the entries are not computed directly, a star colouring, which uses the symmetry, says which columns share a
+    product. Otherwise as `sparse_jacobian`.
 
     Args:
         func: The function, which returns one number; plain NumPy code without Python decisions on values.
