@@ -257,6 +257,11 @@ class SampleBatch:
         others = [i for i in range(len(self.leaves)) if i not in self.places]
         self.fixed = [i for i in others if isinstance(self.leaves[i], (np.ndarray, Tracer))]
         self.shared = [self.leaves[i] for i in self.fixed]
+        if not self.given:
+            raise ArgumentError(
+                f"func.per_sample: the first argument of {name_of(self.function)} holds no floating point array; the "
+                "parameters come first, then the batch"
+            )
         for x in self.given:
             if dtype_of(x).kind == "c":
                 raise ArgumentError(

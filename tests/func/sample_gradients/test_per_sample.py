@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 import func
 from func import tree
 from func.sample_gradients import per_sample as module
+from tests.support.device_double import to_device
 
 RNG = np.random.default_rng(0)
 
@@ -446,6 +447,7 @@ def test_arguments_are_not_written() -> None:
 
 
 W, X = np.ones((5, 3)), np.ones((6, 5))
+NUMBER: Any = 3
 WRONG = {
     "params mapped": (lambda: func.per_sample(dense, (0, 0, 0)).norms(W, X, X), ValueError, "begins with None"),
     "one axis": (lambda: func.per_sample(dense, 0).norms(W, X, X), ValueError, "begins with None"),
@@ -455,13 +457,14 @@ WRONG = {
     "sizes": (lambda: func.per_sample(dense).norms(W, X, X[:2]), ValueError, "differ in size"),
     "no scalar": (lambda: func.per_sample(lambda w, x: x @ w).norms(W, X), TypeError, "scalar output"),
     "integers": (lambda: func.per_sample(linear).norms(np.arange(5), X), TypeError, "integer|int64"),
+    "nothing": (lambda: func.per_sample(lambda p, x: np.sum(x)).norms({}, X), ValueError, "no floating point array"),
     "complex": (lambda: func.per_sample(linear).norms(W + 0j, X), ValueError, "real and imaginary"),
     "negative": (lambda: func.per_sample(linear).clipped_sum(-1.0), ValueError, "non-negative number, not -1"),
     "nan": (lambda: func.per_sample(linear).clipped_sum(np.nan), ValueError, "non-negative number, not nan"),
     "array": (lambda: func.per_sample(linear).clipped_sum(np.ones(2)), ValueError, r"shape \(2,\)"),
     "tree": (lambda: func.per_sample(dense).clipped_sum([1.0, 2.0])(W, X, X), ValueError, "like the parameters"),
     "one sample": (lambda: func.per_sample(linear).noise_scale(W[:, 0], X[:1]), ValueError, "at least two samples"),
-    "no function": (lambda: func.per_sample(3), TypeError, "takes a function"),
+    "no function": (lambda: func.per_sample(NUMBER), TypeError, "takes a function"),
     "branch in jit": (
         lambda: func.jit(func.per_sample(branching).norms)(normal(4, 3), normal(6, 4)),
         TypeError,
@@ -490,3 +493,19 @@ def test_pickle_and_repr() -> None:
     assert repr(stats) == "<func.per_sample of dense>"
     assert stats.norms(model.params, *model.batch).shape == (6,)
     assert func.per_sample(in_dims=(None, 0, 0))(dense).norms(model.params, *model.batch).shape == (6,)
+
+
+def test_arrays_of_a_device_stay_there() -> None:
+    model = MODELS["deep"]
+    params, batch = tree.map(to_device, (model.params, model.batch))
+    stats, wanted = func.per_sample(model.loss), expected(model)
+    norms = stats.norms(params, *batch)
+    np.testing.assert_allclose(norms.get(), wanted["norms"], rtol=1e-9)
+    np.testing.assert_allclose(stats.gram(params, *batch).get(), wanted["gram"], rtol=1e-9)
+    for got, want in zip(
+        tree.leaves(stats.clipped_sum(wanted["limit"])(params, *batch)), wanted["clipped"], strict=True
+    ):
+        np.testing.assert_allclose(got.get(), want, rtol=1e-9, atol=1e-9)
+    for got, want in zip(tree.leaves(stats.variance(params, *batch)), wanted["variance"], strict=True):
+        np.testing.assert_allclose(got.get(), want, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(stats.noise_scale(params, *batch).get(), wanted["noise"], rtol=1e-6)
