@@ -390,6 +390,10 @@ def jacobian(
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
     if sparse not in (False, True, "auto"):
         raise ArgumentError(f"func.jacobian: sparse must be True, False or 'auto', not {sparse!r}")
+    if sparse and memory_limit is not None:
+        raise ArgumentError(
+            "func.jacobian: memory_limit is for dense Jacobians, by chunks; leave out one of sparse and memory_limit"
+        )
     if sparse and (has_aux or holomorphic):
         raise ArgumentError(
             "func.jacobian: a sparse Jacobian is of real outputs alone; leave out has_aux and holomorphic"

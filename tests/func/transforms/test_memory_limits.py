@@ -157,6 +157,21 @@ def test_one_of_two_options(transform: Callable[..., Any], options: dict[str, An
         transform(np.sin, memory_limit="1 GB", **options)
 
 
+def test_limits_are_for_dense_jacobians() -> None:
+    with pytest.raises(ArgumentError, match="leave out one of sparse and memory_limit"):
+        func.jacobian(np.sin, sparse=True, memory_limit="1 GB")
+
+
+def test_plans_put_random_generators_back() -> None:
+    def drawn(limit: str | None) -> Any:
+        generator = np.random.default_rng(1)
+        np.random.seed(0)
+        mapped = func.vmap(lambda x: x * generator.normal() + np.random.normal(), memory_limit=limit)
+        return mapped(BATCH[:4])
+
+    np.testing.assert_array_equal(drawn("1 MB"), drawn(None))
+
+
 UNTRACEABLE: dict[str, Callable[[], Any]] = {
     "vmap": lambda: func.vmap(lambda x: x if x[0] > 0 else -x, memory_limit="1 GB")(BATCH),
     "jacfwd": lambda: func.jacfwd(lambda x: x[x > 0], memory_limit="1 GB")(POINT),

@@ -67,6 +67,19 @@ def test_products_over_labels(labels: str, dtype: str) -> None:
     check(lambda x, y: (np.einsum(labels, x, y), np.einsum(labels, x[::-1], y[..., ::-1])), x, y, native=False)
 
 
+@pytest.mark.parametrize("labels", ["ab,ab->b", "abc,abc->bc", "abc,abc->c", "abc,abc->cb", "abc,abc->ac", "ab,ab->a"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i4", "?"])
+def test_sums_of_rows_of_products(labels: str, dtype: str) -> None:
+    shape = (7, 12) if len(labels) < 9 else (5, 3, 12)
+    x, y = whole(*shape).astype(dtype), whole(*shape[::-1]).T.astype(dtype)
+    check(
+        lambda x, y: (np.einsum(labels, x, x), np.einsum(labels, x, y), np.einsum(labels, x + x, x[::-1])),
+        x,
+        y,
+        native=False,
+    )
+
+
 def test_products_of_batches_and_vectors() -> None:
     x, y, m, v = numbers(3, 1, 4, 5), numbers(2, 5, 6), numbers(64, 64), numbers(64)
     check(lambda x, y: (x @ y, (x @ y).sum((0, 1)), y.swapaxes(1, 2) @ x.swapaxes(2, 3), x[0, 0, 0] @ y), x, y)
