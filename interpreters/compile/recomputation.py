@@ -22,6 +22,8 @@ MOST_REPEATED = 100
 MOST_CANDIDATES = 120
 MOST_ROUNDS, MOST_IDLE = 100, 20
 """Rounds, and those in a row that may leave the peak as it is: it may be reached at many places."""
+FAR = 1.5
+"""How far above a limit an estimate may be for a program to be looked at."""
 STEP, WORTH_SHOWING = 0.8, 0.95
 """What a round aims at, as a share of what can be dropped, and the peak of the next program that is looked at."""
 
@@ -198,14 +200,31 @@ class _Round:
 
 
 def fitting(program: Program, limit: int, peak_of: Callable[[Program], int]) -> tuple[Program, int]:
-    """(The first program whose peak is within a limit, else the one of the lowest peak, that peak)."""
+    """(The first program whose peak is within a limit, else the one of the lowest peak, that peak).
+
+    `peak_of` takes long. Programs are passed over whose equations say that they are far above the limit, as they do of
+    the first.
+    """
     best, lowest = program, peak_of(program)
     if lowest <= limit:
         return best, lowest
+    share = lowest / max(liveness(program).peak, 1)
+    passed_over = None
     for changed in with_less_memory(program):
+        if share * liveness(changed).peak > FAR * limit and not _is_same_work(changed, program):
+            passed_over = changed
+            continue
+        passed_over = None
         peak = peak_of(changed)
         if peak < lowest:
             best, lowest = changed, peak
         if peak <= limit:
-            break
+            return best, lowest
+    if passed_over is not None and (peak := peak_of(passed_over)) < lowest:
+        best, lowest = passed_over, peak
     return best, lowest
+
+
+def _is_same_work(changed: Program, program: Program) -> bool:
+    """Whether nothing is computed again, so that the equations say nothing new."""
+    return len(changed.equations) <= len(program.equations) + 1
