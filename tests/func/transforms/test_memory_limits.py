@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
 
 def peak_of(call: Callable[..., Any], *args: Any) -> tuple[Any, int]:
     """The result of a call, and the bytes that it adds at its peak, the least of three."""
-    call(*args)
+    out = call(*args)
     peaks = []
     tracemalloc.start()
     try:
