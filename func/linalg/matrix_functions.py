@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
+from func.backends.support.arrays import scipy_of
 from func.backends.support.linalg import complex_dtype
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.primitives.elementwise.table import imag, real
@@ -76,6 +77,8 @@ def sqrtm(A: Array) -> Array:
 
 def fractional_matrix_power(A: Array, t: float) -> Array:
     """The principal power Aᵗ for a real constant t, by products if t is an integer."""
+    if type(A) is np.ndarray and A.ndim == 2:
+        return scipy_of(np, "linalg").fractional_matrix_power(A, t)
     if isinstance(t, (int, np.integer)) or float(t).is_integer():
         return matrix_power(A, operator.index(int(t)))
     A = squares(A, "A", False)

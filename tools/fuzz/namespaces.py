@@ -218,10 +218,13 @@ def lengths(r: Draw, env: Env) -> Any:
 
 
 def transformed_axes(r: Draw, env: Env) -> Any:
-    """Axes of a transform, as many as lengths, at times one twice."""
+    """Axes of a transform, as many as lengths; not one twice, for which NumPy's `out` has the wrong shape at times."""
     rank = np.ndim(first_of(env))
     count = len(env["s"]) if env.get("s") is not None else r.integer(1, max(rank, 1))
-    return r.choose([tuple([r.integer(-rank, rank - 1) if rank else 0 for _ in range(count)]), None])
+    first, step = r.integer(0, max(rank - 1, 0)), r.choose([1, -1])
+    return r.choose(
+        [tuple([(first + step * k) % rank - r.choose([0, rank]) if rank else 0 for k in range(count)]), None]
+    )
 
 
 def plane(r: Draw, env: Env) -> Any:
@@ -584,6 +587,8 @@ class SpaceTester(Tester):
             return  # SciPy's own values are not smooth, or they stand for an overflow
         if self.call.name.startswith(INVERSE_IN_PARAMETERS) and any([np.any(np.isnan(dot)) for dot in dots]):
             return  # SciPy's value in a tail is not that of the inverse
+        if self.call.name == "hyp2f1" and any([np.any(np.abs(np.asarray(out)) > 1e12) for out in outs]):
+            return  # the pole at 1 is too near for differences
         if self.call.name == "lpmv" and np.any(np.abs(np.asarray(x)) > 1):
             return  # SciPy's values are those of polynomials, or of no function
         if self.call.name.startswith("modfresnel") and np.any(np.real(np.asarray(x)) < 0):
@@ -706,7 +711,13 @@ INVERSE_IN_PARAMETERS = (
     "stdtr",
 )
 """Beginnings of names of functions for which SciPy searches."""
-INACCURATE = {"itairy", "obl_rad2", "pro_rad2", *[name for name in UFUNCS if name.endswith(("1_cv", "2_cv"))]}
+INACCURATE = {
+    "itairy",
+    "ncfdtrinc",
+    "obl_rad2",
+    "pro_rad2",
+    *[name for name in UFUNCS if name.endswith(("1_cv", "2_cv"))],
+}
 """Functions of which SciPy's values and its own derivatives agree to a few digits only, or not at all: those that are
 given a characteristic value solve their equation for the right one alone."""
 FORGET_OUT = {"irfft2", "hfft", "ifft2"}

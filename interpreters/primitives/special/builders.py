@@ -179,9 +179,17 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
     return primitive
 
 
-def _with_signs(values: Sequence[Array]) -> list[Array]:
-    """Operands for slopes, which subtract and multiply integers: also those that have no sign, or few digits."""
-    return [convert(x, dtype=np.dtype(np.int64)) if dtype_of(x).kind in "iub" else x for x in values]
+def _for_slopes(operands: Sequence[Array], out: Array) -> list[Array]:
+    """Operands for slopes, which compute with them: integers with a sign and all digits, numbers as exact as `out`."""
+    precise = np.dtype(np.finfo(dtype_of(out)).dtype) if dtype_of(out).kind in "fc" else np.dtype(np.float64)
+
+    def fitted(x: Array) -> Array:
+        dtype = dtype_of(x)
+        if dtype.kind in "iub":
+            return convert(x, dtype=np.dtype(np.int64))
+        return convert(x, dtype=precise) if dtype.kind == "f" and dtype.itemsize < precise.itemsize else x
+
+    return [fitted(x) for x in operands]
 
 
 def _result_dtypes(function: Any, impl: Any, key: Any, outs: int) -> list[np.dtype[Any]]:
@@ -227,7 +235,7 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
                 continue
             if argument not in partials:
                 missing(name, argument)()
-            slopes = partials[argument](*_with_signs(primals), *values)
+            slopes = partials[argument](*_for_slopes(primals, values[0]), *values)
             for i, slope in enumerate(slopes if outs > 1 else [slopes]):
                 dots[i] = add_tangents(dots[i], multiply(slope, tangent))
         dots = [

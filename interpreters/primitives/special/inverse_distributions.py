@@ -231,6 +231,12 @@ chndtridf: Primitive = inverse("chndtridf", "x p nc", "df", "p", CHI_SQUARE_OFF_
 chndtrinc: Primitive = inverse("chndtrinc", "x df p", "nc", "p", CHI_SQUARE_OFF_CENTRE)
 
 
+def _kummer(a: Array, b: Array, z: Array) -> Array:
+    """₁F₁(a; b; z), infinite from where SciPy's series would not end."""
+    is_huge = greater(z, 1e4)
+    return where(is_huge, full_like(z, math.inf, ()), hyp1f1(a, b, where(is_huge, full_like(z, 0, ()), z)))
+
+
 def _f_parts(dfn: Array, dfd: Array, nc: Array, f: Array) -> tuple[Array, ...]:
     a, b = dfn / 2, dfd / 2
     w = dfn * f / (dfd + dfn * f)
@@ -240,13 +246,13 @@ def _f_parts(dfn: Array, dfd: Array, nc: Array, f: Array) -> tuple[Array, ...]:
 def _f_off_centre_density(dfn: Array, dfd: Array, nc: Array, f: Array) -> Array:
     """The mixture of beta densities, e^(-λ/2) w^(a - 1) (1 - w)^(b - 1) ₁F₁(a + b; a; λ w/2) / B(a, b), times dw/df."""
     a, b, w, power = _f_parts(dfn, dfd, nc, f)
-    return power * hyp1f1(a + b, a, nc * w / 2) / f
+    return power * _kummer(a + b, a, nc * w / 2) / f
 
 
 def _f_off_centre_slope(dfn: Array, dfd: Array, nc: Array, f: Array) -> Array:
     """By λ: -e^(-λ/2) w^a (1 - w)^b ₁F₁(a + b; a + 1; λ w/2) / (2 a B(a, b))."""
     a, b, w, power = _f_parts(dfn, dfd, nc, f)
-    return power * hyp1f1(a + b, a + 1, nc * w / 2) / (-2 * a)
+    return power * _kummer(a + b, a + 1, nc * w / 2) / (-2 * a)
 
 
 F_OFF_CENTRE: dict[str, Slope] = {
@@ -271,8 +277,8 @@ ncfdtrinc: Primitive = inverse("ncfdtrinc", "dfn dfd p f", "nc", "p", F_OFF_CENT
 def _student_sum(k: Array, df: Array, nc: Array, t: Array) -> Array:
     """Σ_j y^j Γ((k + j)/2) / j! with y = μ t √2 / √(ν + t²), divided by Γ(ν/2) (1 + t²/ν)^(k/2) e^(μ²/2)."""
     y = nc * t * math.sqrt(2) / sqrt(df + t * t)
-    even = exp(gammaln(k / 2) - gammaln(df / 2)) * hyp1f1(k / 2, 0.5, y * y / 4)
-    odd = exp(gammaln((k + 1) / 2) - gammaln(df / 2)) * hyp1f1((k + 1) / 2, 1.5, y * y / 4)
+    even = exp(gammaln(k / 2) - gammaln(df / 2)) * _kummer(k / 2, 0.5, y * y / 4)
+    odd = exp(gammaln((k + 1) / 2) - gammaln(df / 2)) * _kummer((k + 1) / 2, 1.5, y * y / 4)
     return (even + y * odd) * exp(-k / 2 * log(1 + t * t / df) - nc * nc / 2)
 
 
