@@ -34,6 +34,8 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 _WRITERS = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 """Functions that write their first argument."""
+_STRIDED = frozenset({np.lib.stride_tricks.sliding_window_view})
+"""Functions that make views of bare addresses."""
 
 
 class Intercepted(np.ndarray):
@@ -114,6 +116,8 @@ class Intercepted(np.ndarray):
             return _written(
                 self, args[0], lambda target, *rest, **options: function(target, *rest, **options), args[1:], kwargs
             )
+        if function in _STRIDED and args and type(args[0]) is Intercepted:
+            promote(args[0])  # what is written later is to be seen
         if kwargs.get("out") is not None:
             options = dict(kwargs)
             target = options.pop("out")
@@ -496,9 +500,18 @@ def _creator(name: str) -> Callable[..., Any]:
 
 def _adopt_result(array: Any, source: Any) -> Any:
     """np.array of something plain; what is a view of other memory stays one, as np.asarray of an array."""
-    if array is source or type(array) is not np.ndarray or _is_borrowed(array, source):
+    if array is source or type(array) is not np.ndarray or is_engine_file(sys._getframe(3).f_code.co_filename):
         return array
-    return array if is_engine_file(sys._getframe(3).f_code.co_filename) else adopted(array)
+    if type(owner_of(array)) is Intercepted:
+        return source if _is_same(array, source) else array.view(Intercepted)
+    return array if _is_borrowed(array, source) else adopted(array)
+
+
+def _is_same(array: np.ndarray[Any, Any], source: Any) -> bool:
+    """Whether NumPy would give the array itself, were it a plain one."""
+    if type(source) is not Intercepted:
+        return False
+    return (array.shape, array.dtype, array.strides) == (source.shape, source.dtype, source.strides)
 
 
 def _is_borrowed(array: np.ndarray[Any, Any], source: Any) -> bool:

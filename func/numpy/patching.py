@@ -54,6 +54,12 @@ def holds_tracer(value: Any) -> bool:
     return False
 
 
+def is_traced(value: Any) -> bool:
+    """Of what `holds_tracer` is true: whether it is no array of `func.intercept` that holds plain numbers so far."""
+    holds = getattr(type(value), "__func_holds_traced__", None)
+    return holds is None or bool(holds(value))
+
+
 class TracedElementSignal(Exception):
     """Raised by a traced value that NumPy's own converter meets in a list; the substitute takes over."""
 
@@ -89,6 +95,8 @@ def _converter(name: str) -> Any:
             if (kind is list or kind is tuple) and args[0]:
                 kind = type(args[0][0])  # the first element alone: NumPy finds the others
             if kind is Tracer or kind in CARRIERS:
+                if kind is type(args[0]) and not is_traced(args[0]):
+                    return _adopting_converter(name, args, kwargs)
                 return WIRING.convert_traced(name, *args, **kwargs)
         if kwargs and type(kwargs.get("like")) is Tracer:
             return WIRING.convert_traced(name, *args, **kwargs)
@@ -110,7 +118,7 @@ _adopts: Callable[[], bool] | None = None
 
 def _adopting_converter(name: str, args: Any, kwargs: Any) -> Any:
     """A converter of a process that uses `func.intercept`: arrays that it makes can hold traced values later."""
-    if args and holds_tracer(args[0]):
+    if args and holds_tracer(args[0]) and is_traced(args[0]):
         return WIRING.convert_traced(name, *args, **kwargs)
     try:
         array = _originals[name](*args, **kwargs)

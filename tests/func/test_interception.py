@@ -141,6 +141,38 @@ CONVERSIONS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
+VIEWED: dict[str, Callable[[Any], Any]] = {
+    "asarray": lambda v: np.asarray(v),
+    "ascontiguousarray": lambda v: np.ascontiguousarray(v),
+    "array": lambda v: np.array(v, copy=None),
+    "array of more axes": lambda v: np.array(v, copy=False, ndmin=3),
+    "array of any class": lambda v: np.array(v, copy=None, subok=True),
+    "require": lambda v: np.require(v),
+    "windows": lambda v: np.lib.stride_tricks.sliding_window_view(v, 2, 1),
+    "copy": lambda v: np.array(v),
+    "column": lambda v: np.asarray(v[:, 2]),
+    "another dtype": lambda v: np.asarray(v, dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("name", VIEWED)
+def test_what_is_made_of_intercepted_memory_follows_it(name: str) -> None:
+    def f(x: Any) -> Any:
+        v = np.zeros((2, 3))
+        made = VIEWED[name](v)
+        v[..., -1] = x * 2
+        return np.sum(made * 1.0) + np.sum(v**2)
+
+    expected = np.sum([f(3.0)]), (f(4.0) - f(2.0)) / 2  # the difference of a quadratic function is exact
+    with func.intercept():
+        np.testing.assert_allclose(func.value_and_grad(f)(3.0), expected)
+
+
+def test_an_intercepted_array_is_itself() -> None:
+    with func.intercept():
+        assert func.grad(lambda x: x * (np.asarray(v := np.zeros(3)) is v))(2.0) == 1.0
+
+
 class WithArray:
     """Somebody's container, which hands out the array that it holds."""
 
