@@ -160,8 +160,9 @@ def library_hint(functions: list[tuple[str, str]], otherwise: str, looks: bool =
     if public:
         if not public[0].startswith(("numpy.", "scipy.")):
             return f"{public[0]} takes plain arrays only. {otherwise}"
+        way = "`with func.intercept():` lets its arrays hold them. " if public[0].startswith("numpy.") else ""
         return (
-            f"{public[0]} takes plain arrays only, and func has no version of it for these traced ones. "
+            f"{public[0]} takes plain arrays only, and func has no version of it for these traced ones. {way}"
             "func.custom_jvp gives it a derivative; func.stop_gradient(x) gives the numbers where none is needed, "
             "and func.pure_callback calls it with numbers in compiled code."
         )

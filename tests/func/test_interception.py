@@ -155,6 +155,18 @@ VIEWED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def test_polynomials_of_numpy() -> None:
+    def f(p: Any) -> Any:
+        series = np.polynomial.Chebyshev([1.0, p, p * p])
+        return (series.deriv() * series.integ())(0.3)
+
+    difference = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6
+    with func.intercept():
+        np.testing.assert_allclose(func.grad(f)(1.5), difference, rtol=1e-8)
+    with pytest.raises(func.errors.TracerConversionError, match=r"with func\.intercept"):
+        func.grad(f)(1.5)
+
+
 @pytest.mark.parametrize("name", VIEWED)
 def test_what_is_made_of_intercepted_memory_follows_it(name: str) -> None:
     def f(x: Any) -> Any:
