@@ -12,8 +12,10 @@ TABLE = np.sin(np.arange(40.0))
 
 
 def many(x):
-    for i in range(12):
-        x = (np.sin(x) + TABLE[i : i + 4]) / (1 + np.sum(x * x)) @ A / 10
+    for i, f in enumerate(
+        [np.sin, np.cos, np.sin, np.tanh, np.arctan, np.cos, np.exp, np.sin, np.sinh, np.tanh, np.cos, np.exp]
+    ):
+        x = (f(x) + TABLE[i : i + 4]) / (1 + np.sum(x * x)) @ A / 10
     return x
 
 
