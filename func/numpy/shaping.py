@@ -25,7 +25,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.inplace import getitem, view_broadcast, view_permute, view_ravel, view_reshape
-from func.numpy.memory import copied, fortran_or_c, is_scalar, layout_of, like_copy, view_of
+from func.numpy.memory import copied, fortran_or_c, fresh, is_scalar, layout_of, like_copy, view_of, with_memory
 from func.numpy.protocol import implements
 
 
@@ -209,6 +209,7 @@ def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     """Arrays broadcast to their common shape, as numpy.broadcast_arrays."""
     arrays = [as_array(arrayed(operand(a))) for a in args]
+    arrays = [with_memory(fresh(a)) if type(a) is Tracer and is_scalar(a) else a for a in arrays]
     target = np.broadcast_shapes(*[shape_of(a) for a in arrays])
     return tuple([a if shape_of(a) == target else view_broadcast(a, target) for a in arrays])
 

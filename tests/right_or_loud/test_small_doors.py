@@ -404,9 +404,19 @@ def test_a_dropped_jitted_function_is_freed_at_once() -> None:
         gc.enable()
 
 
+def _written_broadcasts(x: Any) -> Any:
+    """np.broadcast_arrays makes arrays of scalars: writes to them do not reach what they were made of."""
+    scalar = np.unstack(x)[0] if hasattr(np, "unstack") else x[0]
+    first, second = np.broadcast_arrays(scalar, scalar * 2.0)
+    first *= 5.0
+    second.fill(7.0)
+    return first + second + 10.0 * scalar + 100.0 * x
+
+
 EDGES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "no turn of a nested list": (lambda x: np.rot90([[x[0], x[1]], [x[2], x[0]]], 4), X),
     "a scalar reshaped without a copy": (lambda x: x[0].reshape(-1, copy=False), X),
+    "broadcast scalars that are written": (_written_broadcasts, X),
     "a window of one point": (lambda x: func.numpy.kaiser(1, x), np.float64(np.inf)),
 }
 
@@ -493,3 +503,11 @@ def test_profiles_of_infinite_width() -> None:
     ):
         got = func.jit(scipy.special.voigt_profile)(*operands)
         np.testing.assert_equal(float(got), float(scipy.special.voigt_profile(*operands)))
+
+
+def test_tangents_of_chosen_numbers_have_the_dtype_of_the_value() -> None:
+    array = np.ones(2, np.float32)
+    for f in (lambda y: np.where([True, False], array, y), lambda y: np.where([True, False], y, array)):
+        for run in (lambda y: func.jvp(f, (y,), (1.0,)), func.jit(lambda y: func.jvp(f, (y,), (1.0,)))):  # noqa: B023
+            value, tangent = run(-2.75)
+            assert value.dtype == tangent.dtype == np.float32

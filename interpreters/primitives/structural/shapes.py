@@ -57,6 +57,13 @@ class Where(Linear):
 
     __slots__ = ()
 
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        """In the dtype of the output, also where a number of Python, whose tangent is precise, was chosen."""
+        tangent = super().tangent_of(primals, out, tangents, params)
+        if tangent is ZERO or dtype_of(tangent) == dtype_of(out):
+            return tangent
+        return convert(tangent, dtype=dtype_of(out))
+
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Any) -> Any:
         condition, x, y = values
         plain = type(condition) is ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
