@@ -319,7 +319,8 @@ def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Ca
     basic = _fast_basic(index, shape_of(x))
     if basic is None:
         value = operand(value)
-        if not shape_of(value):
+        entries = index if type(index) is tuple else (index,)
+        if not shape_of(value) and all([_is_array_index(entry) for entry in entries]):
             value = fit_value(value, (), x)  # a number that does not fit is told before a place that does not exist
         plan = normalize(index, shape_of(x))
         if plan.axes:

@@ -461,6 +461,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Any, type[Exception]]] = {
     "blocks in an empty list": (lambda x: np.block([[x], []]), X, ValueError),
     "an axis before a number": (lambda x: np.insert(x, 0, -2.5, 3), np.ones(2, np.uint8), np.exceptions.AxisError),
     "a place in a scalar": (lambda x: x[0].put([-2], [1.0]), X, IndexError),
+    "a place of an axis before a number": (lambda x: x[:0].__setitem__((None, -1), 2 + 1j), X, IndexError),
     "a number before its place": (lambda x: x.__setitem__(np.array([9]), 2 + 1j), X, TypeError),
 }
 
