@@ -294,22 +294,17 @@ class _Blocks:
             return self._one_of_plan(linear, like, chunk_size)
         done = Chunks(size)
         for part in chunks(size, chunk_size, self.progress, label):
-            done.add(part, *self._part(linear, like, part), None)
+            done.add(part, *_mapped(linear, _unit_vectors(like, part)), None)
         outs, is_mapped, _ = done.joined()
         return all_mapped(outs, is_mapped, size)
 
-    def _part(self, linear: Callable[[Array], list[Array]], like: Array, part: slice) -> tuple[list[Array], list[bool]]:
-        """A linear map applied to some unit vectors."""
-        count = part.stop - part.start
-        basis = reshape(unit_rows(like, part.start, count, _size(like)), shape=(count, *shape_of(like)))
-        return map_flat(linear, count, (True,), (basis,))
-
     def _one_of_plan(self, linear: Callable[[Array], list[Array]], like: Array, chunk_size: int) -> list[Array]:
         """What the chunks have in memory: the results of all, while one is computed."""
-        outs, is_mapped = self._part(linear, like, slice(0, chunk_size))
+        vectors = _unit_vectors(like, slice(0, chunk_size))
+        outs, is_mapped = _mapped(linear, vectors)
         whole = whole_results(all_mapped(outs, is_mapped, chunk_size), _size(like))
         del outs
-        self._part(linear, like, slice(0, chunk_size))
+        _mapped(linear, vectors)
         return whole
 
     def result(self, call: FlatCall, rows: list[list[Array]]) -> Any:
@@ -321,6 +316,17 @@ class _Blocks:
         own(blocks)
         trees = [self.selection.arranged(call.arguments.arranged(blocks[i : i + count])) for i in starts]
         return call.result(tree.unflatten(call.out_spec, trees))
+
+
+def _unit_vectors(like: Array, part: slice) -> Array:
+    """Some of the unit vectors of an array's shape, stacked in front."""
+    count = part.stop - part.start
+    return reshape(unit_rows(like, part.start, count, _size(like)), shape=(count, *shape_of(like)))
+
+
+def _mapped(linear: Callable[[Array], list[Array]], vectors: Array) -> tuple[list[Array], list[bool]]:
+    """A linear map applied to stacked vectors."""
+    return map_flat(linear, shape_of(vectors)[0], (True,), (vectors,))
 
 
 def _check_chunk(chunk_size: Any, transform: str, memory_limit: Any = None) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import func
 from func.errors import ArgumentError, MemoryLimitError
+from func.interpreters.core.copies import kept_copy
 from func.transforms.memory_limits import parse_bytes, shown_bytes
 
 PYTHON = 200_000
@@ -90,6 +91,22 @@ def test_chunks_keep_the_peak_below_the_limit(name: str) -> None:
     assert "at a time" in timeline.plans[0]
     assert peak + given <= timeline.peak + PYTHON
     assert peak < whole
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_plans_do_not_depend_on_where_arrays_lie(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are shared by address: an array that takes the place of a freed one must not decide about a plan."""
+    transform, args, limit = CASES[name]
+    expected = func.memory(transform(memory_limit=limit))(*args)
+    kept: list[Any] = []
+
+    def copy_of_kept(array: Any) -> Any:
+        kept.append(array)
+        return kept_copy(array)
+
+    monkeypatch.setattr("func.interpreters.core.types.kept_copy", copy_of_kept)
+    timeline = func.memory(transform(memory_limit=limit))(*args)
+    assert timeline.plans == expected.plans and timeline.peak == expected.peak
 
 
 @pytest.mark.parametrize("name", CASES)
