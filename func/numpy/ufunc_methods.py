@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
@@ -29,7 +29,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.indexing import cut, entry, fit_value, write
-from func.numpy.inplace import rebind, with_out
+from func.numpy.inplace import rebind
 from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
@@ -86,7 +86,8 @@ def reduce(
     if ufunc in _REDUCTIONS and dtype is None:
         return _REDUCTIONS[ufunc](array, axes, out, keepdims, initial, where)
     if ufunc in _REDUCTIONS:  # in this dtype, whatever that of out is
-        return with_out(_REDUCTIONS[ufunc](array, axes, None, keepdims, initial, where), out)
+        result = _REDUCTIONS[ufunc](array, axes, None, keepdims, initial, where)
+        return result if out is None else deliver(result, out)
     if ufunc in _LOGICAL and not is_given(initial):
         return _LOGICAL[ufunc](array, axes, out, keepdims, where=where)
     if len(axes) > 1 and ufunc.identity is None and ufunc not in _EXACT:
@@ -238,6 +239,12 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
     rebind(a, shapes.reshape(flat, shape=a.shape))
 
 
+def _are_known(indices: Any) -> bool:
+    """Whether the numbers of indices are known, so that those that occur twice are."""
+    entries = indices if isinstance(indices, tuple) else (indices,)
+    return all([type(i) is not Tracer or known_value(i) is not None for i in entries])
+
+
 def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     """ufunc.at: an unbuffered in-place operation, which applies repeated indices each time."""
     if type(a) is not Tracer:
@@ -255,9 +262,10 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
         raise ValueError(f"second operand {requirement}")
     operands = [] if ufunc.nin == 1 else [_of_own_dtype(operand(b))]
     loop = ufunc.resolve_dtypes((dtype_of(a), *[dtype_of(x) for x in operands], None))
-    if ufunc in (np.add, np.subtract) and dtype_of(a).kind in "fc":
+    own = dtype_of(a)
+    if ufunc in (np.add, np.subtract) and own.kind in "fc" and (loop[0] == own or not _are_known(indices)):
         change = operands[0] if ufunc is np.add else ops.negative(to_dtype(operands[0], loop[0]))
-        rebind(a, write(fresh(a), indices, change, accumulate=True))
+        rebind(a, to_dtype(write(to_dtype(fresh(a), loop[0]), indices, change, accumulate=True), own))
     else:
         _repeated(function, a, indices, operands)
 

@@ -52,6 +52,20 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "subtract.at of unsigned integers": written_by(lambda y: np.subtract.at(y, [0, 0], np.uint8(2))),
     "subtract.at of booleans": written_by(lambda y: np.subtract.at(y, [0, 1], True)),
     "subtract.at of the smallest integer": written_by(lambda y: np.subtract.at(y, 0, np.int8(-128))),
+    **{
+        f"{ufunc.__name__}.at of wider numbers, {name}": lambda x, ufunc=ufunc, places=places: written_by(
+            lambda y: ufunc.at(y, places, x[0, 0] / 3)
+        )(x.astype(np.float16))
+        for ufunc in (np.add, np.subtract)
+        for name, places in {"once": (0, [0, 2]), "repeatedly": ([1, 1, 0, 1], 1), "a slice": np.s_[:, 1:]}.items()
+    },
+    **{
+        f"{ufunc.__name__}.reduce in {dtype} to {out}": lambda x, ufunc=ufunc, dtype=dtype, out=out: ufunc.reduce(
+            x, 0, dtype, (x[0] * 0).astype(out)
+        )
+        for ufunc in (np.minimum, np.maximum, np.fmin, np.add)
+        for dtype, out in (("complex128", "float64"), ("float64", "float32"), ("float64", "int64"))
+    },
     "hypot.reduce of one element": lambda x: np.hypot.reduce(x[:1, 1:2], axis=None),
     "hypot.reduceat of one element": lambda x: np.hypot.reduceat(x[0], [1, 2]),
     "logical_xor.reduce of one element": lambda x: np.logical_xor.reduce(x[:1, 1:2], axis=None),
@@ -59,6 +73,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_numpy(name: str) -> None:
     program = PROGRAMS[name]

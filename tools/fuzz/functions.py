@@ -68,6 +68,12 @@ class Call:
         """Whether no argument has a NaN or an infinite number."""
         return all([bool(np.all(np.isfinite(leaf.value))) for leaf in self.leaves()])
 
+    def overflows(self) -> bool:
+        """Whether products of numbers overflow beside infinite ones: NaN, or not where they are added unrounded."""
+        values = [np.asarray(leaf.value) for leaf in self.leaves()]
+        sizes = [np.abs(x[np.isfinite(x)]) for x in values if x.dtype.kind in "fc"]
+        return not self.is_finite() and any([bool(np.any(size > np.finfo(size.dtype).max ** 0.5)) for size in sizes])
+
     def run(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
         """The result, and what was written, with these values in the place of the leaves."""
         remaining = iter(values)
@@ -1028,6 +1034,8 @@ ROUNDS = {
     *("corrcoef", "unwrap", "gradient", "trapezoid", "average", "kaiser"),
 }
 """Functions that may round otherwise than NumPy."""
+PRODUCTS = {"prod", "nanprod"}
+"""Functions that multiply in an order of their own, on which the parts of infinite complex numbers depend."""
 TYPED_BY_VALUES = {"roots", "poly", "polydiv", "polymul", "real_if_close"}
 """Functions whose shape or dtype depends on values, which compiled code does not know."""
 QUANTILES = {"quantile", "percentile", "nanquantile", "nanpercentile"}
@@ -1343,6 +1351,8 @@ class Tester:
                 if mode.startswith("jit") and isinstance(expected.error, (ValueError, ZeroDivisionError, IndexError)):
                     return  # a check of values
                 self._add(mode, f"accepted: {got.value!r} for {expected.error!r}")
+            elif mode.startswith("jit") and isinstance(expected.error, OverflowError):
+                return  # a check of values, beside which there is another fault
             elif not same_kind_of_error(expected.error, got.error):
                 self._add(mode, f"error: {got.error!r} for {expected.error!r}")
         elif got.error is not None:
@@ -1359,7 +1369,8 @@ class Tester:
             scalars = scalars and not (call.name == "einsum" and call.kwargs.get("optimize"))
             infinite = any([np.iscomplexobj(leaf.value) for leaf in call.leaves()]) and not call.is_finite()
             is_open = infinite and mode.startswith("jit")  # products, quotients and powers: see sharp-bits.md
-            loose = is_open or (infinite and (call.name in ROUNDS or self.is_rounded()))
+            loose = is_open or (infinite and (call.name in ROUNDS or call.name in PRODUCTS or self.is_rounded()))
+            loose = loose or (call.name in ROUNDS and call.overflows())
             if call.name in QUANTILES and isinstance(expected.value, np.inexact) and np.isnan(expected.value):
                 got.value = np.asarray(got.value).astype(expected.value.dtype)[()]  # that of the sample, in NumPy
             if call.name in LARGER_OR_SMALLER or (call.name in ROOTS and mode == "vmap"):

@@ -645,6 +645,8 @@ class SpaceTester(Tester):
             is_finite = all([np.isfinite(x).all() for x in flat(expected.value)])
             if mode == "jvp" or not is_finite:
                 return  # a factor with a zero on its diagonal has no derivative; or SciPy divides by it
+        if self.call.name == "fractional_matrix_power" and expected.error is None and self.is_nearly_singular():
+            return  # SciPy takes another way, with another dtype, where its smallest singular value rounds to zero
         if self.call.name == "orthogonal_procrustes" and expected.error is None and self.has_open_rotation():
             return
         if self.call.kwargs.get("check_finite") is False and self.has_special_values():
@@ -677,6 +679,11 @@ class SpaceTester(Tester):
         first, second = [np.asarray(leaf.value, complex) for leaf in self.call.leaves()[:2]]
         scales = np.linalg.svd(np.nan_to_num(first.T @ np.conj(second)))[1]
         return bool(scales[-1] <= 1e-4 * scales[0])
+
+    def is_nearly_singular(self) -> bool:
+        """Whether the first matrix has a singular value that rounding cannot tell from zero."""
+        scales = np.linalg.svd(np.nan_to_num(np.asarray(self.call.leaves()[0].value, complex)))[1]
+        return bool(np.any(scales[..., -1:] <= 1e-5 * scales[..., :1]))
 
     def is_unlike_scipy(self, error: BaseException, got: Outcome) -> bool:
         """Whether func may compute where SciPy raises: batches of nothing, empty matrices, overflow inside."""
