@@ -22,7 +22,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import Strides, axes_by_stride, copied_strides, dense_strides, joined_order
+from func.interpreters.core.strides import Strides, copied_order, dense_strides, joined_order
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
@@ -298,8 +298,7 @@ def _strides_like(a: Array, shape: tuple[int, ...], dtype: Any, order: str) -> S
     if len(shape) != rank_of(a) or (type(a) is Tracer and is_plain(a)):
         return None
     layout = layout_of(arrayed(a))
-    copied_layout = copied_strides(layout.shape, layout.strides, layout.itemsize, order)
-    return dense_strides(shape, dtype.itemsize, axes_by_stride(copied_layout))
+    return dense_strides(shape, dtype.itemsize, copied_order(layout.shape, layout.strides, layout.itemsize, order))
 
 
 @implements(np.zeros_like)

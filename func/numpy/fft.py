@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
+from func.interpreters.primitives.elementwise.table import positive
 from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import convert
@@ -117,10 +118,16 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     return _delivered(like_copy(result, a), out, (place,))
 
 
+def _conjugate(a: Any) -> Array:
+    """The conjugate as a new array, that of real numbers, too: how it lies decides how the transform does."""
+    a = _array(a)
+    return conjugated(a) if dtype_of(a).kind == "c" else positive(a)
+
+
 @implements(np.fft.hfft)
 def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The real spectrum of a signal with Hermitian symmetry, as numpy.fft.hfft."""
-    return irfft(conjugated(_array(a)), n, axis, ops.SWAPPED[_norm(norm)], out)
+    return irfft(_conjugate(a), n, axis, ops.SWAPPED[_norm(norm)], out)
 
 
 @implements(np.fft.ihfft)

@@ -20,6 +20,7 @@ from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, new_tracer
 from func.interpreters.core.strides import (
     Strides,
     axes_by_stride,
+    copied_order,
     copied_strides,
     copy_lying,
     dense_strides,
@@ -504,8 +505,8 @@ def like_copy(x: Array, of: Array) -> Array:
         bottom._interpreter.layouts.like[bottom._attached] = other._attached  # type: ignore[attr-defined]
         return x if view_of(x) is None else fresh(x)
     layout = layout_of(of)
-    copied_layout = copied_strides(layout.shape, layout.strides, layout.itemsize, "K")
-    return with_strides(x, dense_strides(x.shape, x.dtype.itemsize, axes_by_stride(copied_layout)))
+    order = copied_order(layout.shape, layout.strides, layout.itemsize, "K")
+    return with_strides(x, dense_strides(x.shape, x.dtype.itemsize, order))
 
 
 def in_order(x: Array, order: str | None) -> Array:

@@ -228,22 +228,27 @@ def atleast_1d(*arys: Any) -> Any:
 @implements(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
     """Arrays of at least two axes, new ones in front, as numpy.atleast_2d."""
-    return _atleast(arys, lambda a: _lead(a, 2))
+    return _atleast(arys, lambda a: _expanded(a, 2))
 
 
 @implements(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
     """Arrays of at least three axes, new ones placed as in NumPy, as numpy.atleast_3d."""
-    return _atleast(arys, lambda a: expand_dims(_lead(a, 2), -1) if rank_of(a) < 3 else a)
+    return _atleast(arys, lambda a: _expanded(a, 3))
 
 
 def _arrayed(a: Any) -> Array:
     return a if type(a) is Tracer else as_array(a)
 
 
-def _lead(a: Array, rank: int) -> Array:
-    lengths = shape_of(a)
-    return view_reshape(_arrayed(a), (*[1] * (rank - len(lengths)), *lengths)) if len(lengths) < rank else a
+def _expanded(a: Array, rank: int) -> Array:
+    """An array of at least this rank, with new axes where NumPy has them: their strides, 0, decide how copies lie."""
+    own = rank_of(a)
+    if own >= rank:
+        return a
+    if own == 0:
+        return view_reshape(_arrayed(a), (1,) * rank)
+    return _arrayed(a)[(*[None] * (own == 1), ..., *[None] * (rank == 3))]  # type: ignore[index,no-any-return]
 
 
 @implements(np.flip)

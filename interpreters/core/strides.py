@@ -103,7 +103,11 @@ def _shortened(array: Any, whole: Sequence[int]) -> Any:
 
 
 def reduced_order(array: Any, *, axes: Sequence[int], **params: Any) -> tuple[int, ...]:
-    """The axes of a reduction's result from the slowest to the fastest: those of the operand without the reduced."""
+    """The axes of a reduction's result from the slowest to the fastest: those of the operand without the reduced.
+
+    The result may have elements where the operand has none.
+    """
+    array = stand_in([n or 2 for n in array.shape], array.strides, array.dtype)
     left = [axis for axis in range(array.ndim) if axis not in axes]
     return tuple([left.index(axis) for axis in iterated_order(array) if axis in left])
 
@@ -132,6 +136,14 @@ def joined_order(*arrays: Any, axis: int) -> tuple[int, ...]:
 
 def copied_strides(shape: Sequence[int], strides: Strides, itemsize: int, order: str | None) -> Strides:
     """The strides of a copy in one of NumPy's orders C, F, A and K."""
+    return dense_strides(shape, itemsize, copied_order(shape, strides, itemsize, order))
+
+
+def copied_order(shape: Sequence[int], strides: Strides, itemsize: int, order: str | None) -> tuple[int, ...]:
+    """The axes of a copy from the slowest to the fastest, in one of NumPy's orders C, F, A and K.
+
+    They are also those of an array like this one of another shape, where axes of length one are longer.
+    """
     order = "K" if order is None else order.upper()
     if order in ("A", "K"):
         flags = stand_in(shape, strides, np.dtype((np.void, itemsize))).flags
@@ -140,8 +152,8 @@ def copied_strides(shape: Sequence[int], strides: Strides, itemsize: int, order:
         elif flags.f_contiguous:
             order = "F"
         elif order != "A":
-            return dense_strides(shape, itemsize, axes_by_stride(strides))
-    return dense_strides(shape, itemsize, range(len(shape))[::-1] if order == "F" else None)
+            return axes_by_stride(strides)
+    return tuple(range(len(shape)))[:: -1 if order == "F" else 1]
 
 
 def without_copy(array: Any, shape: Sequence[int]) -> Any:

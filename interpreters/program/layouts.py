@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array
-from func.interpreters.core.strides import Strides, axes_by_stride, copied_strides, dense_strides, stand_in
+from func.interpreters.core.strides import Strides, copied_order, dense_strides, stand_in
 from func.interpreters.program.program import Equation, Var
 
 
@@ -88,8 +88,8 @@ class Layouts:
         is_new = isinstance(lies, tuple)
         memory = self.like.get(output)
         if memory is not None and (memory in self._strides or memory in self.inputs or memory in self._constants):
-            like = copied_strides(memory.shape, self._known(memory), memory.dtype.itemsize, "K")
-            self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, axes_by_stride(like))
+            like = copied_order(memory.shape, self._known(memory), memory.dtype.itemsize, "K")
+            self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, like)
             is_dependent, is_new = memory in self._dependent, True
         else:
             self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, lies) if is_new else lies.strides
