@@ -12,13 +12,12 @@ from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
 from func.interpreters.core.errors import CarryError, SharedMemoryError
 from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import dense_strides
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
 from func.numpy.guarding import guard, guard_places, is_refused_write, may_share, unguarded
-from func.numpy.memory import Owner, in_order, is_abstract
+from func.numpy.memory import in_order, is_abstract, moved_to_c_order
 from func.numpy.sharing import COPY_HINT, note_traced_arguments
 from func.transforms.boundary import array_leaf, describe, name_of, own, traced_leaf, unbox
 
@@ -177,7 +176,7 @@ def owned(values: list[Array]) -> list[Array]:
         if kind is Tracer:
             box = values[i] = in_c_order(copy_of(values[i]))
             if box.shape and is_abstract(box):  # the variable may be an operand, which lies as it did
-                box._view_of = Owner(dense_strides(box.shape, box.dtype.itemsize))
+                values[i] = moved_to_c_order(box)
         elif kind is np.ndarray:
             array = own([values.pop(i)])[0]
             values.insert(i, in_c_order(array) if array.shape else array[()])

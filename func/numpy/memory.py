@@ -543,6 +543,14 @@ def _laid_out(box: Tracer, strides: Strides, wanted: Strides) -> Tracer:
     return box
 
 
+def moved_to_c_order(box: Tracer) -> Tracer:
+    """A new value of a Program in C order, whatever the order of the one in the box is."""
+    if len(box.shape) > 1:
+        box = _with_axes_in_memory(box, tuple(range(len(box.shape))))
+    box._view_of = Owner(dense_strides(box.shape, box.dtype.itemsize))
+    return box
+
+
 def _with_axes_in_memory(box: Tracer, order: tuple[int, ...]) -> Tracer:
     """The box with the array behind it in another order of memory, which results of operations on it take over."""
     value = box._value

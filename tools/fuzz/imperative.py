@@ -250,6 +250,8 @@ class Program:
         """Of each view and alias, what it is a view of."""
         self.hooked: set[str] = set()
         self.with_hooks: set[str] = set()
+        self.has_writes = False
+        """Whether there are writes, by which a leaf that requires no gradient becomes a result."""
         self.silent = choices.random() < 0.5
         """Whether there are unrecorded writes. PyTorch gives views a new node after them, func leaves them theirs, so
         that in such programs no view is asked for a gradient."""
@@ -279,9 +281,10 @@ class Program:
         return self.choices.choice(names[::-1])
 
     def target(self) -> str:
-        """A variable that can be asked for its gradient. PyTorch may skip hooks of those that are computed, and reads
-        the views of a view from the first base after a write."""
+        """A variable that can be asked for its gradient. PyTorch skips the hooks of results where the gradient of what
+        they are computed from is asked for as well, and reads the views of a view from the first base after a write."""
         excluded = {x for x in self.bases if self.silent or x in self.bases.values()} | self.hooked | self.siblings
+        excluded |= self.with_hooks if self.has_writes else set()
         fits = [x for x in self.shapes if x not in excluded]
         return self.choices.choice(fits[::-1] or self.leaves)
 
@@ -394,6 +397,7 @@ class Program:
 
     def write(self) -> str:
         """A write in place."""
+        self.has_writes = True
         x = self.variable()
         shape = self.shapes[x]
         y = self.variable(shape)
