@@ -174,8 +174,8 @@ def _shared(chain: list[View]) -> int:
 def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
     can_fail = WATCHED.ever and (saving() or anomaly() is not None)
     buffers = [] if can_fail else spare_buffers(root)  # a write that is refused writes nothing
-    reuse(buffers)
     try:
+        reuse(buffers)
         return change(fresh(root))
     finally:
         keep(buffers)

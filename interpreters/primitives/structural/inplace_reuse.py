@@ -8,6 +8,7 @@ update primitives write into them instead of copying.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,14 +69,11 @@ def is_spare_cotangent(ct: Any) -> bool:
     return type(ct) is ndarray and sys.getrefcount(ct) == _IN_PULL and _is_owner(ct)
 
 
-def reuse(buffers: list[int]) -> None:
-    """Let the update primitives write into these arrays, until `keep`."""
-    _reusable.update(buffers)
-
-
-def keep(buffers: list[int]) -> None:
-    """From now on these arrays are copied before a write, as all others are."""
-    _reusable.difference_update(buffers)
+reuse: Callable[[list[int]], None] = _reusable.update
+"""Let the update primitives write into these arrays, until `keep`. Neither runs code of Python, in which an interrupt
+could end it: a later array may have the id of one that was not kept."""
+keep: Callable[[list[int]], None] = _reusable.difference_update
+"""From now on these arrays are copied before a write, as all others are."""
 
 
 def writable(xp: Any, x: Array) -> Array:
