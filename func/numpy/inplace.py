@@ -147,10 +147,11 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
             change = functools.partial(_put, chain[last], value)
         update.empty_views()
         with nullcontext() if root is top else nothing_recorded():
-            value = _in_place(root, change)
+            value = _in_place(root, change, update.spare)
         update.write_root(value)
         _count_write(box)
     finally:
+        keep(update.spare)  # once more: an interrupt may have come before the first time
         update.renew_views()
     if partners is not None or owner.shared is not None or getattr(root, "_views", None):
         after_write(owner, box, root, partners or ())
@@ -171,14 +172,15 @@ def _shared(chain: list[View]) -> int:
     return next((i for i, view in enumerate(chain) if view.detached), len(chain))
 
 
-def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
-    can_fail = WATCHED.ever and (saving() or anomaly() is not None)
-    buffers = [] if can_fail else spare_buffers(root)  # a write that is refused writes nothing
+def _in_place(root: Tracer, change: Callable[[Array], Array], spare: list[int]) -> Array:
+    """A new value of a root, written into the arrays that only it holds; they are noted in `spare`."""
+    if not (WATCHED.ever and (saving() or anomaly() is not None)):  # a write that is refused writes nothing
+        spare.extend(spare_buffers(root))
     try:
-        reuse(buffers)
+        reuse(spare)
         return change(fresh(root))
     finally:
-        keep(buffers)
+        keep(spare)
 
 
 def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
@@ -215,6 +217,8 @@ class _Update:
         """The levels of the boxes before the write."""
         self.unrecorded = {id(root)}
         """The boxes that get numbers only."""
+        self.spare: list[int] = []
+        """The arrays (by id) that only the root holds, into which the new value is written."""
 
     def empty_views(self) -> None:
         """Empty all views. The histories are remembered that the write may leave as they are."""

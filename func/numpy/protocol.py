@@ -132,6 +132,10 @@ def rule_of(ufunc: Any) -> Callable[..., Any] | None:
 _KEYWORDS = {"out", "where", "casting", "order", "dtype", "subok", "signature", "sig"}
 
 
+_COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+"""Ufuncs that take integers of Python beyond the range of the dtype that the others have."""
+
+
 def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with keywords or without a primitive.
 
@@ -154,7 +158,10 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     loop = None
     if options.keys() & {"out", "casting", "dtype", "signature", "sig"}:
         loop = loop_dtypes(ufunc, args, outs, options)
-        args = [WIRING.cast_operand(x, dtype) for x, dtype in zip(args, loop, strict=False)]
+        args = [
+            x if type(x) is int and ufunc in _COMPARISONS else WIRING.cast_operand(x, dtype)
+            for x, dtype in zip(args, loop, strict=False)
+        ]
     if ufunc is np.power and options.get("where", True) is not True and dtype_of(args[1]).kind in "iu":
         args[1] = select(_as_mask(options["where"]), args[1], 0)  # what is not computed may be negative
     result = _over_axes(ufunc, function, args, kwargs) if ufunc.signature is not None else function(*args, **kwargs)

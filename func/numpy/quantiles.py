@@ -209,9 +209,11 @@ def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     cdf = shapes.cumsum(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
     total = cut(cdf, 0, n - 1)
     known = known_value(total)
-    if known is not None and (np.isnan(known).any() or np.any(known == 0) or np.isinf(known).any()):
-        raise ValueError("Weights included NaN, inf or were all zero.")
-    cdf = ops.divide(cdf, total)
+    if known is not None:
+        no_weight = (known == 0) & (np.asarray(known_value(valid)) != 0)  # of nothing there is none
+        if np.isnan(known).any() or no_weight.any() or np.isinf(known).any():
+            raise ValueError("Weights included NaN, inf or were all zero.")
+    cdf = ops.divide(cdf, shapes.where(ops.equal(valid, 0), shapes.full_like(total, 1, ()), total))
     if dtype_of(q).kind == "f":
         cdf = to_dtype(cdf, dtype_of(q))
     cdf = shapes.where(ops.equal(cdf, 0), shapes.full_like(cdf, -1, ()), cdf)

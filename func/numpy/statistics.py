@@ -107,7 +107,7 @@ def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number:
     if not is_given(center):
         total = divided(total_of(a, axes, dtype, NO_VALUE, where), number)
         center = shapes.reshape(total, shape=shapes.ones_at(shape, axes))
-    gap = ops.subtract(a, operand(center))
+    gap = ops.subtract(arrayed(a), operand(center))
     if dtype_of(gap).kind == "c":
         return ops.add(ops.square(ops.real(gap)), ops.square(ops.imag(gap)))
     return ops.square(gap)

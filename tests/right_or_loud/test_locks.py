@@ -14,6 +14,7 @@ import pytest
 
 import func
 from func.interpreters.core.scopes import Turns
+from func.interpreters.primitives.structural import inplace_reuse
 from tests.support.threads import in_threads, quick_turns
 
 
@@ -63,6 +64,30 @@ def test_interrupted_backward_leaves_other_threads_free(name: str) -> None:
     file = "backwards.py" if name == "_accumulate_all" else "scopes.py"
     while _interrupted(_gradient, file, name, place):
         assert _can_run_elsewhere(_gradient), f"interrupted before bytecode {place} of {name}"
+        place += 1
+    assert place > 20
+
+
+def _written() -> Any:
+    """A write in place to what is recorded, and its gradient."""
+    w = func.tensor(np.arange(1.0, 4.0), requires_grad=True)
+    v = w * 2
+    with func.no_grad():
+        w[0] += 1
+    v[0] *= w[1]
+    np.sum(v * v).backward()
+    return w.grad.numpy(), w.detach().numpy()
+
+
+@pytest.mark.parametrize("name", ["_in_place", "rewrite", "spare_buffers"])
+def test_interrupted_writes_leave_no_array_to_be_overwritten(name: str) -> None:
+    expected = _written()
+    file = "inplace_reuse.py" if name == "spare_buffers" else "inplace.py"
+    place = 1
+    while _interrupted(_written, file, name, place):
+        assert not inplace_reuse._reusable, f"interrupted before bytecode {place} of {name}"
+        for got, right in zip(_written(), expected, strict=True):
+            np.testing.assert_array_equal(got, right)
         place += 1
     assert place > 20
 

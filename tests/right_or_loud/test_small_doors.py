@@ -413,9 +413,28 @@ def _written_broadcasts(x: Any) -> Any:
     return first + second + 10.0 * scalar + 100.0 * x
 
 
+def _compared_with_far_integers(ufunc: Any, x: Any) -> Any:
+    return ufunc(x, -2, out=x > 1) + 2.0 * ufunc(300, x, out=x > 1)
+
+
 EDGES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "no turn of a nested list": (lambda x: np.rot90([[x[0], x[1]], [x[2], x[0]]], 4), X),
     "broadcast scalars that are written": (_written_broadcasts, X),
+    **{
+        f"{ufunc.__name__} of integers out of range into an array": (
+            lambda x, ufunc=ufunc: _compared_with_far_integers(ufunc, x.astype(np.uint8)) + 0 * x,
+            np.array([0.0, 1.0, 2.0]),
+        )
+        for ufunc in (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+    },
+    "weighted quantiles without numbers": (
+        lambda x: np.nanquantile(x, [0.1, 0.9], axis=1, method="inverted_cdf", weights=np.ones((2, 2)) * [1, 2]),
+        np.array([[np.nan, np.nan], [np.nan, 2.0]]),
+    ),
+    "deviation of a number in another precision": (
+        lambda x: func.numpy.std(-0.908389095092133, (), dtype=np.float32, ddof=2) + x,
+        np.float64(1.0),
+    ),
     "a window of one point": (lambda x: func.numpy.kaiser(1, x), np.float64(np.inf)),
 }
 
@@ -424,6 +443,7 @@ if np.lib.NumpyVersion(np.__version__) >= "2.1.0":  # from where NumPy knows `co
     EDGES["a scalar reshaped without a copy"] = (lambda x: x[0].reshape(-1, copy=False), X)
 
 
+@pytest.mark.filterwarnings("ignore:All-NaN slice", "ignore:Degrees of freedom", "ignore:.*divide")
 @pytest.mark.parametrize("name", EDGES)
 def test_functions_at_their_edges(name: str) -> None:
     f, x = EDGES[name]

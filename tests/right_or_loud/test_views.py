@@ -211,7 +211,47 @@ READ_ONLY = {
     "slice of a diagonal": lambda y: y.diagonal()[1:],
     "diagonal as a column": lambda y: y.diagonal().reshape(-1, 1),
 }
+ONE_LONG: dict[str, Callable[[Any], Any]] = {
+    "fft of atleast_3d": lambda x: np.fft.fft(np.atleast_3d(x), 3, 0).real,
+    "fft of a new axis": lambda x: np.fft.fft(x[None, :, None], 3, 0).real,
+    "hfft of a new axis": lambda x: np.fft.hfft(x[None, :, None], 3, 0),
+    "zeros like a new axis": lambda x: np.zeros_like(x[None, :, None], shape=(3, 3, 1)) + x[:, None],
+    "fft of atleast_2d": lambda x: np.fft.rfft(np.atleast_2d(x), 3, 0).real,
+}
+"""Functions whose results lie as axes of length one of their arguments do."""
+KNOWN_BRANCHES: dict[str, Callable[[Any], Any]] = {
+    "switch": lambda x: func.switch(1, [lambda v: v + 1, lambda v: v * v], x),
+    "switch of nothing": lambda x: func.switch(0, [lambda v: v, lambda v: v * v], x),
+    "cond": lambda x: func.cond(True, lambda v: v * v, lambda v: v + 1, x),
+    "scan": lambda x: func.scan(lambda c, _: (c * c, c), x, None, length=2)[1],
+}
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    **{
+        f"{name}, {way}": (way_of(lambda x, make=make: make(x) * 1.0), V[::step])
+        for name, make in ONE_LONG.items()
+        for way, way_of in {"reshaped": reshaped, "raveled": raveled}.items()
+        for step in (1, -1)
+    },
+    **{
+        f"{name} of {function}, in memory order": (
+            lambda x, branch=branch, f=f: weighed(f(branch(x)).ravel("K")),
+            F,
+        )
+        for name, branch in KNOWN_BRANCHES.items()
+        for function, f in {
+            "itself": lambda y: y,
+            "hypot": lambda y: np.hypot(y, V),
+            "a sum": lambda y: np.sum(y + y, axis=0, keepdims=True) + y,
+        }.items()
+    },
+    **{
+        f"sum of nothing along axis {axis}": (
+            lambda x, axis=axis: weighed((np.sum(x[5:1:-2], axis, keepdims=True) + x[0, 0, 0]).ravel("K")),
+            np.ones((2, 2, 3)).transpose(order),
+        )
+        for axis in (0, (0, 1))
+        for order in [(2, 1, 0)]
+    },
     **{f"{name}, reshaped": (reshaped(make), A) for name, make in NEW.items()},
     **{f"{name}, raveled": (raveled(make), A) for name, make in NEW.items()},
     **{f"{name}, watched": (watching(view), A) for name, view in (VIEWS | READ_ONLY).items()},

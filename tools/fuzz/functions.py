@@ -1376,6 +1376,8 @@ class Tester:
             if call.name in LARGER_OR_SMALLER or (call.name in ROOTS and mode == "vmap"):
                 expected.value, got.value = unsigned_zeros(expected.value), unsigned_zeros(got.value)
             found = difference(expected.value, got.value, exact, scalars, self.precision(), loose, is_open)
+            if found and found.startswith("shape: ") and call.name == "polydiv":
+                return  # rounding decides whether a coefficient of the remainder is zero, and is left out
             if found and found.startswith("dtype: ") and mode != "plain" and self._is_of_objects():
                 numbers = np.asarray(got.value).astype(expected.value.dtype)[()]
                 found = difference(expected.value, numbers, False, False, 1e-6, loose)
@@ -1383,6 +1385,14 @@ class Tester:
             undefined = undefined or (call.name == "astype" and self._has_no_number_of(expected.value.dtype))
             if found and not undefined:
                 self._add(mode, found)
+
+    def is_wrong_in_numpy(self) -> bool:
+        """Whether this is a vecmat into an `out` of complex numbers not in C order: NumPy writes to wrong places."""
+        if self.call.name != "vecmat":
+            return False
+        out = raw(self.call.kwargs.get("out"))
+        outs = [raw(x) for x in out] if isinstance(out, tuple) else [out]
+        return any([np.iscomplexobj(x) and not x.flags.c_contiguous for x in outs if isinstance(x, np.ndarray)])
 
     def _writes_undefined_numbers(self) -> bool:
         """Whether a number is written into integers that they do not have: a NaN, or one out of range."""
@@ -1640,6 +1650,8 @@ def case(choices: random.Random, tally: Tally) -> None:
     call = draw_call(name, r)
     tally.show(str(call))
     tester = Tester(call, r, tally)
+    if tester.is_wrong_in_numpy():
+        return
     tester.check()
     if tester.found:
         mode, what = tester.found[0]
