@@ -248,7 +248,7 @@ def _expanded(a: Array, rank: int) -> Array:
         return a
     if own == 0:
         return view_reshape(_arrayed(a), (1,) * rank)
-    return _arrayed(a)[(*[None] * (own == 1), ..., *[None] * (rank == 3))]  # type: ignore[index,no-any-return]
+    return _arrayed(a)[(*[None] * (own == 1), ..., *[None] * (rank == 3))]
 
 
 @implements(np.flip)
