@@ -1,9 +1,10 @@
 """The gradient of long scans: its memory beside that of a shorter one, its time beside the forward run.
 
-`python -m benchmarks.long_scans [--rounds N] [--steps N]` prints, for each model, the planned peak of the gradient of a
-scan of `steps` steps over that of 1,000, and the least processor time of the gradient over that of the forward run, of
-interleaved rounds on one thread. Both are jitted; the gradient is that of the parameters and of the start, its forward
-run included. What is planned is what native code allocates: one arena, and the results.
+`python -m benchmarks.long_scans [--rounds N] [--steps N] [--threads N]` prints, for each model, the planned peak of the
+gradient of a scan of `steps` steps over that of 1,000, and the least time of the gradient over that of the forward run,
+of interleaved rounds: processor time on one thread, wall-clock time on several. Both are jitted; the gradient is that
+of the parameters and of the start, its forward run included. What is planned is what native code allocates: one arena,
+and the results.
 """
 
 from __future__ import annotations
@@ -76,8 +77,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10**6)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    func.config.num_threads = 1
+    func.config.num_threads = options.threads
+    clock = time.process_time if options.threads == 1 else time.perf_counter
     start = np.random.default_rng(1).normal(size=SIZE)
     for name, (step, params) in models().items():
         run = func.jit(loss(step, options.steps))
@@ -88,9 +91,9 @@ def main() -> None:
         least = dict.fromkeys(calls, float("inf"))
         for _ in range(options.rounds + 1):  # the first round compiles
             for word, call in calls.items():
-                before = time.process_time()
+                before = clock()
                 call(params, start)
-                least[word] = min(least[word], time.process_time() - before)
+                least[word] = min(least[word], clock() - before)
         peak, ratio = peaks[0] / peaks[1], least["gradient"] / least["run"]
         marks = ["reached" if value <= bar else "MISSED" for value, bar in ((peak, PEAK_BAR), (ratio, TIME_BAR))]
         print(

@@ -42,7 +42,8 @@ DType: TypeAlias = np.dtype[Any]
 
 class Buffer(Record):
     """Memory for `size` elements. kind: "input", "output" and "constant" are numbered by `place`; "arena" memory is
-    scratch at the byte offset `place`; a "slice" moves over `base` with the steps of a loop."""
+    scratch at the byte offset `place`; a "slice" moves over `base` with the steps of a loop, over `ring` places of it
+    again and again where that is not 0 but a power of two."""
 
     size: int
     dtype: DType
@@ -51,6 +52,7 @@ class Buffer(Record):
     base: Buffer | None = None
     start: int = 0
     step: int = 0
+    ring: int = 0
 
     @property
     def bytes(self) -> int:
@@ -275,12 +277,14 @@ class LibraryCall(Record):
 
 
 class CountedLoop(Record):
-    """The items of `body`, `length` times; `slices` move with the steps."""
+    """The items of `body`, `length` times; `slices` move with the steps. Those of `ahead` come before them in a step,
+    and may run at the same time as `body` in the step before: see `pipelining.py`."""
 
     length: int
     reverse: bool
     body: list[Item]
     slices: list[Buffer]
+    ahead: list[Item] = field(default_factory=list)
 
 
 class ConditionalLoop(Record):

@@ -55,7 +55,7 @@ def refs_of(code: Iterable[Instruction]) -> list[StridedRef]:
 def bodies_of(item: Item) -> Sequence[list[Item]]:
     """The lists of items inside an item of control flow."""
     if isinstance(item, CountedLoop):
-        return (item.body,)
+        return (item.ahead, item.body) if item.ahead else (item.body,)
     if isinstance(item, ConditionalLoop):
         return item.test, item.body
     return item.branches if isinstance(item, Branch) else ()

@@ -12,7 +12,7 @@ from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, loop, number
 from func.backends.llvm.codegen.matrix_products import DotPrinter
 from func.backends.llvm.codegen.nests import NestPrinter
-from func.backends.llvm.codegen.parallel import copying
+from func.backends.llvm.codegen.parallel import ERRORS, Task, copying
 from func.backends.llvm.linalg.blas_threads import BlasThreads
 from func.backends.llvm.math.elementary import Elementary, Features
 from func.backends.llvm.scalars.ir_values import stored
@@ -232,20 +232,58 @@ class Printer:
         b.store(b.or_(b.load(status, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), status)
 
     def _loop(self, item: kernels.CountedLoop) -> None:
+        if item.ahead:
+            self._pipeline(item)
+        else:
+            loop(self.builder, item.length, 1, lambda i: self._step(item, i, item.body))
+
+    def _step(self, item: kernels.CountedLoop, i: ir.Value, items: Sequence[kernels.Item]) -> None:
+        """Some items of a loop in its i-th step."""
         b = self.builder
+        self._slide(item.slices, b.sub(number(item.length - 1), i) if item.reverse else i)
+        self._items(items)
 
-        def body(i: ir.Value) -> None:
-            at = b.sub(number(item.length - 1), i) if item.reverse else i
-            self._slide(item.slices, at)
-            self._items(item.body)
+    def _pipeline(self, item: kernels.CountedLoop) -> None:
+        """A loop with one step more, the i-th of which runs the body of step i - 1 beside what is ahead in step i."""
+        b = self.builder
+        with b.goto_entry_block():
+            statuses = b.alloca(ir.ArrayType(STATUS, 2))
+        places = [b.gep(statuses, [number(place)], source_etype=STATUS) for place in range(2)]
+        for place in places:
+            b.store(ir.Constant(STATUS, 0), place)
 
-        loop(b, item.length, 1, body)
+        def both(i: ir.Value) -> None:
+            task = Task(self.nests.context, kernels.Chunking(0, 2))
+            inside, step = self._inside(task), task.taken(i)
+            t = inside.builder
+            inside.memory.status = task.of_chunk(statuses, ERRORS, 1)
+            with t.if_else(t.icmp_unsigned("==", task.chunk, number(0))) as (before, ahead):
+                with before, t.if_then(t.icmp_unsigned(">", step, number(0))):
+                    inside._step(item, t.sub(step, number(1)), item.body)
+                with ahead, t.if_then(t.icmp_unsigned("<", step, number(item.length))):
+                    inside._step(item, step, item.ahead)
+            task.run()
+
+        loop(b, item.length + 1, 1, both)
+        status = b.load(self.memory.status, typ=STATUS)
+        for place in places:
+            status = b.or_(status, b.load(place, typ=STATUS))
+        b.store(status, self.memory.status)
+
+    def _inside(self, task: Task) -> Printer:
+        """A printer of the same kind for the function of a task."""
+        printer = self._sibling(task.context.builder)
+        printer.memory, printer.scalars, printer.threads = task.context.memory, task.context.scalars, self.threads
+        printer.nests = NestPrinter(*task.context)
+        printer.dots = DotPrinter(task.context, self.features, self.threads)
+        return printer
 
     def _slide(self, slices: Sequence[kernels.Buffer], at: ir.Value) -> None:
         b = self.builder
         for view in slices:
             assert view.base is not None
-            place = b.add(b.mul(at, number(view.step)), number(view.start))
+            turn = b.and_(at, number(view.ring - 1)) if view.ring else at
+            place = b.add(b.mul(turn, number(view.step)), number(view.start))
             self.memory.pointers[id(view)] = b.gep(
                 self.memory.pointer(view.base), [place], source_etype=stored(view.dtype)
             )

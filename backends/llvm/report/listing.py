@@ -83,6 +83,8 @@ def _array(value: Any) -> str:
 def parts_of(item: kernels.Item) -> list[tuple[str, str, list[kernels.Item]]]:
     """The lists of items inside an item of control flow, each with the prefix of its numbers and its title."""
     if isinstance(item, kernels.CountedLoop):
+        if item.ahead:
+            return [("a", "ahead, at the same time as the step before", item.ahead), ("b", "body", item.body)]
         return [("", "", item.body)]
     if isinstance(item, kernels.ConditionalLoop):
         return [("t", "test", item.test), ("b", "body", item.body)]
@@ -104,7 +106,7 @@ def _items(
             yield f"{indent}{INDENT}{times(item.grid)} chunks of places, rows and columns that threads share"
         elif isinstance(item, kernels.CountedLoop):
             for view in item.slices:
-                start = _sum(view.start, [(view.step, "t")])
+                start = _sum(view.start, [(view.step, f"(t mod {view.ring})" if view.ring else "t")])
                 yield f"{indent}{INDENT}{names[view]} starts at {start} of {names[view.base or view]}"
         for mark, word, body in parts_of(item):
             if word:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +19,20 @@ from func.backends.loops.kernels import (
     StridedRef,
     row_major,
 )
+from func.backends.loops.value_storage import ValueStorage
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.rules import TranslationContext, native
+from func.interpreters.program.program import Equation, Program, Var
 
 
-def _in_memory(context: TranslationContext, x: ArrayValue) -> ArrayValue:
+def _in_memory(storage: ValueStorage, x: ArrayValue) -> ArrayValue:
     """A value as the body of a loop reads it: in memory, or a number."""
     if x.root is None:
         return x
-    ref = context.storage.ref(x)
-    return context.storage.located(ref.buffer, x.shape, ref.strides, ref.offset)
+    ref = storage.ref(x)
+    return storage.located(ref.buffer, x.shape, ref.strides, ref.offset)
 
 
 def _mutable_copy(context: TranslationContext, x: ArrayValue) -> Buffer:
@@ -53,9 +56,20 @@ def _results(context: TranslationContext, buffers: Sequence[Buffer], number: int
 def _body(
     context: TranslationContext, compiled: CompiledCall, inputs: Sequence[ArrayValue], targets: Sequence[StridedRef]
 ) -> list[Item]:
-    """The items of a body that writes its outputs to the targets. Where pullbacks inside give NaN, the caller is told
-    and computes all of it again by NaN-safe rules."""
-    inner = context.translator.inside(prepare_program(compiled.program), inputs)
+    """The items of a body that writes its outputs to the targets."""
+    return _items(context, compiled, prepare_program(compiled.program), inputs, targets)
+
+
+def _items(
+    context: TranslationContext,
+    compiled: CompiledCall,
+    program: Program,
+    inputs: Sequence[ArrayValue],
+    targets: Sequence[StridedRef],
+) -> list[Item]:
+    """The items of a program that writes its outputs, those of a call, to the targets. Where pullbacks inside give NaN,
+    the caller is told and computes all of it again by NaN-safe rules."""
+    inner = context.translator.inside(program, inputs)
     flag = inner.nan_flag() if compiled.has_pullbacks else None
     for x, target in zip(inner.program.outputs, targets, strict=True):
         value = inner.value(x)
@@ -69,15 +83,16 @@ def _body(
 def _step(
     context: TranslationContext,
     compiled: CompiledCall,
+    program: Program,
     inputs: Sequence[ArrayValue],
     carries: Sequence[Buffer],
     rows: Sequence[StridedRef],
 ) -> list[Item]:
-    """The items of a body whose first outputs become the carries once all of it has run."""
+    """The items of a program whose first outputs become the carries once all of it has run."""
     shapes = [out.shape for out in compiled.program.outputs[: len(carries)]]
     fresh = [Buffer(carry.size, carry.dtype) for carry in carries]
     refs = [_whole(buffer, shape) for buffer, shape in zip(fresh, shapes, strict=True)]
-    items = _body(context, compiled, inputs, [*refs, *rows])
+    items = _items(context, compiled, program, inputs, [*refs, *rows])
     return [*items, *[Copy(carry, buffer) for carry, buffer in zip(carries, fresh, strict=True)]]
 
 
@@ -90,7 +105,7 @@ def _slice_of(buffer: Buffer, start: int, step: int) -> Buffer:
 def _scan(context: TranslationContext) -> list[ArrayValue]:
     loop, storage = context.params["loop"], context.storage
     consts, carries = context.args[: loop.consts], context.args[loop.consts : loop.consts + loop.carries]
-    inputs = [_in_memory(context, x) for x in consts]
+    inputs = [_in_memory(context.storage, x) for x in consts]
     states = [_mutable_copy(context, x) for x in carries]
     inputs += [storage.located(state, x.shape) for state, x in zip(states, carries, strict=True)]
     slices: list[Buffer] = []
@@ -107,29 +122,76 @@ def _scan(context: TranslationContext) -> list[ArrayValue]:
         stacked.append(Buffer(math.prod(aval.shape), aval.dtype))
         slices.append(_slice_of(stacked[-1], 0, math.prod(aval.shape[1:])))
         rows.append(_whole(slices[-1], aval.shape[1:]))
-    body = _step(context, context.params["body"], inputs, states, rows)
-    number = context.schedule.add(CountedLoop(loop.length, loop.reverse, body, slices))
+    compiled = context.params["body"]
+    program = prepare_program(compiled.program)
+    before, program = _ahead(program, range(loop.consts, loop.consts + loop.carries))
+    ahead: list[Item] = []
+    if before is not None:
+        inner = context.translator.inside(before, inputs)
+        inputs += [_in_memory(inner.fuser.storage, inner.value(x)) for x in before.outputs]
+        ahead = inner.fuser.schedule.items
+    body = _step(context, compiled, program, inputs, states, rows)
+    number = context.schedule.add(CountedLoop(loop.length, loop.reverse, body, slices, ahead))
     return _results(context, [*states, *stacked], number)
+
+
+LOOPS = ("scan_call", "while_call")
+
+
+def _ahead(program: Program, carries: range) -> tuple[Program | None, Program]:
+    """The body of a loop in two programs: of the loops inside it that do not need the carries, and of the rest, which
+    takes the outputs of the first as further inputs. Without such loops, or without others, there is no first one."""
+    depends = {program.inputs[place] for place in carries}
+    needed: set[Var] = set()
+    has_others = False
+    for equation in program.equations:
+        if not depends.isdisjoint(equation.inputs):
+            depends.update(equation.outputs)
+            has_others = has_others or equation.primitive.name in LOOPS
+        elif equation.primitive.name in LOOPS:
+            needed.update(equation.outputs)
+    if not needed or not has_others:
+        return None, program
+    for equation in reversed(program.equations):
+        if not needed.isdisjoint(equation.outputs):
+            needed.update([x for x in equation.inputs if type(x) is Var])
+    first = [equation for equation in program.equations if not needed.isdisjoint(equation.outputs)]
+    rest = [equation for equation in program.equations if needed.isdisjoint(equation.outputs)]
+    used = {x for x in (*program.outputs, *[x for equation in rest for x in equation.inputs]) if type(x) is Var}
+    passed = [x for equation in first for x in equation.outputs if x in used]
+    return (
+        Program(program.inputs, first, passed, _used_constants(program, first)),
+        Program([*program.inputs, *passed], rest, program.outputs, _used_constants(program, rest)),
+    )
+
+
+def _used_constants(program: Program, equations: Sequence[Equation]) -> dict[Var, Any]:
+    """The constants that some equations of a program or its outputs use."""
+    used = {x for equation in equations for x in equation.inputs if type(x) is Var}.union(
+        [x for x in program.outputs if type(x) is Var]
+    )
+    return {var: value for var, value in program.constants.items() if var in used}
 
 
 @native("while_call")
 def _while(context: TranslationContext) -> list[ArrayValue]:
     loop = context.params["loop"]
-    of_test = [_in_memory(context, x) for x in context.args[: loop.conditions]]
-    of_body = [_in_memory(context, x) for x in context.args[loop.conditions : loop.conditions + loop.consts]]
+    of_test = [_in_memory(context.storage, x) for x in context.args[: loop.conditions]]
+    of_body = [_in_memory(context.storage, x) for x in context.args[loop.conditions : loop.conditions + loop.consts]]
     carries = context.args[loop.conditions + loop.consts :]
     states = [_mutable_copy(context, x) for x in carries]
     inside = [context.storage.located(state, x.shape) for state, x in zip(states, carries, strict=True)]
     flag = StridedRef(Buffer(1, np.dtype(bool)), 0, ())
     test = _body(context, context.params["cond"], [*of_test, *inside], [flag])
-    body = _step(context, context.params["body"], [*of_body, *inside], states, [])
+    compiled = context.params["body"]
+    body = _step(context, compiled, prepare_program(compiled.program), [*of_body, *inside], states, [])
     return _results(context, states, context.schedule.add(ConditionalLoop(test, flag, body)))
 
 
 @native("cond_call")
 def _cond(context: TranslationContext) -> list[ArrayValue]:
     index, *args = context.args
-    operands = [_in_memory(context, x) for x in args]
+    operands = [_in_memory(context.storage, x) for x in args]
     chosen = context.storage.ref(index)
     buffers = [Buffer(math.prod(aval.shape), aval.dtype) for aval in context.outs]
     targets = [_whole(buffer, aval.shape) for buffer, aval in zip(buffers, context.outs, strict=True)]

@@ -14,6 +14,7 @@ from func.backends.loops.dead_code import eliminate_dead_code
 from func.backends.loops.fusion import Fuser
 from func.backends.loops.inplace_results import write_in_place
 from func.backends.loops.kernels import ArraySpec, Buffer, NativeProgram, StridedRef, row_major
+from func.backends.loops.pipelining import pipeline_loops
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native import (
     contraction,
@@ -96,6 +97,7 @@ class Translator:
             alias_outputs(native, inputs, outputs, donated)
         write_in_place(items)
         chunk_loops(items)
+        pipeline_loops(items)
         native.arena = assign_buffers(items)
         return native
 
