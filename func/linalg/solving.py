@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,9 @@ def solve(
         raise NotImplementedError("transposed: a^T x = b of a complex a cannot be solved; pass a.T instead")
     b, vector = checks.right_hand_side(a, b, False)
     assume = "her" if assume_a == "hermitian" else assume_a
-    if dtype_of(a).kind != "c" and assume == "her":
+    if math.prod(shape_of(a)) == 1:  # SciPy divides by the number, whatever it is assumed to be
+        assume = None
+    elif dtype_of(a).kind != "c" and assume == "her":
         assume = "sym"
     if transposed and assume not in (*factorizations.SYMMETRIC, *factorizations.HERMITIAN):
         a, assume = mT(a), _FLIPPED.get(assume or "", assume)

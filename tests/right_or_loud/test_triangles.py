@@ -124,3 +124,20 @@ def test_symmetrized_input_has_the_symmetric_gradient() -> None:
     a = _matrix(False, np.random.default_rng(2))
     gradient = func.grad(lambda a: np.sum(np.linalg.eigh((a + a.T) / 2)[0] ** 2))(a)
     np.testing.assert_allclose(gradient, a + a.T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("assume", ["gen", "sym", "her", "pos", "diagonal"])
+@pytest.mark.parametrize("shape", [(), (1, 1)])
+def test_one_number_is_divided_by_whatever_it_is_assumed_to_be(shape: tuple[int, ...], assume: str) -> None:
+    """SciPy does not look at the structure of a matrix of one number, which may be complex."""
+    a, direction, b = np.full(shape, 1.07 - 0.94j), np.full(shape, 0.3 + 0.7j), np.array([-0.38])
+
+    def f(a: Any) -> Any:
+        return func.linalg.solve(a, b, assume_a=assume)
+
+    value, slope = func.jvp(f, (a,), (direction,))
+    np.testing.assert_allclose(value, b / a.item(), rtol=1e-12)
+    np.testing.assert_allclose(slope, -b / a.item() ** 2 * direction.item(), rtol=1e-12)
+    ct = np.array([0.5 - 0.2j])
+    (pulled,) = func.vjp(f, a)[1](ct)
+    np.testing.assert_allclose(np.vdot(pulled, direction).real, np.vdot(ct, slope).real, rtol=1e-12)
