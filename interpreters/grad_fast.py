@@ -243,12 +243,12 @@ class FastRule:
         self.primitive = primitive
         self.name = primitive.name
         self.selects = primitive.selects
-        self.covers = not primitive.selects
+        self.covers = primitive.covers
         self.partials: list[Any] = [None if partial is None else FastPartial(partial) for partial in primitive.partials]
         self.keeps_x, *_, self.keeps_out = primitive.keeps[1]
         self.unchecked: Any = self
 
-    def cotangent(self, partial: FastPartial, saved: Sequence[Array], ct: Array, aval: Shaped) -> Array:
+    def cotangent(self, place: int, partial: FastPartial, saved: Sequence[Array], ct: Array, aval: Shaped) -> Array:
         if partial.constant is not None:
             contribution = ct if partial.constant == 1 else negative(ct)
         else:
@@ -257,7 +257,7 @@ class FastRule:
                 saved = in_precision_of(ct, saved)
             factor = partial.evaluate(saved) if is_array else partial.partial.evaluate(saved)
             is_real = factor.dtype in REAL_DTYPES if type(factor) is ndarray else type(factor) is float
-            contribution = factor * ct if is_array and is_real else scale(factor, ct, True, self.selects)
+            contribution = factor * ct if is_array and is_real else scale(factor, ct, True, self.selects[place])
         if contribution.dtype is not aval.dtype or contribution.shape != aval.shape:
             return fit_cotangent(contribution, aval)
         return contribution
@@ -279,7 +279,7 @@ class FastUnary(FastRule):
         self.unchecked = UncheckedUnary(self)
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
-        return (self.cotangent(self.partials[0], saved, ct, needs_cotangent[0]),)
+        return (self.cotangent(0, self.partials[0], saved, ct, needs_cotangent[0]),)
 
 
 class FastBinary(FastRule):
@@ -295,8 +295,8 @@ class FastBinary(FastRule):
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         x, y = needs_cotangent
         to_x, to_y = self.partials
-        contribution = ZERO if x is None or to_x is None else self.cotangent(to_x, saved, ct, x)
-        return contribution, ZERO if y is None or to_y is None else self.cotangent(to_y, saved, ct, y)
+        contribution = ZERO if x is None or to_x is None else self.cotangent(0, to_x, saved, ct, x)
+        return contribution, ZERO if y is None or to_y is None else self.cotangent(1, to_y, saved, ct, y)
 
 
 class UncheckedRule:

@@ -147,7 +147,7 @@ class Live(Interpreter):
             return out
         shape = shape_of(out)
         mask = _union(masks, shape)
-        if primitive is nan_safe_multiply and masks[1] is UNTRACED:
+        if primitive is nan_safe_multiply and masks[1] is UNTRACED and not is_differentiated(values[1]):
             return self._cleaned(out, _both(mask, not_equal(values[1], 0), shape))
         if not isinstance(primitive, Elementwise):
             return Tracer(self, out, mask if mask is None else logical_or(mask, nonzero(out)))

@@ -55,7 +55,6 @@ from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
-    NanSafeMultiply,
     in_precision_of,
     scale,
 )
@@ -209,7 +208,7 @@ class Taylor(Interpreter):
             return _product_rule(_product, values, series)
         if primitive is ops.square:
             return _square_rule(values[0], series[0])
-        if isinstance(primitive, NanSafeMultiply):
+        if primitive is ops.nan_safe_multiply:
             weighed = series[0] is not None and series[1] is None
             return _product_rule(primitive if weighed else _product, values, series)
         if primitive is ops.divide:
@@ -253,13 +252,13 @@ class Taylor(Interpreter):
                 return dx if partial.constant == 1 else ops.negative(dx)
             factor = partial_of(place)
             if not self.owns(factor):
-                return scale(factor, dx, False, primitive.selects) if j == k else ZERO
+                return scale(factor, dx, False, primitive.selects[place]) if j == k else ZERO
             coefficient = factor._attached[k - j]
             if coefficient is ZERO:
                 return ZERO
             if is_live(coefficient) and is_live(dx):
                 return _product(coefficient, dx)
-            return scale(coefficient, dx, False, primitive.selects)
+            return scale(coefficient, dx, False, primitive.selects[place])
 
         def extend(k: int) -> Any:
             total: Any = ZERO

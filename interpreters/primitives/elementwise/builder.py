@@ -170,10 +170,10 @@ class Elementwise(Pointwise):
     __slots__ = ("fast", "keeps", "mixes", "partials", "selects")
     partials: tuple[Partial | None, ...]
 
-    def __init__(self, name: str, partials: Sequence[Rule], selects: bool, **options: Any) -> None:
+    def __init__(self, name: str, partials: Sequence[Rule], selects: tuple[bool, ...], **options: Any) -> None:
         super().__init__(name, len(partials), **options)
         self.selects = selects
-        self.covers = not selects
+        self.covers = not any(selects)
         self.partials = tuple([None if rule is None else Partial(rule, self.arity) for rule in partials])
         self.mixes = self.arity > 1 and any([p is not None and callable(p.rule) for p in self.partials])
         """Whether a partial computes with operands that may be of other dtypes than the output."""
@@ -195,7 +195,7 @@ class Elementwise(Pointwise):
         assert partial is not None
         if partial.constant is not None:
             return direction if partial.constant == 1 else negative(direction)
-        return scale(partial.evaluate(saved), direction, adjoint, self.selects)
+        return scale(partial.evaluate(saved), direction, adjoint, self.selects[place])
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = self(*primals)
@@ -346,15 +346,16 @@ def elementwise(
     *partials: Rule,
     ufunc: str | None = None,
     impl: Callable[..., Any] | None = None,
-    selects: bool = False,
+    selects: bool | tuple[bool, ...] = False,
     weak: bool = False,
     **facts: Unpack[Facts],
 ) -> Elementwise:
-    """An elementwise primitive. `selects`: a partial of zero means that the argument was not selected. `weak`:
-    arithmetic."""
+    """An elementwise primitive. `selects`: a partial of zero means that the argument was not selected, for all
+    arguments or for each. `weak`: arithmetic."""
     kind = {1: Unary, 2: Binary}.get(len(partials), Elementwise)
     facts.setdefault("cost", 1)
-    return kind(name, partials, selects, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
+    selected = selects if isinstance(selects, tuple) else (selects,) * len(partials)
+    return kind(name, partials, selected, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
 
 
 def _implementations(ufunc: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -402,32 +403,18 @@ conjugate: Linear = linear(
 """Linear over the reals, and its own adjoint."""
 
 
-class NanSafeMultiply(Binary):
-    """x · y where y weighs what was selected: exactly zero wherever y is, also where x is infinite or NaN.
-
-    So is its derivative by x.
-    """
-
-    __slots__ = ()
-
-    def scaled(self, place: int, saved: Sequence[Array], direction: Array, adjoint: bool) -> Array:
-        return scale(saved[1 - place], direction, adjoint, place == 0)
-
-
 def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
     """True for ufuncs that NumPy has under their own name."""
     return isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
 
 
-nan_safe_multiply = NanSafeMultiply(
-    "nan_safe_multiply",
-    ("y", "x"),
-    selects=True,
-    ufunc="nan_safe_multiply",
-    impl=arrays.nan_safe_multiply,
-    weak=False,
-    cost=1,
+nan_safe_multiply: Elementwise = elementwise(
+    "nan_safe_multiply", "y", "x", impl=arrays.nan_safe_multiply, selects=(True, False)
 )
+"""x · y where y weighs what was selected: exactly zero wherever y is, also where x is infinite or NaN.
+
+So is its derivative by x.
+"""
 add: Elementwise = elementwise("add", 1, 1, weak=True, commutative=True)
 
 WIRING.add = add

@@ -72,10 +72,10 @@ def reciprocal_of(y: Array) -> Array:
 
 
 def power_partial_x(x: Array, y: Array) -> Array:
-    """y x^(y-1), which is zero for y = 0 also at x = 0."""
+    """y x^(y-1), which is zero for y = 0 also where 1/x is infinite; elsewhere it depends on y there too."""
     if type(y) in PYTHON_SCALARS:
         return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
-    nothing = equal(y, 0)
+    nothing = logical_and(equal(y, 0), logical_not(isfinite(reciprocal_of(x))))
     one = full_like(y, 1, ())
     return where(nothing, full_like(x, 0, ()), multiply(y, power(x, where(nothing, one, subtract(y, one)))))
 

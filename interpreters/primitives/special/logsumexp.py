@@ -118,8 +118,8 @@ def _weighted_jvp(
     (x, b), (dx, db) = primals, tangents
     outs = weighted_logsumexp(x, b, axes=axes, signed=signed)
     out = keep_axes(outs[0], shape_of(x), axes)
-    same = equal(x, out)
-    share = exp(where(same, full_like(x, 0, ()), subtract(x, out)))
+    infinite = logical_and(equal(x, out), logical_not(isfinite(out)))
+    share = exp(where(infinite, full_like(x, 0, ()), subtract(x, out)))
     change: Any = ZERO
     if dx is not ZERO:
         change = nan_safe_multiply(multiply(share, dx), b)  # b = 0 leaves a term out
