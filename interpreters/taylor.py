@@ -271,7 +271,8 @@ class Taylor(Interpreter):
 
     def _power_rule(self, base: Array, exponent: float, out: Series) -> Callable[[int], Any]:
         """The power to a number of Python: products for an integer, and for others x yₖ = Σ …, from x y′ = p x′ y."""
-        if math.isfinite(exponent) and exponent == int(exponent) and abs(exponent) <= MAX_PRODUCTS:
+        products = max(MAX_PRODUCTS, self.order)
+        if math.isfinite(exponent) and exponent == int(exponent) and abs(exponent) <= products:
             chain = self._integer_power(base, int(exponent))
             return lambda k: chain._attached[k] if self.owns(chain) else ZERO
         series, start = base._attached, base._value
@@ -350,7 +351,8 @@ class Taylor(Interpreter):
 
 POWERS = (ops.power, ops.float_power)
 MAX_PRODUCTS = 64
-"""Up to this integer a power is made of products, which are right at zero too."""
+"""Up to this integer, and up to the order, a power is made of products: they are right at zero too, where coefficients
+below the exponent are zero."""
 SMALL = 1024
 """Bytes of an array up to which its contents are compared."""
 

@@ -60,6 +60,7 @@ def jet(func: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         check_callable(func, "jet")
         call = _call_at(func, primals, "jet")
         order, derivatives = _given_series(call, primals, series)
+        check_factorial(order, "jet")
         values, outs = _expanded(call, order, [_scaled(own, inverse=True) for own in derivatives], "jet")
         return _handed_out(call, values, [_scaled(own) for own in outs])
     except Exception as error:
@@ -137,6 +138,7 @@ def derivatives(
         return functools.partial(derivatives, **options)
     check_callable(func, "derivatives")
     _check_order(order, "derivatives")
+    check_factorial(order, "derivatives")
     chosen: Any = argnums if argnames is None else argnames
     if not isinstance(chosen, (int, np.integer) if argnames is None else str):
         raise TypeError(
@@ -193,6 +195,18 @@ def _check_order(order: Any, transform: str) -> None:
         raise TypeError(f"func.{transform}: order must be an int, not {order!r}")
     if order < 0:
         raise ArgumentError(f"func.{transform}: order must be 0 or more, not {order}")
+
+
+def check_factorial(order: int, transform: str) -> None:
+    """Raise where a derivative is too many times its Taylor coefficient for a number of double precision."""
+    if order > MAX_FACTORIAL:
+        raise ArgumentError(
+            f"func.{transform} gives derivatives up to order {MAX_FACTORIAL}, not {order}, since {order}! overflows; "
+            "func.taylor gives Taylor coefficients of any order"
+        )
+
+
+MAX_FACTORIAL = 170
 
 
 def _call_at(function: Callable[..., Any], primals: Any, transform: str) -> FlatCall:

@@ -23,7 +23,7 @@ from func.transforms.arguments import FlatCall, Selection, differentiable, place
 from func.transforms.boundary import check_callable, defensive_copies, name_of, output_leaves, own
 from func.transforms.forward import jvp
 from func.transforms.jacobians import unit_rows
-from func.transforms.power_series import taylor
+from func.transforms.power_series import check_factorial, taylor
 from func.transforms.transformed import transformed
 
 
@@ -205,7 +205,7 @@ def divergence(
 
             (traces,) = _over_basis(along_unit, leaf, [full_like(leaf, 0, ())])
             total = add_tangents(total, reduce_sum(traces, axes=(0,)))
-        return call.result(own([total])[0])
+        return call.result(np.float64(0.0) if total is ZERO else own([total])[0])
 
     return divergence_of
 
@@ -229,6 +229,7 @@ def directional_derivatives(func: Callable[..., Any] | None = None, order: int =
     check_callable(func, "directional_derivatives")
     if not _is_order(order):
         raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}")
+    check_factorial(order, "directional_derivatives")
 
     @transformed(directional_derivatives, func, {"order": order})
     def derivatives_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

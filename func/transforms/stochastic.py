@@ -161,7 +161,7 @@ class _Operator:
                 )
         self.sizes = [math.prod(shape_of(x)) for x in self.point]
         self.size = sum(self.sizes)
-        self.dtype = np.result_type(*[dtype_of(x) for x in self.point])
+        self.dtype = np.result_type(*[dtype_of(x) for x in self.point]) if self.point else np.dtype(float)
 
     def probes(self, key: Any, count: int, kind: str) -> Array:
         """Random vectors with independent elements of mean 0 and variance 1."""

@@ -62,7 +62,11 @@ def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
         return sum(counted, axis, keepdims=keepdims)
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
-    total = sum(_unless_zero(size, _power(ord), 0.0 if ord > 0 else np.inf), axis, keepdims=keepdims)
+    if ord > 2 and ord % 2 == 0 and dtype_of(x).kind in "fc":  # without |x|, whose derivatives end at zero
+        powers = ops.power(x, ord) if dtype_of(x).kind == "f" else ops.power(_squared(x), ord / 2)
+    else:
+        powers = _unless_zero(size, _power(ord), 0.0 if ord > 0 else np.inf)
+    total = sum(powers, axis, keepdims=keepdims)
     return _unless_zero(total, _power(dtype_of(total).type(1) / dtype_of(total).type(ord)), 0.0 if ord > 0 else np.inf)
 
 

@@ -321,6 +321,11 @@ def _pearson3(name: str) -> Callable[..., Any]:
     return method
 
 
+def _skewnorm(x: Array, a: Array) -> Array:
+    """Without SciPy's branch for a = 0, whose value does not depend on a."""
+    return np.log(2.0) - x * x / 2 - 0.5 * np.log(2 * np.pi) + sc.log_ndtr(a * x)
+
+
 def _without_value(x: Array) -> Array:
     """Zero, with the derivatives of x."""
     return x - func.stop_gradient(x)
@@ -724,6 +729,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "kappa4": KAPPA4,
     "pareto": {"stats": _pareto_stats},
     "pearson3": PEARSON3,
+    "skewnorm": _exp(_skewnorm),
     "studentized_range": _log(studentized_ranges.density),
     "truncnorm": TRUNCNORM,
     "tukeylambda": _log(_tukeylambda),

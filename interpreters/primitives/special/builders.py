@@ -24,7 +24,7 @@ from func.interpreters.primitives.elementwise.builder import (
     elementwise_constant,
     multiply,
 )
-from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.primitives.elementwise.table import absolute, equal, less, power
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, full_like, where
 
@@ -259,6 +259,28 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
         layout=iterated_order,
     )
     return primitive
+
+
+def near_zero(
+    x: Array,
+    coefficients: Sequence[float],
+    elsewhere: Callable[[Array], Array],
+    first: int = 0,
+    step: int = 1,
+) -> Array:
+    """Σ cₖ x^(first + k step) for |x| < 1, else elsewhere(x), which has no value or no derivatives at zero.
+
+    The coefficients go on beyond the rounding of the sum, so that high derivatives are right as well.
+    """
+    near = less(absolute(x), 1)
+    inside = where(near, x, full_like(x, 0, ()))
+    variable = power(inside, step)
+    polynomial = full_like(inside, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        polynomial = add(multiply(polynomial, variable), coefficient)
+    if first:
+        polynomial = multiply(polynomial, power(inside, first))
+    return where(near, polynomial, elsewhere(where(near, full_like(x, 1, ()), x)))
 
 
 def unless_zero(x: Array, value: Array, safe: Callable[[Array], Array]) -> Array:

@@ -7,7 +7,17 @@ import math
 from func.backends.support import special
 from func.interpreters.core import Array
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
-from func.interpreters.primitives.elementwise.table import cos, equal, less, real, sin, subtract
+from func.interpreters.primitives.elementwise.table import (
+    cos,
+    equal,
+    isfinite,
+    less,
+    logical_and,
+    logical_not,
+    real,
+    sin,
+    subtract,
+)
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.special.builders import missing, special_constant, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
@@ -67,9 +77,10 @@ betaln: Elementwise = special_primitive("betaln", lambda x, y: _beta_slope(x, y)
 
 
 def _poch_partial_x(x: Array, y: Array, out: Array) -> Array:
-    """(x)_m (ψ(x + m) - ψ(x)), which is zero for m = 0."""
-    nothing = equal(y, 0)
-    plain = multiply(out, subtract(digamma(add(x, y)), digamma(x)))
+    """(x)_m (ψ(x + m) - ψ(x)), which is zero for m = 0 also at the poles of ψ."""
+    start = digamma(x)
+    nothing = logical_and(equal(y, 0), logical_not(isfinite(start)))
+    plain = multiply(out, subtract(digamma(add(x, y)), start))
     return where(nothing, full_like(out, 0, ()), plain)
 
 

@@ -27,7 +27,7 @@ from func.interpreters.primitives.elementwise.table import (
     sqrt,
     trunc,
 )
-from func.interpreters.primitives.special.builders import by_name
+from func.interpreters.primitives.special.builders import by_name, near_zero
 from func.interpreters.primitives.special.error_functions import ndtri
 from func.interpreters.primitives.special.gamma import betaln, gammaln
 from func.interpreters.primitives.special.incomplete import (
@@ -324,16 +324,18 @@ def _tukey_density(lam: Array, p: Array) -> Array:
     return where(inside, density, density * 0.0)
 
 
+def _tukey_bend(log_p: Array, lam: Array) -> Array:
+    """The derivative of (p^λ - 1) / λ by λ: log² p Σ uᵏ (k + 1) / (k + 2)! with u = λ log p."""
+    exponent = lam * log_p
+    terms = [(k + 1) / math.factorial(k + 2) for k in range(24)]
+    return log_p * log_p * near_zero(exponent, terms, lambda u: ((u - 1) * exp(u) + 1) / (u * u))
+
+
 def _tukey_slope(x: Array, lam: Array, p: Array) -> Array:
     """Minus the density times the slope of the quantile (p^λ - (1 - p)^λ) / λ by λ."""
     inside = logical_and(greater(p, 0), greater(1 - p, 0))
     safe = where(inside, p, full_like(p, 0.5, ()))
-    centre = equal(lam, 0)
-    shape = where(centre, full_like(lam, 1, ()), lam)
-    first, second = log(safe), log(1 - safe)
-    powers = exp(shape * first), exp(shape * second)
-    off = (powers[0] * first - powers[1] * second) / shape - (powers[0] - powers[1]) / (shape * shape)
-    return -_tukey_density(lam, p) * where(centre, (first * first - second * second) / 2, off)
+    return _tukey_density(lam, p) * (_tukey_bend(log(1 - safe), lam) - _tukey_bend(log(safe), lam))
 
 
 tklmbda: Primitive = by_name(

@@ -24,13 +24,14 @@ from func.interpreters.primitives.elementwise.table import (
     square,
     subtract,
 )
-from func.interpreters.primitives.special.builders import ordered, special_primitive, times, unless_zero
+from func.interpreters.primitives.special.builders import ordered, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 
 def _over_first(x: Array, y: Array) -> Array:
-    """x / y, which is zero where x is."""
-    return unless_zero(x, full_like(x, 0, ()), lambda x: divide(x, y))
+    """x / y, which is zero where both are zero."""
+    nothing = logical_and(equal(x, 0), equal(y, 0))
+    return where(nothing, full_like(x, 0, ()), divide(x, where(nothing, full_like(y, 1, ()), y)))
 
 
 xlogy: Elementwise = special_primitive("xlogy", lambda y: log(y), lambda x, y: _over_first(x, y))

@@ -14,9 +14,9 @@ import numpy as np
 
 from func.backends.support import characteristic_values as support
 from func.interpreters.core import Array, Primitive
-from func.interpreters.primitives.elementwise.table import cos, cosh, equal, exp, greater, less, sqrt
+from func.interpreters.primitives.elementwise.table import cos, cosh, exp, greater, imag, less, real, sqrt
 from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
-from func.interpreters.primitives.special.builders import by_name, refuse_complex
+from func.interpreters.primitives.special.builders import by_name, near_zero, refuse_complex
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 
 
@@ -31,10 +31,38 @@ airye: Primitive = by_name("airye", "z", outs=4, z=_airye_slopes)
 """DLMF 9.2.1."""
 
 
-def _over(value: Array, x: Array, limit: complex) -> Array:
-    """value / x, and its limit where x is zero."""
-    nothing = equal(x, 0)
-    return where(nothing, full_like(value, limit, ()), value / where(nothing, full_like(x, 1, ()), x))
+TERMS = 12
+"""Terms of the series below, which are even: more than double precision needs."""
+BER = [(-1) ** k * 4 * k / (2.0 ** (4 * k) * math.factorial(2 * k) ** 2) for k in range(1, TERMS)]
+BEI = [(-1) ** k * (4 * k + 2) / (2.0 ** (4 * k + 2) * math.factorial(2 * k + 1) ** 2) for k in range(TERMS)]
+BESSEL = [1 / (4.0**k * math.factorial(k) ** 2) for k in range(1, TERMS)]
+STRUVE = [(-1) ** k / (2.0 ** (2 * k + 1) * math.gamma(k + 1.5) ** 2) for k in range(TERMS)]
+
+
+def _ber_slope_over(slope: Array, x: Array) -> Array:
+    """ber′(x) / x. DLMF 10.65.1."""
+    return near_zero(x, BER, lambda x: slope / x, first=2, step=4)
+
+
+def _bei_slope_over(slope: Array, x: Array) -> Array:
+    """bei′(x) / x. DLMF 10.65.1."""
+    return near_zero(x, BEI, lambda x: slope / x, step=4)
+
+
+def _i0_over(x: Array) -> Array:
+    """(I₀(x) - 1) / x. DLMF 10.25.2."""
+    return near_zero(x, BESSEL, lambda x: (i0(x) - 1) / x, first=1, step=2)
+
+
+def _j0_over(x: Array) -> Array:
+    """(1 - J₀(x)) / x. DLMF 10.2.2."""
+    signed = [(-1) ** k * term for k, term in enumerate(BESSEL)]
+    return near_zero(x, signed, lambda x: (1 - j0(x)) / x, first=1, step=2)
+
+
+def _struve_over(x: Array) -> Array:
+    """H₀(x) / x. DLMF 11.2.1."""
+    return near_zero(x, STRUVE, lambda x: struve(0.0, x) / x, step=2)
 
 
 # ber + i bei and ker + i kei solve w'' = i w - w'/x. DLMF 10.61.
@@ -42,14 +70,15 @@ ber: Primitive = by_name("ber", "x", x=lambda x, out: berp(x))
 bei: Primitive = by_name("bei", "x", x=lambda x, out: beip(x))
 ker: Primitive = by_name("ker", "x", x=lambda x, out: kerp(x))
 kei: Primitive = by_name("kei", "x", x=lambda x, out: keip(x))
-berp: Primitive = by_name("berp", "x", x=lambda x, out: -bei(x) - _over(out, x, 0.0))
-beip: Primitive = by_name("beip", "x", x=lambda x, out: ber(x) - _over(out, x, 0.5))
+berp: Primitive = by_name("berp", "x", x=lambda x, out: -bei(x) - _ber_slope_over(out, x))
+beip: Primitive = by_name("beip", "x", x=lambda x, out: ber(x) - _bei_slope_over(out, x))
 kerp: Primitive = by_name("kerp", "x", x=lambda x, out: -kei(x) - out / x)
 keip: Primitive = by_name("keip", "x", x=lambda x, out: ker(x) - out / x)
 
 
 def _kelvin_slopes(x: Array, be: Array, ke: Array, bep: Array, kep: Array) -> tuple[Array, ...]:
-    return bep, kep, 1j * be - _over(bep, x, 0.5j), 1j * ke - kep / x
+    over = _ber_slope_over(real(bep), x) + 1j * _bei_slope_over(imag(bep), x)
+    return bep, kep, 1j * be - over, 1j * ke - kep / x
 
 
 kelvin: Primitive = by_name("kelvin", "x", outs=4, x=_kelvin_slopes)
@@ -58,10 +87,10 @@ itairy: Primitive = by_name(
     "itairy", "x", outs=4, x=lambda x, *outs: (airy(x)[0], airy(x)[2], airy(-x)[0], airy(-x)[2])
 )
 iti0k0: Primitive = by_name("iti0k0", "x", outs=2, x=lambda x, *outs: (i0(x), k0(x)))
-it2i0k0: Primitive = by_name("it2i0k0", "x", outs=2, x=lambda x, *outs: (_over(i0(x) - 1, x, 0.0), -k0(x) / x))
+it2i0k0: Primitive = by_name("it2i0k0", "x", outs=2, x=lambda x, *outs: (_i0_over(x), -k0(x) / x))
 itj0y0: Primitive = by_name("itj0y0", "x", outs=2, x=lambda x, *outs: (j0(x), y0(x)))
-it2j0y0: Primitive = by_name("it2j0y0", "x", outs=2, x=lambda x, *outs: (_over(1 - j0(x), x, 0.0), -y0(x) / x))
-it2struve0: Primitive = by_name("it2struve0", "x", x=lambda x, out: -struve(0.0, x) / x)
+it2j0y0: Primitive = by_name("it2j0y0", "x", outs=2, x=lambda x, *outs: (_j0_over(x), -y0(x) / x))
+it2struve0: Primitive = by_name("it2struve0", "x", x=lambda x, out: -_struve_over(x))
 itmodstruve0: Primitive = by_name("itmodstruve0", "x", x=lambda x, out: modstruve(0.0, x))
 
 
