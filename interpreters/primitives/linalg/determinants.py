@@ -12,16 +12,13 @@ from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply, negative
-from func.interpreters.primitives.elementwise.table import divide, equal, isinf, less_equal, real, subtract
+from func.interpreters.primitives.elementwise.table import equal, exp, isinf, less_equal, real, subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
-    along_rows,
     are_square,
-    constant_mask,
     diagonal_of,
     identity_like,
     imaginary_part,
-    keep_where,
     mH,
     mm,
     over_matrices,
@@ -30,7 +27,8 @@ from func.interpreters.primitives.linalg.matrices import (
 )
 from func.interpreters.primitives.linalg.singular import svd, svdvals
 from func.interpreters.primitives.linalg.solving import inv
-from func.interpreters.primitives.structural.reductions import reduce_prod
+from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.primitives.structural.reductions import reduce_max
 from func.interpreters.primitives.structural.shapes import convert, expand, full_like, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
@@ -105,15 +103,20 @@ def _small_adjugate(a: Array) -> Array:
     return reshape(flat, shape=shape_of(a))
 
 
+NEARLY = 0.45
+"""Singular values below this power of the rounding unit, relative to the largest one, count as zero."""
+DEFECT = 8
+"""Up to so many zero singular values the derivatives of all orders are right; with more, those up to this order."""
+
+
 def _adjugate_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
-    """d adj A = tr(A⁻¹ dA) adj A - A⁻¹ dA adj A, or for (nearly) singular A its limit in the basis of its singular
-    vectors. (A third derivative assumes distinct singular values there.)"""
+    """d adj A = tr(A⁻¹ dA) adj A - A⁻¹ dA adj A, or for (nearly) singular A the same of its regular part."""
     (a,), (da,) = primals, tangents
     n = shape_of(a)[-1]
     s = svdvals(a)
     last = len(shape_of(s)) - 1
     ends = [getitem(s, index=(*[(0, k, 1) for k in shape_of(s)[:-1]], place)) for place in (0, n - 1)]
-    singular = over_matrices(less_equal(ends[1], multiply(ends[0], 1e-7)))
+    singular = over_matrices(less_equal(ends[1], multiply(ends[0], _negligible(s))))
     identity = identity_like(a, n)
     regular = where(singular, identity, a)
     inner = mm(inv(regular), da)
@@ -123,30 +126,70 @@ def _adjugate_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Ar
     return adj, where(singular, _singular_adjugate_tangent(where(singular, a, identity), da), tangent)
 
 
+def _negligible(s: Array) -> float:
+    return float(np.finfo(dtype_of(s)).eps ** NEARLY)
+
+
 def _singular_adjugate_tangent(a: Array, da: Array) -> Array:
-    """For diagonal S with C_ij the product of all singular values but s_i and s_j, E = Uᴴ dA V changes adj(S) by
-    -C_ij E_ij off the diagonal and Σ_j C_ij E_jj on it."""
-    u, s, vh = svd(a, full_matrices=True)
-    inner = mm(mm(mH(u), da), mH(vh))
-    pairs = convert(_products_but_two(s), dtype=dtype_of(inner))
-    spread = multiply(pairs, along_columns(diagonal_of(inner)))
-    on_diagonal = along_columns(reduce_sum(spread, axes=(len(shape_of(spread)) - 1,)))
-    changed = where(constant_mask(inner, lambda i, j: i == j), on_diagonal, negative(multiply(pairs, inner)))
-    turn = multiply(slogdet(u)[0], slogdet(vh)[0])
-    return multiply(over_matrices(turn), mm(mm(mH(vh), changed), mH(u)))
+    """In a fixed basis of singular vectors, M = Uᴴ A V = N K: N is M with a shift τ on the diagonal where singular
+    values are zero (the diagonal projector E), and K = N⁻¹ M = I - Y with Y = τ N⁻¹ E. So K differs from the identity
+    in the columns of E only, and with Z = E K E
+
+        adj M = adj(K) adj(N),  adj K = (I - E) det Z + (E + (I - E) Y) adj Z,  adj N = det(N) N⁻¹,
+
+    where the determinant and the adjugate of Z, a polynomial, are those of the block in E. Nothing is divided by zero,
+    and U, V, E and τ are constants: the derivative of this, which is taken here, has all further ones.
+    """
+    n = shape_of(a)[-1]
+    u, s, vh = [stop_gradient(x) for x in svd(a, full_matrices=True)]
+    top = reduce_max(s, axes=(len(shape_of(s)) - 1,))
+    top = where(equal(top, 0), full_like(top, 1, ()), top)
+    zero = less_equal(s, multiply(expand(top, (len(shape_of(s)) - 1,)), _negligible(s)))
+    identity = identity_like(a, n)
+    inside = multiply(identity, along_columns(convert(zero, dtype=dtype_of(a))))  # E
+    outside = subtract(identity, inside)
+    m, dm = [mm(mm(mH(u), x), mH(vh)) for x in (a, da)]
+    shift = multiply(inside, over_matrices(convert(top, dtype=dtype_of(a))))
+    shifted = add(m, shift)
+    inverse = inv(shifted)
+    turned = mm(inverse, dm)  # N⁻¹ dM, as dN = dM
+    y = mm(inverse, shift)
+    dy = negative(mm(turned, y))
+    z = mm(mm(inside, mm(inverse, m)), inside)
+    dz = negative(mm(inside, dy))
+    (det_z, d_det_z), (adj_z, d_adj_z) = _block_adjugate(z, dz, inside, zero)
+    spread, d_spread = add(inside, mm(outside, y)), mm(outside, dy)
+    adj_k = add(multiply(outside, det_z), mm(spread, adj_z))
+    d_adj_k = add(multiply(outside, d_det_z), add(mm(d_spread, adj_z), mm(spread, d_adj_z)))
+    trace = over_matrices(trace_product(inverse, dm))
+    change = add(mm(d_adj_k, inverse), mm(adj_k, subtract(multiply(trace, inverse), mm(turned, inverse))))
+    sign, logdet = slogdet(shifted)
+    factor = multiply(multiply(slogdet(u)[0], slogdet(vh)[0]), multiply(sign, convert(exp(logdet), dtype=dtype_of(a))))
+    return multiply(over_matrices(factor), mm(mm(mH(vh), change), mH(u)))
 
 
-def _products_but_two(s: Array) -> Array:
-    """C_ij = Π s_k over k other than i and j, zero on the diagonal; by division, with zeros counted apart."""
-    last = len(shape_of(s)) - 1
-    zero, unit = full_like(s, 0, ()), full_like(s, 1, ())
-    empty = equal(s, 0)
-    filled = where(empty, unit, s)
-    zeros = where(empty, full_like(s, 1), zero)
-    left = subtract(over_matrices(reduce_sum(zeros, axes=(last,))), add(along_rows(zeros), along_columns(zeros)))
-    total = over_matrices(reduce_prod(filled, axes=(last,)))
-    product = divide(divide(total, along_rows(filled)), along_columns(filled))
-    return keep_where(where(equal(left, 0), product, zero), lambda i, j: i != j)
+def _block_adjugate(z: Array, dz: Array, inside: Array, zero: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """(det Z, its tangent) and (adj Z, its tangent) of the block of a projector E, of which Z has no more.
+
+    B₁ = E, cₖ = -tr(Z Bₖ) / k, Bₖ₊₁ = Z Bₖ + cₖ E; for a block of size k, adj Z = (-1)^(k-1) Bₖ and det Z = (-1)^k cₖ.
+    Source: D. K. Faddeev, V. N. Faddeeva (1963), Computational Methods of Linear Algebra, section 47.
+    """
+    size = over_matrices(reduce_sum(convert(zero, dtype=np.dtype(int)), axes=(len(shape_of(zero)) - 1,)))
+    b, db = inside, full_like(inside, 0)
+    nothing = full_like(inside, 0)
+    corner = multiply(over_matrices(trace_product(nothing, nothing)), 0)
+    det, d_det, adj, d_adj = corner, corner, nothing, nothing
+    for k in range(1, min(shape_of(z)[-1], DEFECT) + 1):
+        c = multiply(over_matrices(trace_product(z, b)), -1 / k)
+        dc = multiply(over_matrices(add(trace_product(dz, b), trace_product(z, db))), -1 / k)
+        here, sign = equal(size, k), (-1.0) ** k
+        det, d_det = where(here, multiply(c, sign), det), where(here, multiply(dc, sign), d_det)
+        adj, d_adj = where(here, multiply(b, -sign), adj), where(here, multiply(db, -sign), d_adj)
+        b, db = (
+            add(mm(z, b), multiply(inside, c)),
+            add(add(mm(dz, b), mm(z, db)), multiply(inside, dc)),
+        )
+    return (det, d_det), (adj, d_adj)
 
 
 adjugate: Primitive = general(

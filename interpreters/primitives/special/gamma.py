@@ -89,9 +89,11 @@ poch: Elementwise = special_primitive("poch", _poch_partial_x, lambda x, y, out:
 
 
 def _binom_partial_n(x: Array, y: Array, out: Array) -> Array:
-    """C(n, k) (ψ(n + 1) - ψ(n - k + 1)), which is zero for k = 0."""
-    plain = multiply(out, subtract(digamma(add(x, 1)), digamma(add(subtract(x, y), 1))))
-    return where(equal(y, 0), full_like(out, 0, ()), plain)
+    """C(n, k) (ψ(n + 1) - ψ(n - k + 1)), which is zero for k = 0 also at the poles of ψ."""
+    start = digamma(add(x, 1))
+    nothing = logical_and(equal(y, 0), logical_not(isfinite(start)))
+    plain = multiply(out, subtract(start, digamma(add(subtract(x, y), 1))))
+    return where(nothing, full_like(out, 0, ()), plain)
 
 
 def _binom_partial_k(x: Array, y: Array, out: Array) -> Array:
