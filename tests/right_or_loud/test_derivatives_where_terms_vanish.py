@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special as sp
@@ -132,6 +133,20 @@ def test_hessians_of_powers_are_symmetric() -> None:
     assert func.grad(lambda x: x**0.0)(0.0) == 0
     np.testing.assert_array_equal(func.grad(lambda x: np.sum(x ** np.array([0.0, 0.0])))(np.array([0.0, np.inf])), 0)
     np.testing.assert_array_equal(func.jvp(lambda y: sp.xlogy(0.0, y), (0.0,), (1.0,))[1], 0)
+
+
+def student(df: Any, t: float) -> Any:
+    peak = mpmath.gamma((df + 1) / 2) / (mpmath.sqrt(df * mpmath.pi) * mpmath.gamma(df / 2))
+    return peak * t * mpmath.hyp2f1(0.5, (df + 1) / 2, 1.5, -(mpmath.mpf(t) ** 2) / df)
+
+
+@pytest.mark.parametrize("df", [0.5, 3.0, 300.0])
+def test_student_distribution_by_its_degrees_of_freedom(df: float) -> None:
+    for t in (0.0, 1e-9, -1e-7, 0.05, 0.5):
+        with mpmath.workdps(40):
+            expected = float(mpmath.diff(lambda n, t=t: student(n, t), mpmath.mpf(df)))
+        slope = func.grad(lambda n, t=t: sp.stdtr(n, t))(df)
+        assert slope == pytest.approx(expected, rel=1e-8, abs=1e-300)
 
 
 def test_powers_beyond_those_made_of_products() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from func.backends.support import special
@@ -12,6 +13,7 @@ from func.interpreters.primitives.elementwise.table import (
     divide,
     exp,
     floor,
+    greater,
     greater_equal,
     isnan,
     less,
@@ -169,12 +171,48 @@ def f_density(m: Array, n: Array, x: Array) -> Array:
 
 
 def student_slope(df: Array, t: Array) -> Array:
-    """The derivative by ν of 1 - I_w(ν/2, 1/2) / 2 with w = ν / (ν + t²), for t < 0 of its reflection."""
-    half, whole = multiply(df, 0.5), add(df, square(t))
+    """The derivative by ν of 1 - I_w(ν/2, 1/2) / 2 with w = ν / (ν + t²), for t < 0 of its reflection.
+
+    Near t = 0, where 1 - w loses its digits, by the series of the integral of the density.
+    """
+    squared = square(t)
+    near = logical_and(less(squared, multiply(df, 0.01)), less(squared, 0.01))
+    inside = where(near, t, full_like(t, 0, ()))
+    far = where(near, full_like(squared, 1, ()), squared)
+    half, whole = multiply(df, 0.5), add(df, far)
     w = divide(df, whole)
     by_a = multiply(betainc_da(half, full_like(df, 0.5, ()), w), 0.5)
-    by_w = multiply(beta_density(half, full_like(df, 0.5, ()), w), divide(square(t), square(whole)))
-    return multiply(multiply(add(by_a, by_w), -0.5), sign(t))
+    by_w = multiply(beta_density(half, full_like(df, 0.5, ()), w), divide(far, square(whole)))
+    return where(near, _student_series(df, inside), multiply(multiply(add(by_a, by_w), -0.5), sign(t)))
+
+
+def _student_series(df: Array, t: Array) -> Array:
+    """g t Σ cₖ (g′/g + Σⱼ 1/(ν + 1 + 2j) - k/ν), j < k, of the terms cₖ = ((ν + 1)/2)ₖ (-t²/ν)ᵏ / (k! (2k + 1)).
+
+    g is the density at zero.
+    """
+    half = multiply(df, 0.5)
+    ratio = negative(divide(square(t), df))
+    power, slope = full_like(ratio, 1), _student_peak_slope(df)
+    total = slope
+    for k in range(1, 9):
+        place = add(df, 2 * k - 1)
+        power = multiply(multiply(power, ratio), multiply(place, 0.5 / k))
+        slope = add(slope, subtract(divide(1, place), divide(1, df)))
+        total = add(total, multiply(multiply(power, slope), 1 / (2 * k + 1)))
+    peak = exp(subtract(gammaln(add(half, 0.5)), add(gammaln(half), multiply(log(multiply(df, math.pi)), 0.5))))
+    return multiply(multiply(peak, t), total)
+
+
+def _student_peak_slope(df: Array) -> Array:
+    """(ψ(a + 1/2) - ψ(a) - 1/(2a)) / 2 for a = ν/2, by DLMF 5.11.2 where that is a difference of nothing."""
+    a = multiply(df, 0.5)
+    large = greater(a, 100)
+    small, huge = where(large, full_like(a, 1, ()), a), where(large, a, full_like(a, 100, ()))
+    plain = subtract(subtract(digamma(add(small, 0.5)), digamma(small)), divide(0.5, small))
+    inverse = divide(1, square(huge))
+    series = multiply(inverse, add(0.125, multiply(inverse, add(-1 / 64, multiply(inverse, 1 / 128)))))
+    return multiply(where(large, series, plain), 0.5)
 
 
 def _f_parts(m: Array, n: Array, x: Array) -> tuple[Array, Array, Array, Array]:
