@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, concrete, dtype_of, known_value, operand, shape_of
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
@@ -32,6 +32,7 @@ from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import rebind
 from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
+from func.numpy.patching import holds_tracer
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
 from func.numpy.reductions import deliver, finish, is_given, loop_dtype, mask_for, reduction_axes, start_of
 
@@ -239,12 +240,6 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
     rebind(a, shapes.reshape(flat, shape=a.shape))
 
 
-def _are_known(indices: Any) -> bool:
-    """Whether the numbers of indices are known, so that those that occur twice are."""
-    entries = indices if isinstance(indices, tuple) else (indices,)
-    return all([type(i) is not Tracer or known_value(i) is not None for i in entries])
-
-
 def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     """ufunc.at: an unbuffered in-place operation, which applies repeated indices each time."""
     if type(a) is not Tracer:
@@ -263,7 +258,7 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     operands = [] if ufunc.nin == 1 else [_of_own_dtype(operand(b))]
     loop = ufunc.resolve_dtypes((dtype_of(a), *[dtype_of(x) for x in operands], None))
     own = dtype_of(a)
-    if ufunc in (np.add, np.subtract) and own.kind in "fc" and (loop[0] == own or not _are_known(indices)):
+    if ufunc in (np.add, np.subtract) and own.kind in "fc" and (loop[0] == own or holds_tracer(indices)):
         change = operands[0] if ufunc is np.add else ops.negative(to_dtype(operands[0], loop[0]))
         rebind(a, to_dtype(write(to_dtype(fresh(a), loop[0]), indices, change, accumulate=True), own))
     else:

@@ -244,3 +244,21 @@ def test_arrays_that_select_nothing_have_no_bounds(index: Any) -> None:
         np.testing.assert_array_equal(np.reshape(got[1], X.shape), X)
     with pytest.raises(IndexError, match="out of bounds"):
         func.jvp(lambda x: x[EMPTY, 7], (X,), (X,))
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract], ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("form", ["list", "array"])
+def test_wider_numbers_at_places_that_are_not_known(form: str, ufunc: Any) -> None:
+    """They are added up before one rounding, as how often a place occurs is not known; lists of traced places work."""
+
+    def program(x: Any, i: Any) -> Any:
+        y = x.copy()
+        ufunc.at(y, [i, 0] if form == "list" else np.stack([i, i - i]), X[0, :2] / 3)
+        return y
+
+    x = np.array([1.0, 2.0, 3.3], np.float16)
+    for place in (np.int64(2), np.int64(1)):
+        expected = program(x, place)
+        np.testing.assert_array_equal(func.jit(program)(x, place), expected)
+        batched = func.vmap(program)(np.stack([x, x]), np.stack([place, place]))
+        np.testing.assert_array_equal(batched, np.stack([expected] * 2))
