@@ -189,7 +189,7 @@ class Walk:
                 factor = operands.value(1 - i)
             elif primitive is divide and i == 0:
                 factor = operands.value(1)
-                factor = UNKNOWN if factor is UNKNOWN else np.isfinite(factor)  # x / inf
+                factor = UNKNOWN if factor is UNKNOWN else ~np.isinf(factor)  # x / inf
             part = _without_zeros(sets.broadcast(operands.out.shape), factor)
             parts.extend([] if part is None else [part])
         return union(operands.out.shape, parts) if parts else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import functools
 import math
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +19,7 @@ from func.compilation.jit import jit
 from func.compilation.staging import stage_call, stage_with_variant
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
-from func.interpreters.core.errors import ArgumentError, StagingError
+from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, StagingError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program
 from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star
@@ -35,6 +37,13 @@ FEW_COLORS = 12
 """Up to this number of colours a bidirectional colouring is not tried."""
 MAX_PLANS = 32
 """For how many values of integer arrays evaluations are kept."""
+MAX_KINDS = 256
+"""For how many shapes, dtypes and numbers evaluations are kept."""
+CONSTANT_TYPES = (
+    *(bool, int, str, bytes, type(None), type(Ellipsis), range, enum.Enum, np.number, np.bool_, np.character),
+    *(np.datetime64, np.dtype, np.ufunc, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
+)
+"""What does not change; a function is read once, as a closure is."""
 WORTH = 4
 """How many times fewer products than for the dense Jacobian make "auto" take the sparse one."""
 
@@ -112,8 +121,8 @@ def sparse_jacobian(
         func: The function; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
-        pattern: The pattern to use in place of `sparsity`: a sparse or dense matrix, nonzero at the entries. Entries
-            that it misses are lost and spoil others; `check` finds them.
+        pattern: The pattern to use in place of `sparsity`: a dense matrix, nonzero at the entries, or a sparse one
+            that stores them. Entries that it misses are lost and spoil others; `check` finds them.
         coloring: The colour of each column, non-negative integers; columns of one colour have no common row.
         check: Compare each result with a product in a random direction.
 
@@ -155,7 +164,7 @@ def sparse_hessian(
         func: The function, which returns one number; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
-        pattern: The pattern to use, a symmetric matrix, nonzero at the entries.
+        pattern: The pattern to use, a symmetric matrix, as in `sparse_jacobian`.
         coloring: The colour of each column; columns of one colour have no common row. Or "acyclic": products for the
             colours of an acyclic colouring, which needs fewer than the default, "star", and entries off the diagonal by
             substitution. That pays where a product is expensive; rounding errors add up along the trees.
@@ -237,22 +246,37 @@ class _Call:
         return active
 
     def key(self) -> Any:
-        """What the Program depends on besides the static arrays."""
-        entries: list[Any] = []
+        """What the Program depends on besides the static arrays and the objects that may change."""
         moving = set(self.moving)
+        entries: list[Any] = []
         for i, leaf in enumerate(self.leaves):
             if i in moving:
                 entries.append((getattr(leaf, "shape", None), getattr(leaf, "dtype", float)))
             elif isinstance(leaf, np.ndarray):
                 entries.append((leaf.shape, leaf.dtype))
             else:
-                entries.append((type(leaf), _hashable(leaf)))
+                entries.append((type(leaf), leaf if isinstance(leaf, CONSTANT_TYPES) else None))
         return self.spec, tuple(entries)
 
     def static_arrays(self) -> list[Any]:
         """Arrays of integers and the like, on whose values the pattern may depend."""
         moving = set(self.moving)
-        return [leaf for i, leaf in enumerate(self.leaves) if i not in moving and isinstance(leaf, np.ndarray)]
+        return [
+            leaf
+            for i, leaf in enumerate(self.leaves)
+            if i not in moving and isinstance(leaf, np.ndarray) and leaf.dtype.kind != "O"
+        ]
+
+    def has_objects(self) -> bool:
+        """Whether something may have changed that no comparison of arguments shows."""
+        moving = set(self.moving)
+        return any(
+            [
+                leaf.dtype.kind == "O" if isinstance(leaf, np.ndarray) else not isinstance(leaf, CONSTANT_TYPES)
+                for i, leaf in enumerate(self.leaves)
+                if i not in moving
+            ]
+        )
 
     def program(self) -> tuple[Program, Any]:
         """The Program of the moving leaves, everything else fixed, and the structure of its output."""
@@ -324,29 +348,6 @@ def _untraceable(transform: str) -> TypeError:
     )
 
 
-class _Identity:
-    """The key of an object that has no hash: equal for this object alone, which it keeps."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def _hashable(leaf: Any) -> Any:
-    try:
-        hash(leaf)
-    except TypeError:
-        return _Identity(leaf)
-    return leaf
-
-
 class _Evaluations:
     """The compiled evaluations of a derivative, one for each kind of arguments."""
 
@@ -377,8 +378,12 @@ class _Evaluations:
         """The evaluation for a call like this one."""
         arrays = call.static_arrays()
         plans = self._plans.setdefault(call.key(), [])
+        if len(self._plans) > MAX_KINDS:
+            self._plans.pop(next(iter(self._plans)), None)
+        program = call.program()[0] if plans and call.has_objects() else None
         for known, plan in plans:
-            if all([a is b or np.array_equal(a, b) for a, b in zip(known, arrays, strict=True)]):
+            is_same = program is None or program == plan.program
+            if is_same and all([np.array_equal(a, b) for a, b in zip(known, arrays, strict=True)]):
                 return plan
         make = _HessianPlan if self.selection.transform == "sparse_hessian" else _JacobianPlan
         plan = make(call, self.given[0], self.given[1])
@@ -403,6 +408,8 @@ class _Plan:
         self.transform = call.selection.transform
         self.name = name_of(call.function)
         self.program, self.out_spec = call.program()
+        if any([isinstance(x, Tracer) for x in (*self.program.constants.values(), *self.program.outputs)]):
+            raise _untraceable(self.transform)
         self.active = call.inputs()
         self.shapes = [self.program.inputs[i].shape for i in self.active]
         self.dtype = np.result_type(*[self.program.inputs[i].dtype for i in self.active])
@@ -423,7 +430,10 @@ class _Plan:
 
     def given_pattern(self, given: Any, shape: tuple[int, int]) -> Any:
         """A user's pattern, checked."""
-        matrix = scipy.sparse.csr_array(given) if scipy.sparse.issparse(given) else np.asarray(given)
+        if scipy.sparse.issparse(given):  # zeros that it stores are entries: a derivative is a pattern for others
+            given = scipy.sparse.csr_array(given)
+            given = scipy.sparse.csr_array((np.ones(given.nnz, bool), given.indices, given.indptr), shape=given.shape)
+        matrix = given if scipy.sparse.issparse(given) else np.asarray(given)
         if matrix.ndim != 2 or matrix.shape != shape:
             raise ArgumentError(
                 f"func.{self.transform}: the pattern has shape {matrix.shape}, but the derivative of {self.name} has "
@@ -447,24 +457,28 @@ class _Plan:
                 with contextlib.suppress(NotWorthwhile):
                     data = entries(self.staged, values, self.active, self.pattern, self.products)
                     nan_safe.note_pullback([data])
-                    return data
-            return products(*values)
+                    return _for_scipy(data)
+            return _for_scipy(products(*values))
 
         self.compute = jit(compute)
 
     def freeze(self) -> None:
         """Let nobody write to the structure, which all results share; a matrix without entries needs no evaluation."""
+        self.check_products()
+        if not self.pattern.nnz:
+            self.products = 0
+            self.compute = lambda *values: _for_scipy(np.zeros(0, self.dtype))
+        self.pattern.indices.flags.writeable = False
+        self.pattern.indptr.flags.writeable = False
+
+    def check_products(self) -> None:
+        """Raise ArgumentError for products that would not fit in memory."""
         if self.products * max(self.pattern.shape) > MAX_ENTRIES:
             raise ArgumentError(
                 f"func.{self.transform}: the pattern of shape {self.pattern.shape} needs {self.products} products, "
                 f"which do not fit in memory; the derivative of {self.name} is not sparse enough: use func.jvp, "
                 "func.vjp or func.hvp for its products"
             )
-        if not self.pattern.nnz:
-            self.products = 0
-            self.compute = lambda *values: np.zeros(0, self.dtype)
-        self.pattern.indices.flags.writeable = False
-        self.pattern.indptr.flags.writeable = False
 
     def function_of(self, values: Sequence[Any]) -> Callable[..., Any]:
         """The tuple of outputs as a function of the active leaves, the others fixed."""
@@ -545,14 +559,17 @@ class _Plan:
         row = int(np.argmax(np.where(wrong, abs(found - true), 0)))
         unit = np.ones(matrix.shape[0], np.uint8)
         unit[row] = 0  # the one row of the one colour
-        exact = jit(lambda *values: self.products_by_rows(values, unit, 1))(*values)[0]
+        try:
+            exact = jit(lambda *values: self.products_by_rows(values, unit, 1))(*values)[0]
+        except NotDifferentiableError:  # products by columns tell the row alone
+            exact = np.zeros(matrix.shape[1])
         inside = np.zeros(matrix.shape[1], bool)
         inside[self.pattern.indices[self.pattern.indptr[row] : self.pattern.indptr[row + 1]]] = True
         missing = np.flatnonzero((exact != 0) & ~inside)
         what = (
             f"it misses the entry ({row}, {missing[0]}), which is {exact[missing[0]]:.6g}"
             if len(missing)
-            else f"row {row} is spoilt by an entry that is missing elsewhere"
+            else f"row {row} misses an entry or is spoilt by one that is missing elsewhere"
         )
         raise ArgumentError(
             f"func.{self.transform}: the pattern is too small for {self.name}: {what}; add it, or leave out pattern"
@@ -596,18 +613,37 @@ class _JacobianPlan(_Plan):
             self._by_rows(colorings[1], entries, columns)
 
     def _by_columns(self, colors: Any, entries: Any, columns: Any) -> None:
+        self.evaluate_by(self._column_products(colors, entries, columns))
+
+    def _column_products(self, colors: Any, entries: Any, columns: Any) -> Callable[..., Any]:
         count = int(colors.max(initial=-1)) + 1
         colors = _small(colors)
         places = _places(colors[columns].astype(np.int64) * self.pattern.shape[0] + entries)
         self.products = count
-        self.evaluate_by(lambda *values: _read(self.products_by_columns(values, colors, count), places))
+        return lambda *values: _read(self.products_by_columns(values, colors, count), places)
+
+    def _or_by_columns(self, products: Callable[..., Any], entries: Any, columns: Any) -> Callable[..., Any]:
+        """Products that take pullbacks; of a function that has none, as a loop of unknown length, those by columns."""
+
+        def compute(*values: Any) -> Any:
+            try:
+                return products(*values)
+            except NotDifferentiableError:
+                by_columns = self._column_products(color_columns(self.pattern), entries, columns)
+                self.check_products()
+                return by_columns(*values)
+
+        return compute
 
     def _by_rows(self, colors: Any, entries: Any, columns: Any) -> None:
         count = int(colors.max(initial=-1)) + 1
         colors = _small(colors)
         places = _places(colors[entries].astype(np.int64) * self.pattern.shape[1] + columns)
         self.products = count
-        self.evaluate_by(lambda *values: _read(self.products_by_rows(values, colors, count), places))
+        products = self.products_by_rows
+        self.evaluate_by(
+            self._or_by_columns(lambda *values: _read(products(values, colors, count), places), entries, columns)
+        )
 
     def _by_both(self, entries: Any, columns: Any, least: float) -> bool:
         """Read each entry from a column's or a row's product, if that takes at most half the products."""
@@ -631,8 +667,13 @@ class _JacobianPlan(_Plan):
             return _read(np.concatenate([down.reshape(-1), across.reshape(-1)]), places)
 
         self.products = len(used_columns) + len(used_rows)
-        self.evaluate_by(compute)
+        self.evaluate_by(self._or_by_columns(compute, entries, columns))
         return True
+
+
+def _for_scipy(data: Any) -> Any:
+    """Entries of a dtype that SciPy's sparse arrays can have: it knows no half precision."""
+    return data.astype(np.float32) if data.dtype == np.float16 else data
 
 
 def _units(colors: Any, count: int) -> Any:
@@ -716,7 +757,7 @@ class _HessianPlan(_Plan):
                 return found
             data = coloring.read(found, colors, len(entries))
             data[diagonal] = found.reshape(-1)[places]
-            return data
+            return _for_scipy(data)
 
         self.products = count
         self.compute = compute

@@ -267,18 +267,27 @@ def _single(sets: IndexSets | None) -> Any:
         return None
     columns = sets.columns
     if columns is None:
-        return MANY
+        lengths = np.diff(sets.rows.indptr)
+        if lengths.max(initial=0) > 1:
+            return MANY
+        numbers = np.zeros(sets.size, np.int64)
+        numbers[lengths == 1] = sets.rows.indices + 1
+        return numbers.reshape(sets.shape)
     if len(columns) == 1:
         return columns[0]
     return MANY if (np.count_nonzero(columns, axis=0) > 1).any() else columns.max(axis=0)
 
 
 def _uniform(value: Any) -> Any:
-    """A constant whose elements are equal, as a broadcast number."""
+    """A constant whose elements are equal, signs of zeros included, as a broadcast number."""
     if not isinstance(value, np.ndarray) or value.size < 2 or not is_inexact(value.dtype):
         return value
-    first = value.reshape(-1)[0]
-    return np.broadcast_to(first, value.shape) if np.array_equal(value, np.broadcast_to(first, value.shape)) else value
+    repeated: Any = np.broadcast_to(value.reshape(-1)[0], value.shape)
+    parts = (
+        ((value.real, repeated.real), (value.imag, repeated.imag)) if value.dtype.kind == "c" else ((value, repeated),)
+    )
+    is_uniform = all([np.array_equal(a, b) and np.array_equal(np.signbit(a), np.signbit(b)) for a, b in parts])
+    return repeated if is_uniform else value
 
 
 def _tangent(x: Any, term: DerivativeTerm | None) -> Any:

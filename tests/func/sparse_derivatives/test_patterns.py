@@ -100,6 +100,11 @@ def test_patterns_are_exact(name: str) -> None:
     assert np.array_equal(func.sparsity(function)(x).toarray(), jacobian != 0)
 
 
+def test_only_infinite_divisors_remove_entries() -> None:
+    pattern = func.sparsity(lambda x: x / np.array([1.0, np.nan, np.inf]))(np.ones(3))
+    assert pattern.toarray().tolist() == [[True, False, False], [False, True, False], [False, False, False]]
+
+
 LOOSE: dict[str, Callable[..., Any]] = {
     "a loop of unknown length": lambda x: func.while_loop(lambda y: y[0] < 5, lambda y: y + 0.5 * np.roll(y, 1), x),
     "branches": lambda x: func.cond(x[0] > 1, lambda y: y * y[::-1], lambda y: y * 2, x),

@@ -139,6 +139,68 @@ def test_objects_without_hash_are_a_part_of_the_function() -> None:
         np.testing.assert_allclose(jacobian(X, Shift(by)).toarray(), dense)
 
 
+def test_objects_are_read_at_each_call() -> None:
+    jacobian, shift = func.sparse_jacobian(lambda x, shift: x * np.roll(x, shift.by)), Shift(1)
+    for by in (1, 2, 1):
+        shift.by = by
+        dense = func.jacobian(lambda x, by=by: x * np.roll(x, by))(X)
+        np.testing.assert_allclose(jacobian(X, shift).toarray(), dense)
+        np.testing.assert_allclose(jacobian(X, np.array([shift])[0]).toarray(), dense)
+    first, second = jacobian(X, shift), jacobian(X, Shift(1))
+    assert np.shares_memory(first.indices, second.indices)  # an equal Program has the same evaluation
+
+
+def test_many_numbers_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derivatives, "MAX_KINDS", 2)
+    jacobian = func.sparse_jacobian(lambda x, by: x[:4] * np.roll(x[:4], by))
+    for by in (1, 2, 3, 1, 2):
+        expected = func.jacobian(lambda x, by=by: x[:4] * np.roll(x[:4], by))(X)
+        np.testing.assert_allclose(jacobian(X, by).toarray(), expected)
+
+
+def halved(x: Any) -> Any:
+    return func.while_loop(lambda v: np.abs(v[0]) > 0.1, lambda v: v * 0.5 * np.tanh(np.roll(v, 1)), x)
+
+
+FORWARD: dict[str, Callable[..., Any]] = {
+    "a row": lambda x: np.sum(halved(x[:4])),
+    "rows and columns": lambda x: np.concatenate([np.array([np.sum(x**2)]), x[1:] * x[0]]) * halved(x[:1]),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_what_has_no_pullback_is_evaluated_by_columns(name: str) -> None:
+    function = FORWARD[name]
+    sparse = func.sparse_jacobian(function, check=True)(X)
+    np.testing.assert_allclose(sparse.toarray(), func.jacfwd(function)(X).reshape(sparse.shape), atol=1e-12)
+    with pytest.raises(ArgumentError, match="too small"):
+        func.sparse_jacobian(function, pattern=np.eye(*sparse.shape, k=1), check=True)(X)
+
+
+def test_half_precision_becomes_single_as_scipy_knows_none() -> None:
+    x = X[:6].astype(np.float16)
+    for function in (lambda x: x[1:] * x[:-1], lambda x: x / np.sum(x * x), np.floor):
+        sparse = func.sparse_jacobian(function)(x)
+        assert sparse.dtype == np.float32
+        np.testing.assert_allclose(sparse.toarray(), func.jacobian(function)(x), rtol=1e-2)
+    assert func.sparse_hessian(lambda x: np.sum(x**3), coloring="acyclic")(x).dtype == np.float32
+
+
+def test_zeros_that_a_pattern_stores_are_entries() -> None:
+    at_zero = func.sparse_jacobian(burgers, check=True)(np.zeros(40))
+    sparse = func.sparse_jacobian(burgers, pattern=at_zero, check=True)(X)
+    np.testing.assert_allclose(sparse.toarray(), func.jacobian(burgers)(X))
+    hessian = func.sparse_hessian(rosenbrock, pattern=func.sparse_hessian(rosenbrock)(np.zeros(40)), check=True)(X)
+    np.testing.assert_allclose(hessian.toarray(), func.hessian(rosenbrock)(X))
+
+
+def test_a_closure_over_a_traced_value_takes_the_dense_jacobian() -> None:
+    def total(w: float) -> Any:
+        return np.sum(func.jacobian(lambda x: w * x, sparse="auto")(np.ones(64)))
+
+    assert func.grad(total)(2.0) == 64
+
+
 SINGULAR: dict[str, Callable[..., Any]] = {
     "a branch": lambda x: np.where(x > 0, np.sqrt(x), 0) * np.roll(x, 1),
     "a branch below": lambda x: np.sqrt(np.where(x > 0, x, 0)) + np.roll(x, 1) * x,

@@ -104,6 +104,11 @@ STENCILS: dict[str, Callable[[Any], Any]] = {
     "several outputs": lambda u: (u[1:] * u[:-1], {"a": np.float32(2) * u[3:].astype(np.float32)}, np.ones(2)),
     "a zero entry": lambda u: u * np.roll(u, 1) - np.roll(u, 1) * u + u,
     "a constant": lambda u: 3 * u - np.roll(u, 2),
+    "zeros of both signs": lambda u: np.copysign(u, np.array([0.0, -0.0] * 15)) * np.roll(u, 1),
+    "complex zeros of both signs": lambda u: np.sqrt(np.abs(u) * np.array([-1 + 0j, complex(-1, -0.0)] * 15)).imag,
+    "few elements of many": lambda u: np.cumprod(
+        np.zeros((30, 30)) + np.pad(u[:3].reshape(1, 3), ((0, 29), (0, 27))), 1
+    ),
 }
 
 

@@ -123,7 +123,7 @@ def rewrite(program: Program, rules_of: RulesOf, looks_for: LooksFor = lambda pr
 
 
 def _common_element(value: Any) -> Any:
-    """The value of all elements of a constant, with the sign of zero; None where they differ."""
+    """The value of all elements of a constant, with the signs of zeros; None where they differ."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return value.item() if value.dtype.kind in "fciub" else None
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fciub" or not 0 < value.size <= MAX_SCANNED:
@@ -131,7 +131,8 @@ def _common_element(value: Any) -> Any:
     first: Any = value[(0,) * value.ndim]
     if value[(-1,) * value.ndim] != first or not (value == first).all():
         return None
-    if first == 0 and value.dtype.kind in "fc" and not _same_signs(value, first):
+    has_zeros = value.dtype.kind in "fc" and 0 in (first.real, first.imag)
+    if has_zeros and not _same_signs(value, first):
         return None
     return value.flat[0].item()
 

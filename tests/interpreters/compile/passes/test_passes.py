@@ -486,6 +486,16 @@ def test_different_equations_are_not_merged(function: Callable[..., Any]) -> Non
     assert names(eliminate_common_subexpressions(program)) == names(program)
 
 
+@pytest.mark.parametrize(
+    "constant", [[0.0, -0.0], [complex(-1, 0.0), complex(-1, -0.0)], [complex(0.0, 2), complex(-0.0, 2)]]
+)
+def test_constants_keep_zeros_of_both_signs(constant: list[Any]) -> None:
+    values = np.array(constant)
+    found, expected = func.jit(lambda x: x * values)(np.ones(2)), func.jit(np.multiply)(np.ones(2), values)
+    for part in ("real", "imag"):
+        assert np.array_equal(np.signbit(getattr(found, part)), np.signbit(getattr(expected, part)))
+
+
 def test_barriers_keep_recomputation() -> None:
     def twice(x: Any) -> Any:
         return ew.add(ew.sin(barrier(x, tag=1)), ew.sin(barrier(x, tag=2)))
