@@ -101,7 +101,8 @@ def call_reshaped(function: Any, operands: Any, shape: Any, out: Any) -> Any:
 def scatter_add(xp: Any, out: Any, index: Any, value: Any) -> Any:
     """Add a value at an index of an array; repeated indices add up."""
     if xp is numpy and len(index) == 1 and value.ndim > 1 and value.size:
-        rows = numpy.where(index[0] < 0, index[0] + out.shape[0], index[0])
+        rows = numpy.asarray(index[0], numpy.intp)  # a narrow type may not hold the number of rows
+        rows = numpy.where(rows < 0, rows + out.shape[0], rows)
         if numpy.unique(rows).size == rows.size:  # without repeated rows one buffered addition does it
             out[rows] += value
             return out

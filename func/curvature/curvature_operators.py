@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,16 +23,27 @@ from func.curvature.linearized_products import (
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import hide_engine_frames
-from func.transforms.arguments import Arguments, CallArguments, Selection, differentiable
+from func.transforms.arguments import CallArguments, Selection, differentiable
 from func.transforms.boundary import check_callable, name_of, output_leaves, own, scalar_output
 from func.transforms.reverse import grad
 from func.transforms.vmapping import vmap
 
 KINDS = ("jacobian", "hessian", "ggn", "fisher", "empirical_fisher", "ntk")
 
+
+def logits(outputs: Array) -> Array:
+    """Outputs of a categorical likelihood; a single number is refused."""
+    if not shape_of(outputs):
+        raise ArgumentError(
+            'likelihood="categorical" takes logits along the last axis of the outputs, but the function returned a '
+            'number; for the logit of yes and no write likelihood="bernoulli"'
+        )
+    return outputs
+
+
 LOG_PARTITIONS: dict[str, Callable[[Array], Array]] = {
     "gaussian": lambda x: np.sum(x * x) / 2,
-    "categorical": lambda x: np.sum(special.logsumexp(x, axis=-1)),
+    "categorical": lambda x: np.sum(special.logsumexp(logits(x), axis=-1)),
     "bernoulli": lambda x: np.sum(np.logaddexp(0, x)),
     "poisson": lambda x: np.sum(np.exp(x)),
 }
@@ -143,29 +153,39 @@ def _check_options(kind: Any, function: Any, options: dict[str, Any], chunk_size
 
 
 class Space:
-    """The vectors of some arrays, and the trees of these arrays."""
+    """The vectors of some arrays, and the trees of these arrays.
 
-    def __init__(
-        self, vectors: Vectors, arranged: Callable[[Sequence[Any]], Any], spec: Any, active: list[int]
-    ) -> None:
+    `arranged` makes the tree that has given parts in the places of the arrays, and None or `inactive(leaf)` in other
+    places. It is not kept, so that a space can be pickled.
+    """
+
+    def __init__(self, vectors: Vectors, arranged: Callable[..., Any]) -> None:
         self.vectors = vectors
-        self._arranged = arranged
-        self._spec = spec
-        self._active = active
+        numbers = range(len(vectors.avals))
+        self._places, self._spec = tree.flatten(arranged(numbers))
+        """The number of the array at each leaf: dicts are flattened by key, which need not be the vectors' order."""
+        self._all_places, self._spec_of_all = tree.flatten(arranged(numbers, lambda leaf: None if leaf is None else -1))
 
     def ravel(self, value: Any) -> Array:
         """The vector of a tree."""
         leaves, spec = tree.flatten(value)
-        count = self._spec.num_leaves
-        if len(leaves) == count and spec == self._spec:
-            leaves = [leaves[i] for i in self._active]
-        shapes = [shape_of(leaf) for leaf in leaves]
+        is_all = spec == self._spec_of_all
+        places = self._all_places if is_all else self._places
+        if not is_all and spec != self._spec:
+            expected = _list([aval.shape for aval in self.vectors.avals])
+            raise ArgumentError(
+                f"a tree of arrays of shapes {_list([shape_of(leaf) for leaf in leaves])} and of the structure {spec} "
+                f"was given, but the vectors of this operator have {expected} and {self._spec_of_all}"
+            )
+        found = {place: leaf for place, leaf in zip(places, leaves, strict=True) if place >= 0}
+        parts = [found[place] for place in range(len(found))]
+        shapes = [shape_of(part) for part in parts]
         if shapes != [aval.shape for aval in self.vectors.avals]:
             raise ArgumentError(
                 f"a tree of arrays of shapes {_list(shapes)} was given, but the vectors of this operator have "
                 f"{_list([aval.shape for aval in self.vectors.avals])}"
             )
-        return own([self.vectors.joined(leaves)])[0]
+        return own([self.vectors.joined(parts)])[0]
 
     def unravel(self, vector: Any) -> Any:
         """The tree of a vector."""
@@ -174,7 +194,8 @@ class Space:
         if shape_of(vector) not in ((size,), (size, 1)):
             raise ArgumentError(f"the tree has {size} elements, but the vector has shape {shape_of(vector)}")
         flat = vector.reshape(size)
-        return self._arranged(own([x[()] if shape_of(x) == () else x for x in self.vectors.split(flat)]))
+        parts = own([x[()] if shape_of(x) == () else x for x in self.vectors.split(flat)])
+        return tree.unflatten(self._spec, [parts[place] for place in self._places])
 
 
 def _list(shapes: Sequence[tuple[int, ...]]) -> str:
@@ -205,13 +226,8 @@ class _Point:
                 "differentiate with respect to its real and imaginary parts"
             )
         self.out_spec: Any = None
-        trees = selection.arranged([args[i] if isinstance(i, int) else kwargs[i] for i in places])
-        places_alone = Arguments(self.arguments.specs, [None] * len(self.arguments.leaves), self.arguments.active)
         self.inputs = Space(
-            vectors_like(self.values),
-            lambda parts: selection.arranged(places_alone.arranged(parts)),
-            tree.structure(trees),
-            self.arguments.active,
+            vectors_like(self.values), lambda *parts: selection.arranged(self.arguments.arranged(*parts))
         )
 
     def operator(self, kind: str, chunk_size: int | None) -> CurvatureOperator:
@@ -222,12 +238,7 @@ class _Point:
             return self._made([derivative], [MapFactor(0)], self.inputs, self.inputs, True, chunk_size)
         outputs = self._losses if kind == "empirical_fisher" else self._outputs
         outs, derivative = linear_map(outputs, self.values)
-        codomain = Space(
-            vectors_like(outs),
-            functools.partial(tree.unflatten, self.out_spec),
-            self.out_spec,
-            list(range(len(outs))),
-        )
+        codomain = Space(vectors_like(outs), lambda parts, inactive=None: tree.unflatten(self.out_spec, parts))
         if kind == "jacobian":
             return self._made([derivative], [MapFactor(0)], self.inputs, codomain, False, chunk_size)
         if kind == "empirical_fisher":
@@ -357,6 +368,7 @@ class CurvatureOperator(LinearOperator):  # type: ignore[misc]
         """This matrix plus `damping` times the identity."""
         if self.shape[0] != self.shape[1]:
             raise ArgumentError(f"damped: the operator of shape {self.shape} is not square")
+        check_real_number(damping, "damped: the damping")
         shift = self._shift + damping
         return CurvatureOperator(self._products, self._residuals, self._spaces, self._chunk_size, shift)
 
@@ -405,6 +417,16 @@ class CurvatureOperator(LinearOperator):  # type: ignore[misc]
 
     _transpose = _adjoint
 
+    def __getstate__(self) -> dict[str, Any]:
+        if any([type(value) is Tracer for value in (self._shift, *[x for part in self._residuals for x in part])]):
+            raise TypeError("this operator holds values of an outer transform and cannot be pickled")
+        return self.__dict__
+
+    def __copy__(self) -> CurvatureOperator:
+        made: CurvatureOperator = object.__new__(CurvatureOperator)
+        made.__dict__.update(self.__dict__)
+        return made
+
     def _of_vector(self, x: Any, is_adjoint: bool) -> Array:
         x = _array(x)
         size = self.shape[0 if is_adjoint else 1]
@@ -435,7 +457,7 @@ class CurvatureOperator(LinearOperator):  # type: ignore[misc]
             )
         if dtype_of(X).kind == "c":
             out = self._of_columns(np.concatenate([np.real(X), np.imag(X)], axis=1), is_adjoint)
-            return out[:, : shape[1]] + np.array(1j, out.dtype.char.upper()) * out[:, shape[1] :]
+            return out[:, : shape[1]] + np.array(1j, np.result_type(out.dtype, np.complex64)) * out[:, shape[1] :]
         if 0 in self.shape or not shape[1]:
             return np.zeros((self._length(is_adjoint), shape[1]), self.dtype)
         if shape[1] == 1:
@@ -464,6 +486,13 @@ class CurvatureOperator(LinearOperator):  # type: ignore[misc]
 
     def _cast(self, x: Array) -> Array:
         return x if dtype_of(x) == self.dtype else x.astype(self.dtype)
+
+
+def check_real_number(value: Any, what: str) -> None:
+    """Raise for what is no real number, plain or traced."""
+    is_number = isinstance(value, (int, float)) or (hasattr(value, "dtype") and shape_of(value) == ())
+    if not is_number or dtype_of(value).kind not in "fiu":
+        raise ArgumentError(f"{what} must be a real number, not {value!r}")
 
 
 def _array(x: Any) -> Array:

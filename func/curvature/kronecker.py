@@ -12,19 +12,22 @@ from scipy.sparse.linalg import LinearOperator
 
 from func import random, tree
 from func.compilation.jit import jit
-from func.curvature.curvature_operators import Space
+from func.curvature.curvature_operators import Space, check_real_number
+from func.curvature.krylov import dtype_of_draws
 from func.curvature.linearized_products import vectors_like
 from func.curvature.sample_outputs import outputs_as_samples, roots_of
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedFunctionError
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
-from func.sample_gradients.per_sample import SampleBatch, per_sample
-from func.transforms.arguments import Arguments, differentiable
+from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
+from func.transforms.arguments import differentiable
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.transformed import transformed
 
 LARGEST_BLOCK = 1000
 """Up to this number of elements a parameter without factors gets its exact block."""
+KEPT_PLANS = 64
+"""How many compiled computations one function keeps, one for each structure, shape, dtype and plain number."""
 
 
 def kronecker_factors(
@@ -85,10 +88,19 @@ def kronecker_factors(
         shapes = tuple([(i, leaf.shape, leaf.dtype) for i, leaf in arrays.items()])
         if not tree.leaves(args[0]):
             raise ArgumentError(f"func.kronecker_factors: the parameters of {name_of(func)} hold no arrays")
-        key = spec, shapes, tuple([(i, type(leaf), leaf) for i, leaf in static.items()])
-        if key not in plans:
-            plans[key] = _MomentPlan(func, in_dims, root, spec, static)
-        samples, blocks = plans[key].blocks(arrays)
+        signs = [str(leaf) for leaf in static.values() if isinstance(leaf, (float, complex))]  # 0.0 equals -0.0
+        key = spec, shapes, tuple([(i, type(leaf), leaf) for i, leaf in static.items()]), tuple(signs)
+        try:
+            hash(key)
+        except TypeError:  # a leaf that has no hash
+            plan = _MomentPlan(func, in_dims, root, spec, static)
+        else:
+            kept: _MomentPlan | None = plans.pop(key, None)
+            plan = _MomentPlan(func, in_dims, root, spec, static) if kept is None else kept
+            plans[key] = plan  # the last one used stands last
+            for old in tuple(plans)[:-KEPT_PLANS]:
+                plans.pop(old, None)
+        samples, blocks = plan.blocks(arrays)
         _refuse_traced([x for block in blocks if block is not None for x in (block.left, block.right)])
         return KroneckerFactors(name_of(func), args[0], samples, blocks)
 
@@ -178,7 +190,8 @@ class _MomentPlan:
         """The numbers of samples and of outputs of each, and the moments for each parameter."""
         leaves = [arrays[i] if i in arrays else self.static[i] for i in range(self.spec.num_leaves)]
         (params, *batch), kwargs = tree.unflatten(self.spec, leaves)
-        loss, dims, rows, outputs = self.function, self.in_dims, tuple(batch), 1
+        dims = batch_dims(self.function, self.in_dims, len(batch), "kronecker_factors")
+        loss, rows, outputs = self.function, tuple(batch), 1
         if self.root is not None:
             made = outputs_as_samples(loss, dims, params, rows, kwargs, self.root, "kronecker_factors")
             loss, dims, rows, kwargs, outputs = made.loss, made.in_dims, made.batch, {}, made.outputs
@@ -236,8 +249,7 @@ def _space_of(params: Any) -> tuple[Space, list[str]]:
     arguments = differentiable((params,), {}, [0], "kronecker_factors", "f", root="params")
     vectors = vectors_like(arguments.values())
     paths = tree.path_names(params, "params")
-    alone = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
-    space = Space(vectors, lambda parts: alone.arranged(parts)[0], tree.structure(params), arguments.active)
+    space = Space(vectors, lambda *parts: arguments.arranged(*parts)[0])
     return space, [paths[i] for i in arguments.active]
 
 
@@ -299,7 +311,7 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
             inner = block.form.matrices(rows[:, start : start + size])
             inner = left.swapaxes(-1, -2) @ inner @ right
             outer = left @ (function(values) * inner) @ right.swapaxes(-1, -2)
-            outs.append(block.form.flat(outer))
+            outs.append(block.form.flat(outer).astype(self.dtype, copy=False))
             start += size
         out = np.concatenate(outs, axis=1) if outs else rows
         return out.T if array.ndim == 2 else out[0]
@@ -317,11 +329,12 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
     def sample(self, key: Any, damping: float, samples: int) -> Any:
         """Columns drawn from the normal distribution with mean zero and precision F + damping I."""
         self._check_damping(damping)
-        noise = random.normal(key, (self.shape[0], samples), self.dtype)
+        noise = random.normal(key, (self.shape[0], samples), dtype_of_draws(self.dtype))
         return self.apply(lambda x: (x + damping) ** -0.5, noise)
 
     def scaled(self, factor: float) -> KroneckerFactors:
         """The matrix times a number, as N / n for a batch of n out of N samples."""
+        check_real_number(factor, "scaled: the factor")
         if not factor >= 0:
             raise ArgumentError(f"scaled: the factor must not be negative, not {factor!r}")
         made: KroneckerFactors = object.__new__(KroneckerFactors)
@@ -346,6 +359,7 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
     _transpose = _adjoint
 
     def _check_damping(self, damping: Any) -> None:
+        check_real_number(damping, "damping")
         if not damping > 0:
             raise ArgumentError(
                 f"damping must be positive, not {damping!r}: factors of few samples are singular; in a Laplace "
@@ -363,6 +377,12 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
     @functools.cached_property
     def _decomposed(self) -> list[Any]:
         """Of each block the eigenvalues (groups, p, q) and the eigenvectors of both sides."""
+        for path, block in zip(self._paths, self.blocks, strict=True):
+            if block is not None and not (np.isfinite(block.left).all() and np.isfinite(block.right).all()):
+                raise ArgumentError(
+                    f"func.kronecker_factors: the factors of {path} of {self._name} are NaN or infinite, as the "
+                    "gradient of a sample is; look for the sample with func.per_sample(loss).norms"
+                )
         return [None if block is None else _decompose(block) for block in self.blocks]
 
     def __repr__(self) -> str:
@@ -377,8 +397,9 @@ class KroneckerFactors(LinearOperator):  # type: ignore[misc]
 
 
 def _decompose(block: KroneckerBlock) -> tuple[Any, Any, Any]:
-    values, vectors = np.linalg.eigh(block.left)
-    others, other_vectors = np.linalg.eigh(block.right)
+    dtype = np.float64 if block.left.dtype.itemsize > 4 else np.float32  # LAPACK has no other precision
+    values, vectors = np.linalg.eigh(block.left.astype(dtype, copy=False))
+    others, other_vectors = np.linalg.eigh(block.right.astype(dtype, copy=False))
     products = np.maximum(values, 0)[..., :, None] * np.maximum(others, 0)[..., None, :] * block.weight
     return products, vectors, other_vectors
 

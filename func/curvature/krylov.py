@@ -79,7 +79,7 @@ def lanczos(operator: Any, start: Any, steps: int) -> LanczosResult:
         raise _traced("lanczos")
     vector = np.asarray(start)
     if vector.dtype == np.uint32 and vector.shape == (2,):
-        vector = random.normal(vector, (n,), matrix.dtype)
+        vector = random.normal(vector, (n,), dtype_of_draws(matrix.dtype))
     if vector.shape != (n,) or vector.dtype.kind not in "fiu":
         raise ArgumentError(
             f"func.lanczos: start must be a real vector of shape ({n},) or a key of func.random, not an array of shape "
@@ -184,7 +184,7 @@ def lanczos_quadrature(operator: Any, key: Any, *, steps: int, samples: int) -> 
         raise _traced("lanczos_quadrature")
     nodes, weights = np.zeros((width, count)), np.zeros((width, count))
     if n:
-        starts = random.rademacher(key, (n, width), matrix.dtype)
+        starts = random.rademacher(key, (n, width), dtype_of_draws(matrix.dtype))
         found = _tridiagonal(matrix, starts, count, "lanczos_quadrature")
         for i, size in enumerate(found.sizes):
             values, vectors = _eigenpairs(found.alpha[:size, i], found.beta[: size - 1, i])
@@ -219,8 +219,8 @@ def _tridiagonal(matrix: Any, starts: Any, steps: int, name: str) -> _Tridiagona
     alpha, beta = np.zeros((steps, width)), np.zeros((steps, width))
     vectors = np.zeros((steps, n, width), dtype)
     sizes = np.full(width, steps)
-    w = starts.astype(dtype)
-    norms = np.linalg.norm(w, axis=0)
+    w = (starts / np.max(abs(starts), axis=0, initial=0)).astype(dtype)
+    norms = _norms(w)
     is_going = norms > 0
     scale = np.zeros(width)
     for j in range(steps):
@@ -233,7 +233,7 @@ def _tridiagonal(matrix: Any, starts: Any, steps: int, name: str) -> _Tridiagona
         for _ in range(2):  # once leaves an error of the size of the cancellation
             overlaps = np.einsum("jnk,nk->jk", vectors[: j + 1], w)
             w = w - np.einsum("jnk,jk->nk", vectors[: j + 1], overlaps)
-        norms = np.linalg.norm(w, axis=0)
+        norms = _norms(w)
         scale = np.maximum(scale, abs(alpha[j]) + norms)
         is_invariant = norms <= 10 * np.finfo(dtype).eps * math.sqrt(n) * scale
         sizes = np.where(is_going & is_invariant, j + 1, sizes)
@@ -242,6 +242,17 @@ def _tridiagonal(matrix: Any, starts: Any, steps: int, name: str) -> _Tridiagona
         if not is_going.any():
             break
     return _Tridiagonals(alpha, beta, vectors, sizes)
+
+
+def dtype_of_draws(dtype: Any) -> np.dtype[Any]:
+    """The dtype in which random numbers for an operator are drawn: none is wider than double precision."""
+    return np.dtype(dtype) if np.dtype(dtype).itemsize <= 8 else np.dtype(np.float64)
+
+
+def _norms(columns: Any) -> Any:
+    """The norms of columns, also where squares would overflow or vanish."""
+    largest = np.max(abs(columns), axis=0, initial=0)
+    return largest * np.linalg.norm(columns / np.where(largest > 0, largest, 1), axis=0)
 
 
 def _symmetric(operator: Any, name: str) -> Any:

@@ -10,11 +10,11 @@ import numpy as np
 
 from func import tree
 from func.compilation.staging import eval_shape
-from func.curvature.curvature_operators import LOG_PARTITIONS
+from func.curvature.curvature_operators import LOG_PARTITIONS, logits
 from func.curvature.linearized_products import Vectors
 from func.interpreters.core import Array, Aval, Tracer, is_inexact
 from func.interpreters.core.errors import ArgumentError
-from func.sample_gradients.per_sample import per_sample
+from func.sample_gradients.per_sample import batch_dims, per_sample
 from func.transforms.boundary import check_callable, name_of, scalar_output
 from func.transforms.custom import stop_gradient
 from func.transforms.jacobians import hessian
@@ -27,6 +27,7 @@ Root: TypeAlias = Callable[[Any, Any], Any]
 
 def _categorical(o: Any, e: Any) -> Any:
     """S = diag √p - p √pᵀ, so that S Sᵀ = diag p - p pᵀ."""
+    o = logits(o)
     weights = np.exp(o - np.max(o, axis=-1, keepdims=True))
     p = weights / np.sum(weights, axis=-1, keepdims=True)
     part = np.sqrt(p) * e
@@ -92,10 +93,7 @@ def outputs_as_samples(
     transform: str,
 ) -> OutputSamples:
     """The loss (S e) · model(params, *sample), with the root S at fixed outputs, for each sample and unit vector e."""
-    if in_dims is None:
-        in_dims = (None, *[0] * len(batch))
-    elif isinstance(in_dims, (tuple, list)) and in_dims and in_dims[0] is not None:
-        raise ArgumentError(f"func.{transform}: in_dims must have None first, for the parameters, not {in_dims!r}")
+    in_dims = batch_dims(model, in_dims, len(batch), transform)
     call = BatchedCall(model, in_dims, None, (None, *batch), kwargs)
     leaves, mapped = list(call.arguments.leaves), list(call.arguments.active)
     rest = [i for i in range(len(leaves)) if i not in mapped and isinstance(leaves[i], (np.ndarray, Tracer))]

@@ -10,6 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import creation, memory
 from func.numpy.argument_checks import normalize_axes, normalize_axis, rank_of
 from func.numpy.indexing import values_for_shape
@@ -96,6 +97,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
     """The index for each axis of flat indices, as numpy.unravel_index."""
     if type(indices) is not Tracer or order != "C":
         return np.unravel_index(_known(indices), shape, order)  # type: ignore[call-overload, no-any-return]
+    if indices.dtype.kind not in "iub":
+        raise TypeError("only int indices permitted")
+    indices = convert(indices, dtype=np.dtype(np.intp))
     parts = []
     for n in reversed(shape if isinstance(shape, tuple) else (shape,)):
         parts.append(ops.remainder(indices, n))

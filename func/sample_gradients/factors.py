@@ -87,6 +87,10 @@ class _Term:
         """The term with a primitive that is linear in it applied to one of its factors."""
         raise NotImplementedError
 
+    def converted(self, dtype: np.dtype[Any]) -> _Term:
+        """The term in a wider dtype."""
+        raise NotImplementedError
+
     def array(self) -> Array:
         """All per-sample gradients, (samples, *shape)."""
         raise NotImplementedError
@@ -138,7 +142,6 @@ class _Outer(_Term):
         return self._changed(**{name: primitive(*operands)})
 
     def converted(self, dtype: np.dtype[Any]) -> _Outer:
-        """The term in a wider dtype."""
         return self._changed(x=convert(self.x, dtype=dtype), y=convert(self.y, dtype=dtype), dtype=dtype)
 
     def permuted(self, order: Sequence[int]) -> _Outer | None:
@@ -250,6 +253,9 @@ class _Rows(_Term):
         operands = (self.value, *others) if first else (*others, self.value)
         return _Rows(self.index, primitive(*operands), self.shape, self.dtype)
 
+    def converted(self, dtype: np.dtype[Any]) -> _Rows:
+        return _Rows(self.index, convert(self.value, dtype=dtype), self.shape, dtype)
+
     def array(self) -> Array:
         shape = shape_of(self.index)
         samples = broadcast(_along(iota(shape[0], self.index), 0, len(shape)), shape=shape)
@@ -262,7 +268,7 @@ class _Rows(_Term):
     def factors(self) -> Factors:
         samples, *positions = shape_of(self.index)
         count = math.prod(positions)
-        index = reshape(self.index, shape=(samples, count))
+        index = convert(reshape(self.index, shape=(samples, count)), dtype=np.dtype(np.intp))
         index = where(less(index, 0), add(index, self.shape[0]), index)
         value = reshape(self.value, shape=(samples, 1, count, math.prod(self.shape[1:])))
         return Factors(
@@ -314,6 +320,12 @@ class SampleGradients:
         self.terms, self.shared, self.dense = [], None, total
         self._factors, self._is_merged = None, False
         return total
+
+    def converted(self, dtype: np.dtype[Any]) -> SampleGradients:
+        """The gradients in a wider dtype."""
+        terms = [term.converted(dtype) for term in self.terms]
+        dense, shared = [None if value is None else convert(value, dtype=dtype) for value in (self.dense, self.shared)]
+        return SampleGradients(self.samples, self.shape, dtype, terms, dense, shared)
 
     def total(self) -> Array:
         """Σ_b G_b, of the parameter's shape."""
@@ -435,7 +447,7 @@ def _applied(program: Program, equation: Equation, operands: tuple[Any, ...], sa
         return _mapped(x, negative)
     if name == "convert":
         wider = out.dtype.kind == "f" and out.dtype.itemsize >= x.dtype.itemsize
-        return _converted(x, out.dtype) if wider else None
+        return x.converted(out.dtype) if wider else None
     return _moved(equation, x) if name in ("permute", "reshape") else None
 
 
@@ -550,14 +562,6 @@ def _mapped(x: SampleGradients, primitive: Any, *others: Any, first: bool = True
 
     terms = [term.scaled(primitive, *others, first=first) for term in x.terms]
     return SampleGradients(x.samples, x.shape, x.dtype, terms, applied(x.dense), applied(x.shared))
-
-
-def _converted(x: SampleGradients, dtype: np.dtype[Any]) -> SampleGradients | None:
-    if not all([type(term) is _Outer for term in x.terms]):
-        return None
-    terms = [term.converted(dtype) for term in x.terms if type(term) is _Outer]
-    dense, shared = [None if value is None else convert(value, dtype=dtype) for value in (x.dense, x.shared)]
-    return SampleGradients(x.samples, x.shape, dtype, terms, dense, shared)
 
 
 def _moved(equation: Equation, x: SampleGradients) -> SampleGradients | None:

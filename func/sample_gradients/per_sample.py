@@ -120,7 +120,7 @@ class PerSample:
         batch_of = SampleBatch(self, params, batch, kwargs)
 
         def norms_of(gradients: Sequence[SampleGradients]) -> Array:
-            return _root(_sum(squared_norms(gradients)))
+            return _in_dtype(_root(_sum(squared_norms(gradients))), batch_of.dtype)
 
         if not batch_of.samples:
             return np.zeros(0, batch_of.dtype)
@@ -143,12 +143,18 @@ class PerSample:
             array([1.1, 0.8])
         """
         limits, spec_of_limits = tree.flatten(max_norm)
+        if not limits:
+            raise ArgumentError(
+                "func.per_sample: max_norm must be a number, or a tree of numbers like the parameters, not "
+                f"{max_norm!r}"
+            )
         limits = [_limit(limit) for limit in limits]
 
         @_hiding_frames
         def clipped_sum_of(params: Any, *batch: Any, **kwargs: Any) -> Any:
             batch_of = SampleBatch(self, params, batch, kwargs)
             is_single = spec_of_limits.num_nodes == 1
+            batch_of.check_limits(limits, is_single)
             if not is_single and spec_of_limits != batch_of.params_spec:
                 raise ArgumentError(
                     "func.per_sample: max_norm must be a number, or a tree of numbers like the parameters, "
@@ -185,7 +191,7 @@ class PerSample:
         batch_of = SampleBatch(self, params, batch, kwargs)
         if not batch_of.samples:
             return np.zeros((0, 0), batch_of.dtype)
-        return own([batch_of.pairs(_pairs_need_array)])[0]
+        return own([_in_dtype(batch_of.pairs(_pairs_need_array), batch_of.dtype)])[0]
 
     @_hiding_frames
     def variance(self, params: Any, *batch: Any, **kwargs: Any) -> Any:
@@ -233,7 +239,7 @@ class PerSample:
         samples = batch_of.samples
         mean_square = _sum([np.sum(np.square(x / samples)) for x in sums])
         trace = np.maximum(squares - samples * mean_square, 0) / (samples - 1)
-        return own([trace / (mean_square - trace / samples)])[0]
+        return own([_in_dtype(trace / (mean_square - trace / samples), batch_of.dtype)])[0]
 
 
 class SampleBatch:
@@ -246,7 +252,7 @@ class SampleBatch:
         leaves, self.params_spec = tree.flatten(params)
         self.active = list(arguments.active)
         self.inactive = leaves
-        dims = _batch_dims(self.function, made._in_dims, len(batch))
+        dims = batch_dims(self.function, made._in_dims, len(batch), "per_sample")
         call = BatchedCall(self.function, dims, None, (None, *batch), kwargs)
         self.samples = call.size
         self.rows_spec = call.in_spec
@@ -273,8 +279,21 @@ class SampleBatch:
 
     def params_tree(self, values: Sequence[Array]) -> Any:
         """One array for each parameter in their tree."""
+        values = [_in_dtype(value, dtype_of(x)) for value, x in zip(values, self.params, strict=True)]
         values = own([like_input(value, leaf) for value, leaf in zip(values, self.given, strict=True)])
         return self._arguments.arranged(values)[0]
+
+    def check_limits(self, limits: Sequence[Any], is_single: bool) -> None:
+        """Raise for limits so small that the squares of gradients with such norms would vanish, unclipped."""
+        for x, place in zip(self.params, self.active, strict=True):
+            limit = limits[0 if is_single else place]
+            size = sum([math.prod(shape_of(y)) for y in self.params]) if is_single else math.prod(shape_of(x))
+            least = math.sqrt(size * float(np.finfo(np.result_type(dtype_of(x), np.float32)).tiny))
+            if type(limit) is not Tracer and 0 < limit < least:
+                raise ArgumentError(
+                    f"func.per_sample: max_norm={limit!r} is too small for gradients of {dtype_of(x)}, whose squares "
+                    f"vanish below norms of {least:.2g}; multiply the loss and max_norm by a large number"
+                )
 
     def check_pairs(self, what: str) -> None:
         """Raise for a batch of fewer than two samples."""
@@ -315,7 +334,14 @@ class SampleBatch:
             return stage.program(variables, outs)
 
     def of_rows(self, rows: Sequence[Array]) -> list[SampleGradients]:
-        """The gradients of the samples in some rows: by structure, or as arrays where the loss cannot be traced."""
+        """The gradients of the samples in some rows: by structure, or as arrays where the loss cannot be traced.
+
+        Those of half precision are in single precision: their squares would vanish or overflow.
+        """
+        gradients = self._of_rows(rows)
+        return [x.converted(np.dtype(np.float32)) if x.dtype == np.float16 else x for x in gradients]
+
+    def _of_rows(self, rows: Sequence[Array]) -> list[SampleGradients]:
         samples = shape_of(rows[0])[0]
         try:
             program = self._staged(rows)
@@ -442,11 +468,11 @@ def _limit(value: Any) -> Any:
     return value
 
 
-def _batch_dims(function: Callable[..., Any], in_dims: Any, count: int) -> Any:
+def batch_dims(function: Callable[..., Any], in_dims: Any, count: int, transform: str) -> Any:
     """in_dims of a call with this number of arguments after the parameters."""
     if not count and in_dims is None:
         raise ArgumentError(
-            f"func.per_sample: {name_of(function)} was called with the parameters alone; pass the batch too, "
+            f"func.{transform}: {name_of(function)} was called with the parameters alone; pass the batch too, "
             "(params, *batch)"
         )
     if in_dims is None:
@@ -455,8 +481,8 @@ def _batch_dims(function: Callable[..., Any], in_dims: Any, count: int) -> Any:
         in_dims = tuple(in_dims)
     if not isinstance(in_dims, tuple) or not in_dims or in_dims[0] is not None:
         raise ArgumentError(
-            "func.per_sample: in_dims must be a tuple that begins with None, as all samples have the same parameters: "
-            f"(None, 0) for one more argument; it is {in_dims!r}"
+            f"func.{transform}: in_dims must be a tuple that begins with None, as all samples have the same "
+            f"parameters: (None, 0) for one more argument; it is {in_dims!r}"
         )
     return in_dims
 

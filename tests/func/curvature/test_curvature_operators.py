@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -170,6 +172,45 @@ def test_trees_argnums_and_argnames() -> None:
     assert jac.T.unravel(np.ones(10)).shape == (5, 2)
 
 
+NAMED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
+    "names": ({"argnames": ("b", "a")}, lambda a, b: {"a": a, "b": b}),
+    "both": ({"argnums": (0,), "argnames": ("b", "a")}, lambda a, b: ((np.full(2, 7.0),), {"a": a, "b": b})),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_trees_of_names_keep_the_order_of_the_vectors(name: str) -> None:
+    options, made = NAMED[name]
+    a, b = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    args = (np.full(2, 7.0),) if name == "both" else ()
+    operator = func.linear_operator("hessian", lambda *x, a, b: np.sum(a**3 + 7 * b**2), *args, a=a, b=b, **options)
+    vector = operator.ravel(made(a, b))
+    np.testing.assert_array_equal(vector[-4:], [3, 4, 1, 2])  # of b, then of a
+    for left, right in zip(func.tree.leaves(operator.unravel(vector)), func.tree.leaves(made(a, b)), strict=True):
+        np.testing.assert_array_equal(left, right)
+    product = operator.unravel(operator @ vector)
+    found = product if name == "names" else product[1]
+    np.testing.assert_allclose(found["a"], 6 * a * a)
+    np.testing.assert_allclose(found["b"], 14 * b)
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "ggn"])
+def test_pickles_and_copies(name: str) -> None:
+    operator = CASES[name][0]()
+    kept = compiled.cache_info().currsize
+    for other in (pickle.loads(pickle.dumps(operator)), copy.copy(operator), copy.deepcopy(operator)):
+        np.testing.assert_array_equal(other.toarray(), operator.toarray())
+        assert other.is_symmetric == operator.is_symmetric
+        point = np.arange(float(operator.shape[1]))
+        np.testing.assert_array_equal(other.ravel(other.unravel(point)), point)
+    assert compiled.cache_info().currsize <= kept + 1  # they share their code
+
+
+def test_complex_vectors_of_half_precision() -> None:
+    operator = func.linear_operator("jacobian", lambda x: 2 * x, np.ones(2, np.float16))
+    np.testing.assert_array_equal(operator @ np.array([1j, 2]), [2j, 4])
+
+
 def test_solvers_of_scipy() -> None:
     ggn = func.linear_operator("ggn", network, PARAMS, INPUTS, loss=squares, targets=TARGETS)
     hessian = func.linear_operator("hessian", cost, PARAMS, INPUTS, TARGETS)
@@ -320,6 +361,29 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "short matrix": (lambda: CASES["ntk"][0]() @ np.ones((3, 4)), ArgumentError, r"takes a matrix of shape \(10, k\)"),
     "objects": (lambda: CASES["ntk"][0]() @ np.array([None] * 10), ArgumentError, "not of dtype object"),
     "damped": (lambda: CASES["jacobian"][0]().damped(1.0), ArgumentError, "is not square"),
+    "array damping": (
+        lambda: CASES["hessian"][0]().damped(np.ones(24)),  # would scale columns, or rows where there are 24
+        ArgumentError,
+        "must be a real number",
+    ),
+    "complex damping": (lambda: CASES["hessian"][0]().damped(1j), ArgumentError, "must be a real number, not 1j"),
+    "one logit": (
+        lambda: func.linear_operator("fisher", np.sum, X, likelihood="categorical"),
+        ArgumentError,
+        'write likelihood="bernoulli"',
+    ),
+    "pickle of traced values": (
+        lambda: func.jit(lambda x: len(pickle.dumps(func.linear_operator("jacobian", np.sin, x))))(X),
+        TypeError,
+        "cannot be pickled",
+    ),
+    "other names": (
+        lambda: func.linear_operator("hessian", lambda p: np.sum(p["a"] * p["b"]), {"a": X, "b": X}).ravel(
+            {"a": X, "c": X}
+        ),
+        ArgumentError,
+        "of the structure",
+    ),
     "ravel": (lambda: CASES["hessian"][0]().ravel(X), ArgumentError, "a tree of arrays of shapes"),
     "unravel": (lambda: CASES["hessian"][0]().unravel(X), ArgumentError, "the tree has 24 elements"),
 }

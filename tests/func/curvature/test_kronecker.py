@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -212,6 +214,28 @@ def test_ntk(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(kernel.reshape(operator.shape), operator.toarray(), atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble])
+def test_precisions_that_lapack_does_not_have(dtype: Any) -> None:
+    weights = np.linspace(-1, 1, 6).reshape(3, 2)
+    rows = np.linspace(0.5, 1, 12).reshape(4, 3)
+    make = func.kronecker_factors(lambda w, x: np.tanh(x @ w), likelihood="gaussian")
+    exact, factors = make(weights, rows), make(weights.astype(dtype), rows.astype(dtype))
+    np.testing.assert_allclose(factors.toarray(), exact.toarray(), rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(factors.log_determinant(1.0), exact.log_determinant(1.0), rtol=1e-2)
+    assert factors.solve(np.ones(6), 1.0).dtype == factors.sample(func.random.key(0), 1.0, 2).dtype == dtype
+
+
+def test_pickles_and_static_leaves() -> None:
+    factors = func.kronecker_factors(squares)(PARAMS, INPUTS, TARGETS)
+    for other in (pickle.loads(pickle.dumps(factors)), copy.copy(factors)):
+        np.testing.assert_array_equal(other.toarray(), factors.toarray())
+        assert repr(other) == repr(factors)
+    signs = func.kronecker_factors(lambda p, x, sign: np.sum(x * p) * (1 + np.copysign(1, sign)), (None, 0, None))
+    assert [signs(np.ones(1), np.ones(3), sign).toarray()[0, 0] for sign in (0.0, -0.0)] == [12, 0]
+    marked = func.kronecker_factors(lambda p, x, marks: np.sum(x * p) * len(marks), (None, 0, None))
+    assert marked(np.ones(1), np.ones(3), {"a", "b"}).toarray() == 12  # a set has no hash
+
+
 def test_ntk_under_transforms() -> None:
     def trace(scale: Any) -> Any:
         return np.trace(func.ntk(lambda p, x: np.sum(np.tanh(x @ p)))(scale * PARAMS["w"], INPUTS))
@@ -236,10 +260,31 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         "needs real floating point outputs",
     ),
+    "one axis": (lambda: func.ntk(network, in_dims=0)(PARAMS, INPUTS), ArgumentError, "func.ntk: in_dims must be"),
+    "one axis of factors": (
+        lambda: func.kronecker_factors(network, 0, likelihood="gaussian")(PARAMS, INPUTS),
+        ArgumentError,
+        "func.kronecker_factors: in_dims must be",
+    ),
+    "one logit": (
+        lambda: func.kronecker_factors(lambda p, x: np.sum(x @ p["w"]), likelihood="categorical")(PARAMS, INPUTS),
+        ArgumentError,
+        'write likelihood="bernoulli"',
+    ),
+    "not finite": (
+        lambda: func.kronecker_factors(token_sum)(PARAMS, SEQUENCES * np.nan).log_determinant(1.0),
+        ArgumentError,
+        r"the factors of params\['b'\] of token_sum are NaN or infinite",
+    ),
+    "array damping": (
+        lambda: func.kronecker_factors(squares)(PARAMS, INPUTS, TARGETS).log_determinant(np.ones(24)),  # type: ignore[arg-type]
+        ArgumentError,
+        "damping must be a real number",
+    ),
     "mapped parameters": (
         lambda: func.ntk(network, in_dims=(0, 0))(PARAMS, INPUTS),
         ArgumentError,
-        "None first, for the parameters",
+        "begins with None",
     ),
     "two outputs": (
         lambda: func.ntk(lambda p, x: (x @ p, x))(PARAMS["w"], INPUTS),

@@ -67,6 +67,21 @@ def test_of_a_hessian() -> None:
     np.testing.assert_allclose(func.lanczos(single, np.ones(6), 6).ritz_values, 6 * x, rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200], ids=str)
+def test_sizes_whose_squares_are_no_numbers(size: float) -> None:
+    matrix = np.diag([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(func.lanczos(matrix, np.full(3, size), 3).ritz_values, [1, 2, 4])
+    np.testing.assert_allclose(func.lanczos(matrix * size, np.ones(3), 3).ritz_values / size, [1, 2, 4], rtol=1e-9)
+    spectrum = func.lanczos_quadrature(matrix * size, KEY, steps=3, samples=2)
+    np.testing.assert_allclose(spectrum.trace(lambda x: x) / size, 7, rtol=1e-9)
+
+
+def test_longdouble() -> None:
+    hessian = func.linear_operator("hessian", lambda x: np.sum(x**3), np.arange(1, 4, dtype=np.longdouble))
+    np.testing.assert_allclose(func.lanczos(hessian, KEY, 3).ritz_values, [6, 12, 18])
+    np.testing.assert_allclose(func.lanczos_quadrature(hessian, KEY, steps=3, samples=1).trace(lambda x: x), 36)
+
+
 JACOBIAN = func.linear_operator("jacobian", np.sin, np.ones(2))
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "not symmetric": (lambda: func.lanczos(FACTOR, KEY, 2), ArgumentError, "needs a symmetric matrix"),

@@ -446,6 +446,27 @@ def test_arguments_are_not_written() -> None:
     np.testing.assert_array_equal(x, model.batch[0])
 
 
+HALF: dict[str, tuple[Callable[..., Any], Any, Any]] = {
+    "small elements": (lambda w, x: np.sum(w * x), np.ones(3000), np.full((2, 3000), 2e-4)),
+    "large elements": (lambda w, x: np.sum(w * x), np.ones(3), np.full((2, 3), 200.0)),
+    "matrix": (lambda w, x: np.sum(w @ x), np.ones((40, 30)), np.full((2, 30), 2e-4)),
+    "rows": (lambda w, i: np.sum(w[i]) * 300, np.ones((40, 3)), np.arange(4).reshape(2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_squares_of_half_precision_neither_vanish_nor_overflow(name: str) -> None:
+    loss, w, x = HALF[name]
+    w, x = w.astype(np.float16), x if x.dtype.kind == "i" else x.astype(np.float16)
+    stats = func.per_sample(loss)
+    rows = func.vmap(func.grad(loss), (None, 0))(w, x).astype(float)
+    norms = np.sqrt(np.sum(rows.reshape(2, -1) ** 2, axis=1))
+    np.testing.assert_allclose(stats.norms(w, x), norms, rtol=2e-3)
+    half = stats.clipped_sum(norms[0] / 2)(w, x)
+    np.testing.assert_allclose(half, rows.sum(axis=0) / 2, rtol=5e-3, atol=1e-7)
+    assert {stats.norms(w, x).dtype, half.dtype, stats.variance(w, x).dtype} == {w.dtype}
+
+
 W, X = np.ones((5, 3)), np.ones((6, 5))
 NUMBER: Any = 3
 WRONG = {
@@ -462,6 +483,13 @@ WRONG = {
     "negative": (lambda: func.per_sample(linear).clipped_sum(-1.0), ValueError, "non-negative number, not -1"),
     "nan": (lambda: func.per_sample(linear).clipped_sum(np.nan), ValueError, "non-negative number, not nan"),
     "array": (lambda: func.per_sample(linear).clipped_sum(np.ones(2)), ValueError, r"shape \(2,\)"),
+    "none": (lambda: func.per_sample(linear).clipped_sum(None), ValueError, "a tree of numbers like the parameters"),
+    "empty": (lambda: func.per_sample(linear).clipped_sum({}), ValueError, "a tree of numbers like the parameters"),
+    "vanishing": (
+        lambda: func.per_sample(linear).clipped_sum(1e-30)(W[:, 0].astype(np.float32), X.astype(np.float32)),
+        ValueError,
+        "too small for gradients of float32",
+    ),
     "tree": (lambda: func.per_sample(dense).clipped_sum([1.0, 2.0])(W, X, X), ValueError, "like the parameters"),
     "one sample": (lambda: func.per_sample(linear).noise_scale(W[:, 0], X[:1]), ValueError, "at least two samples"),
     "no function": (lambda: func.per_sample(NUMBER), TypeError, "takes a function"),

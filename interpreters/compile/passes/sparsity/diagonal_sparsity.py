@@ -516,6 +516,7 @@ def _progression(builder: DiagonalBuilder, index: Any, length: int) -> tuple[int
     array = builder.constants.get(index) if type(index) is Var else None
     if type(array) is not np.ndarray or array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         return None
+    array = array.astype(np.intp)  # a narrow type may hold neither the length nor differences
     array = np.where(array < 0, array + length, array)
     step = int(array[1] - array[0]) if array.size > 1 else 1
     return (int(array[0]), step) if np.array_equal(array, array[0] + step * np.arange(array.size)) else None
