@@ -35,11 +35,15 @@ from func.sample_gradients.factors import (
 )
 from func.transforms.arguments import differentiable
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, like_input, name_of, own
+from func.transforms.custom import stop_gradient
 from func.transforms.reverse import grad
 from func.transforms.vmapping import BatchedCall, vmap
 
 CHUNK_BYTES = 1 << 26
 """The memory that the gradients without structure take; larger batches are computed in chunks of samples."""
+
+ROUNDING = 8
+"""The rounding error of a sum of products, in units of the precision times the sum of the sizes of the products."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -162,7 +166,7 @@ class PerSample:
                 )
 
             def clipped(gradients: Sequence[SampleGradients]) -> list[Array]:
-                squares = squared_norms(gradients)
+                squares = [_upper_squared_norm(x) for x in gradients]
                 if is_single:
                     scales = [_scale(_sum(squares), limits[0])] * len(squares)
                 else:
@@ -622,6 +626,31 @@ def _squared_norm(x: SampleGradients) -> Array:
         return broadcast(parts[0], shape=(x.samples,))
     is_sum_of_squares = len(parts) == 1 and _is_single(factors[0])
     return parts[0] if is_sum_of_squares else np.maximum(_sum(parts), 0)
+
+
+def _upper_squared_norm(x: SampleGradients) -> Array:
+    """Squared norms that rounding has not made smaller: no gradient that is clipped by them is longer than allowed.
+
+    Positions whose terms cancel leave an error of the size of the terms, whose sum is at most (Σ_t |l_t| |r_t|)².
+    """
+    squares = _squared_norm(x)
+    factors = x.factors() or []
+    if not factors or (x.shared is None and len(factors) == 1 and _is_single(factors[0])):
+        return squares
+    lengths = []
+    for one in factors:
+        of_right = _root(_rows_squares(one.right))
+        of_each = of_right if isinstance(one.left, OneHot) else of_right * _root(_rows_squares(one.left))
+        lengths.append(reduce_sum(of_each, axes=(1, 2)))
+    if x.shared is not None:
+        lengths.append(_root(np.sum(np.square(x.shared))))
+    total = _sum(lengths)
+    return squares + stop_gradient(ROUNDING * float(np.finfo(x.dtype).eps) * total * total)
+
+
+def _rows_squares(x: Array) -> Array:
+    """The squared norms of the rows of factors, (samples, groups, positions)."""
+    return contract(x, x, spec=spec((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2)))
 
 
 def _pairs_need_array(x: SampleGradients, others: int | None = None) -> bool:

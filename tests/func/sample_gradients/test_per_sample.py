@@ -446,6 +446,18 @@ def test_arguments_are_not_written() -> None:
     np.testing.assert_array_equal(x, model.batch[0])
 
 
+@pytest.mark.parametrize("run", [lambda f: f, func.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("rest", [1e-2, 1e-3, 1e-4, 1e-5])
+def test_positions_that_cancel_are_clipped(rest: float, run: Callable[[Any], Any]) -> None:
+    rows, cotangents = normal(1, 1, 24), normal(1, 1, 24)
+    x = np.concatenate([rows, rows + rest * normal(1, 1, 24)], axis=1).astype(np.float32) * 100
+    d = np.concatenate([cotangents, -cotangents], axis=1).astype(np.float32)
+    w = np.zeros((24, 24), np.float32)
+    limit = np.linalg.norm(np.einsum("btp,btq->pq", x.astype(float), d.astype(float))) / 10
+    clipped = run(func.per_sample(lambda w, x, d: np.sum((x @ w) * d)).clipped_sum(limit))(w, x, d)
+    assert np.linalg.norm(clipped) <= limit * (1 + 1e-4)
+
+
 HALF: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "small elements": (lambda w, x: np.sum(w * x), np.ones(3000), np.full((2, 3000), 2e-4)),
     "large elements": (lambda w, x: np.sum(w * x), np.ones(3), np.full((2, 3), 200.0)),
