@@ -489,7 +489,7 @@ _UFUNCS_OF_PYTHON: dict[Any, np.ufunc] = {
     np.dot: np.matmul,
 }
 """The ufuncs that plain arrays compute Python's operators with; their method `dot` sums products as `@` does."""
-_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
+_METHODS = ("reduce", "accumulate", "reduceat", "outer")
 
 
 def _computes_as_numpy(called: Callable[..., Any], dtype: np.dtype[Any]) -> bool:

@@ -158,11 +158,12 @@ def _lengths_and_axes(
 
 
 def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm: str | None, out: Any) -> Array:
-    a = _array(a)
+    """The transform of one axis after the other; as in NumPy, each of them is written to `out`."""
+    a = operand(a)
     lengths, places = _lengths_and_axes(a, s, axes)
     for length, place in zip(reversed(lengths), reversed(places), strict=True):
-        a = transform(a, length, place, norm)
-    return _delivered(a, out, places)
+        a = transform(a, length, place, norm, out)
+    return a
 
 
 @implements(np.fft.fftn)
@@ -182,10 +183,10 @@ def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, ou
     """rfft of the last of several axes, fft of the others, as numpy.fft.rfftn."""
     a = _array(a)
     lengths, places = _lengths_and_axes(a, s, axes)
-    a = rfft(a, lengths[-1], places[-1], norm)
+    a = rfft(a, lengths[-1], places[-1], norm, out)
     for length, place in zip(reversed(lengths[:-1]), reversed(places[:-1]), strict=True):
-        a = fft(a, length, place, norm)
-    return _delivered(a, out, places)
+        a = fft(a, length, place, norm, out)
+    return a
 
 
 @implements(np.fft.irfftn)

@@ -12,7 +12,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.numpy.argument_checks import count
 from func.numpy.creation import copy
-from func.numpy.indexing import fit_value, write
+from func.numpy.indexing import fit_value, is_integer, one_number, write
 from func.numpy.memory import is_scalar
 from func.numpy.shaping import ravel, reshape
 from func.numpy.ufunc_methods import at as ufunc_at
@@ -59,11 +59,19 @@ class Flat:
         if type(self.base) is Tracer and is_scalar(self.base):
             return  # as in NumPy, where a scalar has a copy behind its `flat`
         flat: Any = copy(ravel(self.base))
+        if type(index) is tuple and not index:
+            raise IndexError("x.flat[()] cannot be written; write x.flat = value")
+        index = _one_index(index)
+        is_element = is_integer(index)
+        if is_element:
+            flat[index]  # a place that does not exist is told first
+            value = one_number(value, flat.dtype)
         value = operand(value)
-        region = flat[_one_index(index)]
+        if not is_element and count(shape_of(value)) == 0:
+            return
+        region = flat[index]
         boxed: Any = Tracer(EVALUATE, flat, None) if type(value) is Tracer and type(flat) is not Tracer else flat
-        is_element = isinstance(index, (int, np.integer))
-        boxed[index] = _cycled(value, count(shape_of(region)), shape_of(region), is_element)
+        boxed[index] = _cycled(value, count(shape_of(region)), shape_of(region))
         base: Any = self.base
         base[...] = reshape(boxed, base.shape)
 
@@ -76,19 +84,24 @@ class Flat:
 
 
 def _one_index(index: Any) -> Any:
-    if isinstance(index, tuple) and len(index) > 1:
-        raise IndexError("unsupported iterator index")
+    """The one entry of an index of `x.flat`: an integer, a slice, an ellipsis, integers or a mask of its length."""
+    if isinstance(index, tuple):
+        if len(index) > 1:
+            raise IndexError(
+                f"too many indices for flat iterator: flat iterator is 1-dimensional, but {len(index)} were indexed"
+            )
+        index = index[0] if index else Ellipsis
+    if index is None or isinstance(index, (bool, np.bool_)):
+        raise IndexError(f"x.flat takes integers, slices, `...` and arrays of these, not {index}; index x.ravel()")
     return index
 
 
-def _cycled(value: Array, size: int, shape: tuple[int, ...], is_element: bool) -> Array:
+def _cycled(value: Array, size: int, shape: tuple[int, ...]) -> Array:
     """A value repeated or truncated to the number of elements to write, as NumPy does."""
     if shape_of(value) == ():
         return value
     value = ravel(value)
     length = shape_of(value)[0]
-    if (length == 0 and size) or (length > 1 and is_element):
-        raise ValueError("Error setting single item of array.")
     return reshape(value if length == size else value[np.arange(size) % length], shape)
 
 

@@ -30,6 +30,9 @@ class Advanced(NamedTuple):
     adjacent: bool
 
 
+_SEQUENCES = frozenset({list, tuple, range})
+
+
 def _is_array_index(entry: Any) -> bool:
     if type(entry) is Tracer or isinstance(entry, (np.ndarray, list, tuple, range)):
         return True
@@ -303,6 +306,71 @@ def _to_front(part: Array, plan: Advanced) -> tuple[int, Array]:
     rest = [axis for axis in range(rank) if axis not in plan.axes]
     order = (*rest[:first], *plan.axes, *rest[first:])
     return first, part if order == tuple(range(rank)) else shapes.permute(part, order=order)
+
+
+def assigned(x: Tracer, index: Any, value: Any) -> Any:
+    """The value of `x[index] = value`, after the refusals of NumPy that depend on how values are nested.
+
+    A list is taken apart no deeper than the part of x has axes, even where its lengths are one, an element takes no
+    array with axes, and a mask of all of x a list of numbers at most.
+    """
+    is_sequence = type(value) in _SEQUENCES
+    if not is_sequence and not shape_of(value):
+        return value
+    entries = index if type(index) is tuple else (index,)
+    rank, axes = len(x.shape), 0
+    for entry in entries:
+        if is_integer(entry):
+            axes -= 1
+        elif entry is None:
+            axes += 1
+        elif entry is not Ellipsis and type(entry) is not slice:
+            depth = len(shape_of(operand(value)))
+            if depth > 1 and len(entries) == 1 and rank and _is_mask(entry, rank):
+                raise TypeError(
+                    "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
+                    f"{depth} dimensions; write x[mask] = np.ravel(value), or np.where(mask, value, x)"
+                )
+            return value
+    if len(entries) == rank == -axes:
+        normalize(index, x.shape)  # a place that does not exist is told first
+        return one_number(value, x.dtype)
+    if is_sequence and (depth := len(shape_of(operand(value)))) > rank + axes:
+        normalize(index, x.shape)
+        raise ValueError(
+            f"setting an array element with a sequence: a {type(value).__name__} nested {depth} deep is written into "
+            f"{rank + axes} axes of x; write x[index] = np.array(value), whose axes of length one do not count"
+        )
+    return value
+
+
+def one_number(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value that is written into an element: no sequence, and no array with axes from NumPy 2.4 on."""
+    is_sequence = type(value) in _SEQUENCES
+    if is_sequence and dtype.kind == "b":
+        return bool(value)
+    if not is_sequence and not shape_of(value):
+        return value
+    try:
+        np.zeros(1, dtype)[0] = [0] if is_sequence else np.zeros(shape_of(value), dtype_of(value))
+    except (TypeError, ValueError) as error:
+        given = f"a {type(value).__name__}" if is_sequence else f"an array of shape {shape_of(value)}"
+        raise type(error)(
+            f"setting an array element with a sequence: one number of dtype {dtype} is written, got {given}; take the "
+            "number out of it, value[0], or write to a slice, x[i : i + 1] = value"
+        ) from None
+    return value
+
+
+def is_integer(entry: Any) -> bool:
+    """Whether an entry of an index is one integer, traced ones included."""
+    if isinstance(entry, (int, np.integer)):
+        return type(entry) is not bool
+    return isinstance(entry, (Tracer, np.ndarray)) and entry.shape == () and entry.dtype.kind in "iu"
+
+
+def _is_mask(entry: Any, rank: int) -> bool:
+    return _is_array_index(entry) and dtype_of(mask := operand(entry)).kind == "b" and len(shape_of(mask)) == rank
 
 
 def write(x: Array, index: Any, value: Array, accumulate: bool = False) -> Array:

@@ -34,7 +34,7 @@ from func.interpreters.primitives.structural.shapes import broadcast, inverse_pe
 from func.interpreters.primitives.structural.slicing import concatenate, update
 from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
 from func.numpy.argument_checks import as_array
-from func.numpy.indexing import fit_value, normalize, plan_write, read
+from func.numpy.indexing import assigned, fit_value, normalize, plan_write, read
 from func.numpy.memory import (
     Put,
     View,
@@ -314,7 +314,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
             check_write(x)
             return  # the last step of x[index] += v: writing the view has written x
         _refuse_shuffle(sys._getframe(1))
-    rewrite(x, plan_write(x, _apart(index), _apart(value)))
+    rewrite(x, plan_write(x, _apart(index), _apart(assigned(x, index, value))))
 
 
 def _refuse_shuffle(caller: FrameType) -> None:

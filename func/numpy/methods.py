@@ -34,6 +34,7 @@ from func.numpy import (
 )
 from func.numpy.argument_checks import arrayed, count, refuse, to_host
 from func.numpy.conversions import NoAttributeError
+from func.numpy.indexing import one_number
 from func.numpy.inplace import base_of, getitem, rebind, setitem, view_pairs
 from func.numpy.memory import copied, copied_as_it_is, fresh, is_scalar
 from func.numpy.operators import operator_table
@@ -148,7 +149,7 @@ def _partition(self: Tracer, kth: Any, axis: int = -1, kind: str = "introselect"
 def _fill(self: Tracer, value: Any) -> None:
     if is_scalar(self):
         return  # as in NumPy, where a scalar fills a copy of itself
-    setitem(self, Ellipsis, value)
+    setitem(self, Ellipsis, one_number(value, self.dtype))
 
 
 def _put(self: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:

@@ -192,7 +192,7 @@ def _nan_extremum(
         # An initial value of NaN is ignored too.
         is_missing = ops.isnan(initial)
         initial = shapes.where(is_missing, shapes.full_like(initial, fill, ()), initial)
-    result = reductions.extremum(to_dtype(filled, loop), axes, name, initial, where)
+    result = reductions.extremum(to_dtype(filled, loop), axes, name, initial, where, out)
     if mask is not None:
         counted = mask_for(filled, where)
         if counted is not None:

@@ -103,8 +103,8 @@ def loop_dtype(ufunc: Any, a: Array, dtype: Any, out: Any) -> np.dtype[Any] | No
     return loop
 
 
-def start_of(initial: Any, dtype: np.dtype[Any]) -> Any:
-    """`initial` in the dtype of the result, as NumPy assigns it; None where there is none."""
+def start_of(initial: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
+    """`initial` in the dtype of the loop; None where there is none. NumPy begins in `out`, in the dtype of that."""
     if not is_given(initial):
         return None
     if shape_of(initial):
@@ -117,19 +117,31 @@ def start_of(initial: Any, dtype: np.dtype[Any]) -> Any:
             if known is not None and not np.isfinite(known).all():
                 kind = ValueError if np.isnan(known).any() else OverflowError  # as NumPy
                 raise kind(f"an initial value that is infinite or NaN has no place among numbers of {dtype}")
-        return to_dtype(initial, dtype)
-    return np.add.reduce(np.empty(0, dtype), dtype=dtype, initial=initial)  # NumPy's rule for scalars
+        first = to_dtype(initial, dtype)
+    else:
+        first = np.add.reduce(np.empty(0, dtype), dtype=dtype, initial=initial)  # NumPy's rule for scalars
+    return first if out is None else through(out, first)
+
+
+def through(out: Any, first: Array) -> Array:
+    """What a reduction begins with, read from `out`, where NumPy puts it first."""
+    return to_dtype(to_dtype(first, dtype_of(out)), dtype_of(first))
 
 
 def _accumulation(ufunc: Any, plain: Any, optioned: Any, combine: Any) -> Callable[..., Array]:
     def reduce(
-        a: Array, axes: tuple[int, ...], dtype: Any = None, initial: Any = NO_VALUE, where: Any = NO_VALUE
+        a: Array,
+        axes: tuple[int, ...],
+        dtype: Any = None,
+        initial: Any = NO_VALUE,
+        where: Any = NO_VALUE,
+        out: Any = None,
     ) -> Array:
         mask = mask_for(a, where)
         if mask is None and not is_given(initial):
             return plain(a, axes, dtype)
         loop = ufunc.resolve_dtypes((None, dtype_of(a), None), reduction=True)[0] if dtype is None else dtype
-        first = start_of(initial, loop)
+        first = start_of(initial, loop, out)
         traced = type(first) is Tracer
         given = None if traced else first
         total = optioned(a, True if mask is None else mask, axes=axes, dtype=dtype, initial=given)
@@ -147,7 +159,7 @@ def _plain_prod(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
 
 
 total_of = _accumulation(np.add, _plain_sum, reduction_primitives.sum_with, ops.add)
-"""The sum over normalised axes, with arguments (a, axes, dtype, initial, where)."""
+"""The sum over normalised axes, with arguments (a, axes, dtype, initial, where, out)."""
 product_of = _accumulation(np.multiply, _plain_prod, reduction_primitives.prod_with, ops.multiply)
 
 
@@ -165,7 +177,7 @@ def sum(
     a = operand(a)
     shape = shape_of(a)
     axes = reduction_axes(axis, len(shape))
-    total = total_of(a, axes, loop_dtype(_add, a, dtype, out), initial, where)
+    total = total_of(a, axes, loop_dtype(_add, a, dtype, out), initial, where, out)
     return finish(total, shape, axes, keepdims, out)
 
 
@@ -183,7 +195,7 @@ def prod(
     a = operand(a)
     shape = shape_of(a)
     axes = reduction_axes(axis, len(shape))
-    total = product_of(a, axes, loop_dtype(np.multiply, a, dtype, out), initial, where)
+    total = product_of(a, axes, loop_dtype(np.multiply, a, dtype, out), initial, where, out)
     return finish(total, shape, axes, keepdims, out)
 
 
@@ -199,7 +211,9 @@ def _worst(dtype: np.dtype[Any], sign: int) -> Any:
     return dtype.type(sign * np.inf)
 
 
-def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE, where: Any = NO_VALUE) -> Array:
+def extremum(
+    a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE, where: Any = NO_VALUE, out: Any = None
+) -> Array:
     """The maximum or minimum over normalised axes."""
     primitive, pick, sign = {
         "maximum": (reduction_primitives.reduce_max, ops.maximum, -1),
@@ -218,7 +232,7 @@ def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE
         if empty:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return primitive(a, axes=axes)
-    first = start_of(initial, dtype)
+    first = start_of(initial, dtype, out)
     if count([shape[i] for i in axes]) == 0:
         remaining = tuple([n for i, n in enumerate(shape) if i not in axes])
         return shapes.broadcast(first, shape=remaining) if remaining else scalar_of(first)
@@ -241,7 +255,7 @@ def max(
     where: Any = NO_VALUE,
 ) -> Array:
     """The maximum over axes, as numpy.max; ties share the derivative evenly."""
-    return _over_axes(extremum, _for_out(np.maximum, a, out), axis, keepdims, out, "maximum", initial, where)
+    return _over_axes(extremum, _for_out(np.maximum, a, out), axis, keepdims, out, "maximum", initial, where, out)
 
 
 @implements(np.min)
@@ -254,7 +268,7 @@ def min(
     where: Any = NO_VALUE,
 ) -> Array:
     """The minimum over axes, as numpy.min; ties share the derivative evenly."""
-    return _over_axes(extremum, _for_out(np.minimum, a, out), axis, keepdims, out, "minimum", initial, where)
+    return _over_axes(extremum, _for_out(np.minimum, a, out), axis, keepdims, out, "minimum", initial, where, out)
 
 
 amax = implements(np.amax)(max)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy import ndarray
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, known_value, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
@@ -29,7 +29,7 @@ from func.numpy.argument_checks import (
 )
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.cumulative import cumsum
-from func.numpy.indexing import read, values_for_shape, write
+from func.numpy.indexing import fit_value, read, values_for_shape, write
 from func.numpy.inplace import rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
 from func.numpy.memory import copied, fresh, in_order, is_scalar, with_memory
@@ -291,12 +291,12 @@ def _safely_cast(values: Any, a: Array) -> Array:
     is_list = isinstance(values, (list, tuple))
     values = operand(values)
     if is_list:
-        return to_dtype(values, dtype_of(a))
+        return fit_value(values, shape_of(values), a)
     if type(values) in PYTHON_SCALARS or (type(values) is not Tracer and isinstance(values, np.generic)):
         written = np.empty(1, dtype_of(a))
         np.putmask(written, True, values)
         return written[0]
-    if type(values) is Tracer and (weak_kind(values) or isinstance(innermost(values), np.generic)):
+    if type(values) is Tracer and (weak_kind(values) or is_scalar(values)):
         is_real_part = dtype_of(values).kind == "c" and dtype_of(a).kind in "fiu"
         if is_real_part and weak_kind(values):
             raise TypeError(f"a complex number cannot be written into an array of dtype {dtype_of(a)}")

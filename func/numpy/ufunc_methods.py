@@ -34,7 +34,16 @@ from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
 from func.numpy.patching import holds_tracer
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
-from func.numpy.reductions import deliver, finish, is_given, loop_dtype, mask_for, reduction_axes, start_of
+from func.numpy.reductions import (
+    deliver,
+    finish,
+    is_given,
+    loop_dtype,
+    mask_for,
+    reduction_axes,
+    start_of,
+    through,
+)
 
 _REDUCTIONS: dict[Any, Callable[..., Array]] = {
     np.add: reductions.sum,
@@ -84,11 +93,9 @@ def reduce(
         return _REDUCTIONS[ufunc](array, axis, dtype, out, keepdims, initial, where)
     axes = reduction_axes(axis, rank_of(array))
     array = _in_loop(ufunc, array, dtype, out)
-    if ufunc in _REDUCTIONS and dtype is None:
-        return _REDUCTIONS[ufunc](array, axes, out, keepdims, initial, where)
     if ufunc in _REDUCTIONS:  # in this dtype, whatever that of out is
-        result = _REDUCTIONS[ufunc](array, axes, None, keepdims, initial, where)
-        return result if out is None else deliver(result, out)
+        result = reductions.extremum(array, axes, ufunc.__name__, initial, where, out)
+        return finish(result, shape_of(array), axes, keepdims, out)
     if ufunc in _LOGICAL and not is_given(initial):
         return _LOGICAL[ufunc](array, axes, out, keepdims, where=where)
     if len(axes) > 1 and ufunc.identity is None and ufunc not in _EXACT:
@@ -134,12 +141,12 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
         if ufunc in _EXACT:
             return _halved(function, x)
         total, rest = entry(x, 0), range(1, n)
-        total = total if out is None else to_dtype(to_dtype(total, dtype_of(out)), dtype_of(x))
+        total = total if out is None else through(out, total)
     else:
         if start is None:
             problem = "zero-size array to" if n == 0 else "masked"
             raise ValueError(f"{problem} reduction operation {ufunc.__name__} which has no identity")
-        total, rest = shapes.broadcast(start_of(start, dtype_of(array)), shape=remaining), range(n)
+        total, rest = shapes.broadcast(start_of(start, dtype_of(array), out), shape=remaining), range(n)
     masks = None if mask is None else _in_front(mask, axes)
     for place in rest:
         new = function(total, entry(x, place))
