@@ -15,7 +15,7 @@ from func.interpreters.primitives.linalg.matrices import mT
 from func.interpreters.primitives.structural.shapes import full_like
 from func.linalg import checks
 from func.linalg.factorizations import rows_exchanged
-from func.linalg.special_matrices import circulant, toeplitz
+from func.linalg.special_matrices import toeplitz
 
 _STRUCTURES = {
     *(None, "diagonal", "tridiagonal", "banded", "general", "gen"),
@@ -227,24 +227,39 @@ def solve_circulant(
     baxis: int = 0,
     outaxis: int = 0,
 ) -> Array:
-    """The solution x of C x = b for the circulant matrix C with first column c, for one c (n,) and b (n,) or (n, k).
+    """The solution x of C x = b for the circulant matrices C with first columns c (…, n), by Fourier transforms.
 
-    Singular matrices raise LinAlgError; with singular="lstsq" the pseudo-inverse gives the least-squares solution.
+    `caxis`, `baxis` and `outaxis` are the axes of c, b and x with n elements; the others are broadcast. Singular
+    matrices, with an eigenvalue of at most `tol`, raise LinAlgError, or give NaN in compiled code; with
+    singular="lstsq" the solution is that of least squares.
     """
     if singular not in ("raise", "lstsq"):
         raise ValueError(f"singular must be 'raise' or 'lstsq', got {singular!r}")
-    c = fnp.moveaxis(checks.vectors(c, "c"), caxis, -1)
-    b = checks.vectors(b, "b")
-    b = b if len(shape_of(b)) == 1 else fnp.moveaxis(b, baxis, -2)
-    matrix = circulant(c)
-    b, vector = checks.right_hand_side(matrix, b)
-    matrix, b = checks.promoted(matrix, b)
-    if singular == "lstsq":
-        x = fnp.matmul(fnp.linalg.pinv(matrix, rtol=tol), b)
+    c, b = [checks.vectors(x, name, False) for x, name in ((c, "c"), (b, "b"))]
+    if math.prod(shape_of(b)) == 0 and shape_of(c)[caxis] == shape_of(b)[baxis]:
+        return fnp.zeros_like(b, dtype=np.result_type(dtype_of(c), dtype_of(b)))
+    c, b = fnp.moveaxis(c, caxis, -1), fnp.moveaxis(b, baxis, -1)
+    n = shape_of(c)[-1]
+    if shape_of(b)[-1] != n:
+        raise ValueError(f"b has length {shape_of(b)[-1]} along baxis, where the matrix of c has {n} rows")
+    is_real = dtype_of(c).kind != "c" and dtype_of(b).kind != "c"
+    scales, sides = fnp.fft.fft(c), fnp.fft.fft(b)  # the eigenvalues, and the coefficients by the eigenvectors
+    sizes = fnp.abs(scales)
+    if tol is None:
+        tol = fnp.max(sizes, axis=-1, keepdims=True) * (n * np.finfo(np.float64).eps)
+    is_small = fnp.less_equal(sizes, tol)
+    is_singular = fnp.any(is_small)
+    if singular == "raise":
+        known = known_value(is_singular)
+        if known is not None and bool(np.any(known)):
+            raise np.linalg.LinAlgError("near singular circulant matrix: write singular='lstsq' for least squares")
+        if known is None:
+            scales = fnp.add(scales, fnp.where(is_singular, np.nan, fnp.zeros_like(sizes, shape=())))
+        sides = fnp.divide(sides, scales)
     else:
-        x = factorizations.solve_assumed(matrix, b, assume="gen", lower=False)
-    x = checks.from_columns(x, vector)
-    return x if vector else fnp.moveaxis(x, -2, outaxis)
+        sides = fnp.where(is_small, 0, fnp.divide(sides, fnp.where(is_small, 1, scales)))
+    x = fnp.fft.ifft(sides)
+    return fnp.moveaxis(fnp.real(x) if is_real else x, -1, outaxis)
 
 
 def lstsq(

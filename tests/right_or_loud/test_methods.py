@@ -66,6 +66,17 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         for ufunc in (np.minimum, np.maximum, np.fmin, np.add)
         for dtype, out in (("complex128", "float64"), ("float64", "float32"), ("float64", "int64"))
     },
+    **{
+        f"{ufunc.__name__}.reduce from a number to whole numbers": lambda x, ufunc=ufunc: ufunc.reduce(
+            np.abs(x), 0, initial=2.9, out=(x[0] * 0).astype(int)
+        )
+        for ufunc in (np.add, np.multiply, np.minimum, np.hypot, np.fmin, np.arctan2)
+    },
+    "float_power.reduce from a number that rounds to zero": lambda x: np.float_power.reduce(
+        np.abs(x) / 100, 0, initial=5e-324, out=(x[0] * 0).astype(np.float32)
+    ),
+    "sum from a number to whole numbers": lambda x: np.sum(x, 0, initial=2.9, out=(x[0] * 0).astype(int)),
+    "nanmin from a number to whole numbers": lambda x: np.nanmin(x**2 + 3, 0, initial=2.9, out=(x[0] * 0).astype(int)),
     "hypot.reduce of one element": lambda x: np.hypot.reduce(x[:1, 1:2], axis=None),
     "hypot.reduceat of one element": lambda x: np.hypot.reduceat(x[0], [1, 2]),
     "logical_xor.reduce of one element": lambda x: np.logical_xor.reduce(x[:1, 1:2], axis=None),

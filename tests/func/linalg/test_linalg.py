@@ -396,3 +396,36 @@ def test_lstsq_of_unknown_rank_has_residuals_that_are_nan_where_it_is_deficient(
     np.testing.assert_allclose(x, scipy.linalg.lstsq(a, b)[0])
     np.testing.assert_allclose(residuals, scipy.linalg.lstsq(a, b)[1])
     assert np.isnan(func.jit(lambda a: func.linalg.lstsq(a, b)[1])(np.ones((5, 3))))
+
+
+CIRCULANT: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "axes": (np.array([4.0, 1.0, 0.5]), np.arange(6.0).reshape(2, 3), {"baxis": 1, "outaxis": -1}),
+    "several matrices": (np.array([[4.0, 1.0, 0.5], [1.0, 5.0, 2.0j]]), np.array([1.0, 2.0, 3.0]), {"outaxis": 1}),
+    "least squares": (np.ones(3), np.arange(3.0), {"singular": "lstsq"}),
+    "a large tolerance": (np.array([4.0, 1.0, 0.5]), np.arange(3.0), {"singular": "lstsq", "tol": 3.5}),
+    "infinite sides": (np.array([4.0, 1.0, 0.5]), np.array([1.0, np.inf, 3.0]), {}),
+    "nothing known": (np.array([4.0, np.nan, 0.5]), np.arange(3.0), {}),
+    "no sides": (np.ones(3), np.ones((3, 0)), {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", CIRCULANT)
+def test_circulant_systems_as_scipy(name: str) -> None:
+    c, b, options = CIRCULANT[name]
+    expected = scipy.linalg.solve_circulant(c, b, **options)
+    for run in (func.linalg.solve_circulant, func.jit(lambda c, b: scipy.linalg.solve_circulant(c, b, **options))):
+        got = run(c, b, **options) if run is func.linalg.solve_circulant else run(c, b)
+        assert got.dtype == expected.dtype
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("c", [np.ones(3), np.array([1.0, -1.0, 0.0]), np.array([1.0, np.inf, 2.0])], ids=repr)
+def test_singular_circulant_systems(c: Any) -> None:
+    for run in (func.linalg.solve_circulant, func.vmap(scipy.linalg.solve_circulant, in_axes=(None, 1), axis_size=1)):
+        with pytest.raises(np.linalg.LinAlgError, match="near singular circulant matrix"):
+            run(c, np.ones((3, 1)))
+    compiled = func.jit(scipy.linalg.solve_circulant)
+    assert np.isnan(compiled(c, np.ones(3))).all()
+    assert np.isnan(func.jit(func.grad(lambda c: np.sum(scipy.linalg.solve_circulant(c, np.ones(3)))))(c)).all()
