@@ -68,9 +68,10 @@ def _multiple_of_operand(program: Definitions, equation: Equation, stack: int) -
         return Multiple(ScalarFactor(1), inputs[0])
     if primitive is add and all([_is_whole(x, out) for x in inputs]):
         left, right = [multiple(program, x, stack) for x in inputs]
-        if left[1:] != right[1:] or left.factor.scalars != right.factor.scalars:
+        number = left.factor.number + right.factor.number
+        if left[1:] != right[1:] or left.factor.scalars != right.factor.scalars or not _is_factor(number):
             return None
-        return left._replace(factor=ScalarFactor(left.factor.number + right.factor.number, left.factor.scalars))
+        return left._replace(factor=ScalarFactor(number, left.factor.scalars))
     if primitive is divide and _is_whole(inputs[0], out):
         divisor = uniform(program, inputs[1], stack)
         is_number = divisor is not None and not divisor.scalars and divisor.number
@@ -101,14 +102,18 @@ def _same_columns(x: Any, out: Var, stack: int) -> bool:
 
 
 def uniform(program: Definitions, x: Any, stack: int) -> ScalarFactor | None:
-    """The factor that equals all elements of x, or all elements of each matrix of a stack; None where they differ."""
+    """The factor that equals all elements of x, or all elements of each matrix of a stack; None where they differ.
+
+    Zeros and infinities are no factors: a solution for zeros has other signs of zeros than a multiple of a solution,
+    and one for infinities is NaN where they cancel.
+    """
     if type(x) is not Var:
-        return ScalarFactor(x)
+        return ScalarFactor(x) if _is_factor(x) else None
     value = program.constant_value(x)
     if value is not None:
         value = np.asarray(value)
         is_uniform = value.size and value.dtype.kind in "fciu" and (value == value.flat[0]).all()
-        return ScalarFactor(value.flat[0].item()) if is_uniform else None
+        return ScalarFactor(value.flat[0].item()) if is_uniform and _is_factor(value.flat[0]) else None
     equation = program.definition(x)
     if equation is not None and equation.primitive in (broadcast, reshape):
         inner = equation.inputs[0]
@@ -122,6 +127,10 @@ def uniform(program: Definitions, x: Any, stack: int) -> ScalarFactor | None:
         return ScalarFactor(1, (x,))
     factor, base, _ = multiple(program, x, 0)
     return factor.times(ScalarFactor(1, (base,)))
+
+
+def _is_factor(number: Any) -> bool:
+    return bool(number != 0 and np.isfinite(number))
 
 
 def _per_matrix(shape: tuple[int, ...], stack: int) -> bool:

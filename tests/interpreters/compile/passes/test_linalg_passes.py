@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import func
 from func.interpreters.compile.passes import optimize
@@ -221,3 +222,24 @@ def test_singular_matrices_behave_as_without_shared_factors() -> None:
         both(singular)
     with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
         func.jit(lambda a: (np.linalg.slogdet(a), np.linalg.inv(a)))(singular)
+
+
+SIGNED_ZEROS: dict[str, Callable[[Any, Any], Any]] = {
+    "a constant of two zeros": lambda a, b: np.linalg.solve(a, b * np.array([0.0, -0.0])),
+    "a constant zero": lambda a, b: np.linalg.solve(a, b * -0.0),
+    "a difference": lambda a, b: np.linalg.solve(a, b + -b),
+    "a triangle": lambda a, b: scipy.linalg.solve_triangular(a, b * np.array([0.0, -0.0])),
+    "a factored matrix": lambda a, b: scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b * np.array([0.0, -0.0])),
+    "infinite sides": lambda a, b: np.linalg.solve(a, b * np.inf),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", SIGNED_ZEROS)
+def test_zeros_and_infinities_are_no_factors(name: str, compiler: Any) -> None:
+    program = SIGNED_ZEROS[name]
+    a, b = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -2.0])
+    expected, got = program(a, b), func.jit(program, compiler=compiler)(a, b)
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
