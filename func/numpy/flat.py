@@ -56,16 +56,21 @@ class Flat:
         return copy(elements) if shape_of(elements) else elements
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if type(self.base) is Tracer and is_scalar(self.base):
-            return  # as in NumPy, where a scalar has a copy behind its `flat`
-        flat: Any = copy(ravel(self.base))
         if type(index) is tuple and not index:
             raise IndexError("x.flat[()] cannot be written; write x.flat = value")
+        flat: Any = copy(ravel(self.base))
         index = _one_index(index)
         is_element = is_integer(index)
         if is_element:
             flat[index]  # a place that does not exist is told first
-            value = one_number(value, flat.dtype)
+            try:
+                value = fit_value(one_number(value, flat.dtype), (), flat)
+            except UnsupportedFunctionError:
+                raise
+            except (TypeError, ValueError, OverflowError) as error:
+                raise ValueError(f"Error setting single item of array: {error}") from None
+        if type(self.base) is Tracer and is_scalar(self.base):
+            return  # as in NumPy, where a scalar has a copy behind its `flat`
         value = operand(value)
         if not is_element and count(shape_of(value)) == 0:
             return

@@ -326,7 +326,7 @@ def assigned(x: Tracer, index: Any, value: Any) -> Any:
             axes += 1
         elif entry is not Ellipsis and type(entry) is not slice:
             depth = len(shape_of(operand(value)))
-            if depth > 1 and len(entries) == 1 and rank and _is_mask(entry, rank):
+            if depth > 1 and len(entries) == 1 and _is_mask(entry, rank):
                 raise TypeError(
                     "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
                     f"{depth} dimensions; write x[mask] = np.ravel(value), or np.where(mask, value, x)"
@@ -370,6 +370,8 @@ def is_integer(entry: Any) -> bool:
 
 
 def _is_mask(entry: Any, rank: int) -> bool:
+    if isinstance(entry, (bool, np.bool_)):
+        return rank == 0
     return _is_array_index(entry) and dtype_of(mask := operand(entry)).kind == "b" and len(shape_of(mask)) == rank
 
 

@@ -287,3 +287,28 @@ def test_a_batch_rule_that_draws_numbers_is_loud() -> None:
     np.testing.assert_allclose(value, slope * X)  # one run for both
     with pytest.raises(CustomRuleError, match="other outputs"):
         func.vmap(func.grad(noisy))(X)
+
+
+def test_a_value_that_was_overwritten_leads_no_graph_back() -> None:
+    """The gradient by it is zero whatever the rest is, as in PyTorch, so a second backward pass runs no rule for it."""
+    log: list[str] = []
+
+    class Halved(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 0.5
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            log.append("b")
+            return ct * 0.5
+
+    x = func.tensor(np.ones(3), requires_grad=True)
+    y = x * 1.0
+    z = Halved.apply(y)
+    z.fill(0.5)
+    (first,) = func.autograd.grad(np.sum(z * z), [y], create_graph=True)
+    log.clear()
+    np.sum(np.sin(first) + y).backward()
+    assert log == [] and x.grad is not None
+    np.testing.assert_array_equal(x.grad, np.ones(3))

@@ -140,6 +140,12 @@ SELECTED: dict[str, tuple[Function, Any, Any]] = {
         [0.0, 2.0],
         [0.0, 0.5],
     ),
+    "overwritten by a number": (lambda x: (y := np.sqrt(x), y.fill(0.5), np.sum(y * y + x))[2], [0.0, 4.0], [1.0, 1.0]),
+    "overwritten by others": (
+        lambda x: (y := np.sqrt(x), y.__setitem__(slice(None, None, -1), x * x), np.sum(y))[2],
+        [0.0, 4.0],
+        [0.0, 8.0],
+    ),
     "select": (lambda x: np.sum(np.select([x > 1, x > 0], [x, np.sqrt(x)], 0.0)), [0.0, 4.0], [0.0, 1.0]),
     "maximum, sqrt": (lambda x: np.sum(np.sqrt(np.maximum(x, 0.0))), [-1.0, 4.0], [0.0, 0.25]),
     "sqrt, maximum": (lambda x: np.sum(np.maximum(np.sqrt(x), 1.0)), [0.0, 4.0], [0.0, 0.25]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ import numpy as np
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, dtype_of, linear, materialize, shape_of
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
 from func.interpreters.core.strides import axes_by_stride, joined_order
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.inplace_reuse import is_spare_cotangent, writable
 from func.interpreters.primitives.structural.shapes import fit_cotangent, zeros_like
 
@@ -92,6 +94,8 @@ def _update_impl(xp: Any, x: Array, value: Array, *, index: Index) -> Array:
 
 def _update_transpose(ct: Array, x: Any, value: Any, *, index: Index) -> tuple[Array, Array]:
     region = getitem(ct, index=index)
+    if math.prod(region.shape) == math.prod(ct.shape):
+        ct = stop_gradient(ct)  # nothing is left of x, and no graph leads back to it
     return update(ct, zeros_like(region), index=index), region
 
 
