@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy import ndarray
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, known_value, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
@@ -296,7 +296,7 @@ def _safely_cast(values: Any, a: Array) -> Array:
         written = np.empty(1, dtype_of(a))
         np.putmask(written, True, values)
         return written[0]
-    if type(values) is Tracer and (weak_kind(values) or is_scalar(values)):
+    if type(values) is Tracer and (weak_kind(values) or isinstance(innermost(values), np.generic)):
         is_real_part = dtype_of(values).kind == "c" and dtype_of(a).kind in "fiu"
         if is_real_part and weak_kind(values):
             raise TypeError(f"a complex number cannot be written into an array of dtype {dtype_of(a)}")

@@ -12,7 +12,7 @@ from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, s
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import creation, memory
-from func.numpy.argument_checks import normalize_axes, normalize_axis, rank_of
+from func.numpy.argument_checks import normalize_axes, normalize_axis, rank_of, weak_kind
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import stack
 from func.numpy.protocol import implements
@@ -133,7 +133,10 @@ def _stand_in(x: Any) -> Any:
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype that results from NumPy's promotion, as numpy.result_type."""
-    return np.result_type(*[_stand_in(x) for x in arrays_and_dtypes])
+    kinds = [weak_kind(x) if type(x) is Tracer else None for x in arrays_and_dtypes]  # traced numbers of Python adapt
+    return np.result_type(
+        *[kind(1) if kind else _stand_in(x) for x, kind in zip(arrays_and_dtypes, kinds, strict=True)]
+    )
 
 
 @implements(np.can_cast)

@@ -11,7 +11,8 @@ from func.interpreters.primitives.elementwise.table import logaddexp
 from func.interpreters.primitives.special import logsumexp as ops
 from func.interpreters.primitives.structural.reductions import keep_axes
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
-from func.numpy.argument_checks import floating, normalize_axes
+from func.numpy.argument_checks import floating, normalize_axes, to_dtype
+from func.numpy.utilities import result_type
 
 # fmt: off
 __all__ = [
@@ -61,7 +62,9 @@ def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False,
     array([0.5, 0.5])
     """
     if b is not None:
-        a, b = _like_other(a, b), floating(_like_other(b, a))
+        a, b = operand(a), operand(b)
+        dtype = result_type(a, b)
+        a, b = [floating(_as_dtype(x, dtype)) for x in (a, b)]
     a = floating(a)
     shape = np.broadcast_shapes(shape_of(a), () if b is None else shape_of(b))
     full = shape or (1,)
@@ -77,11 +80,8 @@ def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False,
     return tuple(outs) if return_sign else outs[0]
 
 
-def _like_other(x: Array, other: Array) -> Array:
-    """A number of Python beside an array: of the dtype that the two have together."""
-    if type(x) not in PYTHON_SCALARS or type(other) in PYTHON_SCALARS:
-        return x
-    return np.asarray(x, np.result_type(x, dtype_of(operand(other))))[()]
+def _as_dtype(x: Array, dtype: np.dtype[Any]) -> Array:
+    return np.asarray(x, dtype)[()] if type(x) in PYTHON_SCALARS else to_dtype(x, dtype)
 
 
 def softplus(x: Array) -> Array:

@@ -442,10 +442,6 @@ EDGES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     ),
     "nothing into places of flat": (lambda x: (x := x.copy(), x.flat.__setitem__(slice(0, 2), []))[0], X),
     "a list into a truth value": (lambda x: (y := x > 0, y.__setitem__(0, [x[0] - x[0]]), y.fill([]), y + x)[3], X),
-    "a scalar of a wider dtype in place of others": (
-        lambda x: (y := x.astype(np.float32), np.place(y, x > 1, np.sum(x) + 0.5), y + x)[2],
-        np.array([0.0, 1.0, 2.0]),
-    ),
     "a transform of no axes": (lambda x: np.fft.fftn(x > 0, axes=()) + x, X),
     "a window of one point": (lambda x: func.numpy.kaiser(1, x), np.float64(np.inf)),
 }
@@ -564,6 +560,26 @@ def test_profiles_of_infinite_width() -> None:
     ):
         got = func.jit(scipy.special.voigt_profile)(*operands)
         np.testing.assert_equal(float(got), float(scipy.special.voigt_profile(*operands)))
+
+
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(scipy.__version__) < "1.17.0",
+    reason="older versions of SciPy convert integers to double precision first",
+)
+@pytest.mark.parametrize("a", ["?", "i1", "u2", "i8", "f2", "f4", "c8"])
+@pytest.mark.parametrize("b", ["i1", "i8", "f2", "f4", "c8", int, float])
+def test_weighted_sums_of_exponentials_have_the_dtype_of_both(a: str, b: Any) -> None:
+    array, weight = np.ones(2, a), b(1) if isinstance(b, type) else np.ones((), b)
+    expected = scipy.special.logsumexp(array, b=weight)
+    for run in (func.special.logsumexp, func.jit(lambda a, b: scipy.special.logsumexp(a, b=b))):
+        assert run(array, b=weight).dtype == expected.dtype
+
+
+@pytest.mark.parametrize("number", [1, 1.0, 1j])
+def test_traced_numbers_of_python_adapt_in_result_type(number: Any) -> None:
+    array, seen = np.ones(2, np.float32), []
+    func.jit(lambda x, n: seen.append(np.result_type(x, n)) or x)(array, number)  # type: ignore[func-returns-value]
+    assert seen == [np.result_type(array, number)]
 
 
 def test_tangents_of_chosen_numbers_have_the_dtype_of_the_value() -> None:

@@ -585,8 +585,8 @@ class SpaceTester(Tester):
             [np.any(np.abs(np.asarray(out, complex)) > 1e290) for out in outs if is_inexact(out)]
         ):
             return  # SciPy's own values are not smooth, or they stand for an overflow
-        if self.call.name.startswith(INVERSE_IN_PARAMETERS) and any([np.any(np.isnan(dot)) for dot in dots]):
-            return  # SciPy's value in a tail is not that of the inverse
+        if self.call.name.startswith(INVERSE_IN_PARAMETERS) and not all([np.all(np.isfinite(dot)) for dot in dots]):
+            return  # SciPy's value in a tail is not that of the inverse, and degenerate distributions have no slope
         if self.call.name == "hyp2f1" and any([np.any(np.abs(np.asarray(out)) > 1e12) for out in outs]):
             return  # the pole at 1 is too near for differences
         if self.call.name == "lpmv" and np.any(np.abs(np.asarray(x)) > 1):
@@ -650,6 +650,8 @@ class SpaceTester(Tester):
             is_finite = all([np.isfinite(x).all() for x in flat(expected.value)])
             if mode == "jvp" or not is_finite:
                 return  # a factor with a zero on its diagonal has no derivative; or SciPy divides by it
+        if "lyapunov" in self.call.name and self.is_open_equation():
+            return
         if self.call.name == "fractional_matrix_power" and expected.error is None and self.is_nearly_singular():
             return  # SciPy takes another way, with another dtype, where its smallest singular value rounds to zero
         if self.call.name == "orthogonal_procrustes" and expected.error is None and self.has_open_rotation():
@@ -685,6 +687,16 @@ class SpaceTester(Tester):
         scales = np.linalg.svd(np.nan_to_num(first.T @ np.conj(second)))[1]
         return bool(scales[-1] <= 1e-4 * scales[0])
 
+    def is_open_equation(self) -> bool:
+        """Whether a Lyapunov equation has no or several solutions but for rounding, or numbers that overflow in one."""
+        a = np.asarray(self.call.leaves()[0].value, complex)
+        if a.ndim < 2 or a.shape[-1] != a.shape[-2] or not np.all(np.abs(a) < 1e100):
+            return True
+        values = np.linalg.eigvals(a)
+        one, other = values[..., :, None], np.conj(values)[..., None, :]
+        scales = np.abs(1 - one * other if "discrete" in self.call.name else one + other)
+        return bool(np.any(scales <= 1e-5 * (1 + np.abs(one))))
+
     def is_nearly_singular(self) -> bool:
         """Whether the first matrix has a singular value that rounding cannot tell from zero."""
         scales = np.linalg.svd(np.nan_to_num(np.asarray(self.call.leaves()[0].value, complex)))[1]
@@ -701,8 +713,15 @@ class SpaceTester(Tester):
         return is_not_finite and any([np.isnan(x).any() for x in results])
 
 
-ACCIDENTS = ("not inexact", "not enough values to unpack", "can only convert an array of size 1", "remapped shapes")
-"""What NumPy and SciPy say of integers, arrays without axes, matrices of one element, and `out` for several axes."""
+ACCIDENTS = (
+    "not inexact",
+    "float division by zero",
+    "not enough values to unpack",
+    "can only convert an array of size 1",
+    "remapped shapes",
+)
+"""What NumPy and SciPy say of integers, numbers of Python, arrays without axes, matrices of one element, and `out` for
+several axes."""
 OTHER_FAULTS = ("is unsupported in linalg", "infs or NaNs", "did not converge", "Invalid norm value")
 """Where two things are wrong, either may be said; infinities and NaNs may be refused."""
 
