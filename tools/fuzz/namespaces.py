@@ -652,6 +652,8 @@ class SpaceTester(Tester):
                 return  # a factor with a zero on its diagonal has no derivative; or SciPy divides by it
         if "lyapunov" in self.call.name and self.is_open_equation():
             return
+        if self.call.name == "signm" and expected.error is None and self.is_nearly_singular():
+            return  # rounding decides the sign of an eigenvalue that is zero
         if self.call.name == "fractional_matrix_power" and expected.error is None and self.is_nearly_singular():
             return  # SciPy takes another way, with another dtype, where its smallest singular value rounds to zero
         if self.call.name == "orthogonal_procrustes" and expected.error is None and self.has_open_rotation():
@@ -806,6 +808,8 @@ def as_scipy_requires(call: Call) -> None:
         matrix = np.asarray(leaves[0].value)
         if matrix.ndim > 1 and matrix.shape[-1] == matrix.shape[-2]:  # it leaves what is beside the diagonal there
             leaves[0].value = np.where(np.eye(matrix.shape[-1], dtype=bool), matrix, matrix.dtype.type(0))
+    if call.name.endswith("_tridiagonal") and not all([np.isfinite(leaf.value).all() for leaf in leaves]):
+        call.kwargs.pop("check_finite", None)  # LAPACK's stemr does not return where NaN meets an infinity
     if call.name == "solve_banded" and np.shape(leaves[0].value)[-1:] == (1,):
         common = np.result_type(*[leaf.value for leaf in leaves])
         for leaf in leaves:  # one column is divided in place
