@@ -257,6 +257,9 @@ class Program:
         that in such programs no view is asked for a gradient."""
         self.creates = False
         """Whether a gradient was recorded. PyTorch does not record those that are zero."""
+        self.thaws = False
+        """Whether a leaf may have become one after it took part in something. Recorded pullbacks of PyTorch depend on it
+        where they use its values, but not through the results of that time; to func it stays the constant it was."""
         self.computed: list[str] = []
         """The variables that are results of operations, not views: PyTorch crashes at hooks of some views."""
         self.leaves: list[str] = []
@@ -425,7 +428,9 @@ class Program:
         x = self.choices.choice(fits[::-1])
         self.silent = True  # writes to what is frozen are not recorded
         is_base = x in self.bases.values()  # in PyTorch its views would be leaves that require a gradient as well
-        return f"{x}.requires_grad_({self.choices.random() < 0.5 and not is_base})"
+        thaws = self.choices.random() < 0.5 and not is_base
+        self.thaws = self.thaws or thaws
+        return f"{x}.requires_grad_({thaws})"
 
     def retain(self) -> str:
         """A variable retains its gradient."""
@@ -454,7 +459,7 @@ class Program:
         """Gradients with respect to some tensors, which are new variables."""
         out, inputs = self.some(3), self.targets(3)
         gradients = [self.new(self.shapes[x]) for x in inputs]
-        creates = self.choices.random() < 0.4
+        creates = self.choices.random() < 0.4 and not self.thaws
         self.creates = self.creates or creates
         return f"{', '.join(gradients)}, = grad(loss({', '.join(out)}), [{', '.join(inputs)}], {creates})"
 
