@@ -122,7 +122,7 @@ class Intercepted(np.ndarray):
             options = dict(kwargs)
             target = options.pop("out")
             return _written(self, target, lambda out, *rest, **more: function(*rest, out=out, **more), args, options)
-        return adopted(function(*resolved(args), **resolved(kwargs)))
+        return adopted(function(*resolved(args), **resolved(kwargs)), (args, kwargs))
 
     @property
     def flat(self) -> Any:
@@ -359,21 +359,32 @@ def holds_traced(value: Any) -> bool:
     return type(value) is Tracer
 
 
-def adopted(value: Any) -> Any:
-    """Results made of intercepted arrays can hold traced values in turn; views stay views."""
+def adopted(value: Any, arguments: Any = ()) -> Any:
+    """Results made of intercepted arrays can hold traced values in turn; views stay views, of plain arguments plain."""
     if type(value) is np.ndarray and value.dtype.kind in "fciub":
         if not _is_intercepting():
             return value
-        if type(owner_of(value)) is Intercepted:
+        owner = owner_of(value)
+        if type(owner) is Intercepted:
             return value.view(Intercepted)
+        if _is_owner_of_some(owner, arguments):
+            return value
         out = np.ndarray.__new__(Intercepted, value.shape, value.dtype, strides=np.empty_like(value).strides)
         np.copyto(plain(out), value)
         if (made := _made_by_transform()) is not None:
             made.add(out)
         return out
     if type(value) in (list, tuple):
-        return type(value)([adopted(item) for item in value])
+        return type(value)([adopted(item, arguments) for item in value])
     return value
+
+
+def _is_owner_of_some(owner: Any, arguments: Any) -> bool:
+    """Whether an array owns the memory of an argument, which may stand in lists, tuples and dicts."""
+    if isinstance(arguments, np.ndarray):
+        return owner_of(arguments) is owner
+    items = arguments.values() if type(arguments) is dict else arguments
+    return type(arguments) in (list, tuple, dict) and any([_is_owner_of_some(owner, item) for item in items])
 
 
 def _written(self: Intercepted, target: Any, call: Callable[..., Any], args: Any, options: Any) -> Any:

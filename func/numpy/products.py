@@ -137,8 +137,7 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     x, y = arrayed(operand(a)), arrayed(operand(b))
     n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
-        product = multiply(x, y)
-        is_blas = dtype_of(product).char in "fdFD" and max(n, m) <= 2  # else it is the ufunc in NumPy
+        product, is_blas = _scaled(x, y)
         return _acceptable(product, out) if is_blas else scalar_of(with_out(product, out))
     place = -2 if m > 1 else 0
     if shape_of(x)[-1] != shape_of(y)[place]:
@@ -165,12 +164,20 @@ def _acceptable(result: Array, out: Any) -> Array:
     return scalar_of(with_out(result, out))
 
 
+def _scaled(x: Array, y: Array) -> tuple[Array, bool]:
+    """The product with a number, and whether NumPy leaves it to BLAS, in C order: else it is the ufunc, in the order of
+    its operands."""
+    product = multiply(x, y)
+    is_blas = dtype_of(product).char in "fdFD" and len(shape_of(product)) <= 2
+    return in_order(product, "C") if is_blas and len(shape_of(product)) == 2 else product, is_blas
+
+
 @implements(np.inner)
 def inner(a: Array, b: Array, /) -> Array:
     """The sum of products over the last axes, as numpy.inner."""
     x, y = arrayed(operand(a)), arrayed(operand(b))
     if not shape_of(x) or not shape_of(y):
-        return multiply(x, y)
+        return _scaled(x, y)[0]
     if shape_of(x)[-1] != shape_of(y)[-1]:
         raise ValueError(
             f"shapes {shape_of(x)} and {shape_of(y)} not aligned: {shape_of(x)[-1]} (dim {rank_of(x) - 1}) != "

@@ -241,6 +241,29 @@ def test_other_threads_are_left_alone() -> None:
     assert kinds[0] is np.ndarray and kinds[1] is not np.ndarray
 
 
+VIEWS_BESIDE_INTERCEPTED: dict[str, Callable[[Any, Any], Any]] = {
+    "broadcast_arrays": lambda a, b: np.broadcast_arrays(a, b)[0],
+    "broadcast_arrays of more axes": lambda a, b: np.broadcast_arrays(b, np.zeros((2, 3)), a)[2],
+    "meshgrid": lambda a, b: np.meshgrid(a, b, copy=False, sparse=True)[0],
+    "atleast_2d": lambda a, b: np.atleast_2d(a, b)[0],
+    "atleast_1d": lambda a, b: np.atleast_1d(b, a)[1],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_BESIDE_INTERCEPTED)
+def test_views_of_plain_arrays_beside_intercepted_ones_stay_views(name: str) -> None:
+    def f(x: Any) -> Any:
+        outside = np.ndarray(3)  # func.intercept() replaces functions, not this class
+        outside[:] = [1.0, 2.0, 3.0]
+        view = VIEWS_BESIDE_INTERCEPTED[name](outside, np.ones(3))
+        outside[0] = 10.0
+        return x * np.sum(view)
+
+    expected = f(1.0)
+    with func.intercept():
+        assert func.grad(f)(1.0) == expected
+
+
 def test_it_works_as_a_decorator_and_inside() -> None:
     @func.intercept()
     def f(x: Any) -> Any:

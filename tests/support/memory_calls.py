@@ -270,6 +270,8 @@ ARITHMETIC: dict[str, Callable[[Any], Any]] = {
     "T @ x": lambda x: x.T @ x,
     "matmul": lambda x: np.matmul(x, np.swapaxes(x, -1, -2)),
     "dot": lambda x: np.dot(x, x.T),
+    "dot with a number": lambda x: np.dot(x, 2.0),
+    "inner with a number": lambda x: np.inner(2.0, x),
     "tensordot": lambda x: np.tensordot(x, x, axes=([0], [0])),
     "outer": lambda x: np.outer(x, x),
     "kron": lambda x: np.kron(x, np.ones(2)),

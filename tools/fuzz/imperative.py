@@ -258,8 +258,8 @@ class Program:
         self.creates = False
         """Whether a gradient was recorded. PyTorch does not record those that are zero."""
         self.thaws = False
-        """Whether a leaf may have become one after it took part in something. Recorded pullbacks of PyTorch depend on it
-        where they use its values, but not through the results of that time; to func it stays the constant it was."""
+        """Whether a leaf may have become one after it took part in something. PyTorch's recorded pullbacks depend on it
+        where they use its values, but not through earlier results; to func it stays the constant it was."""
         self.computed: list[str] = []
         """The variables that are results of operations, not views: PyTorch crashes at hooks of some views."""
         self.leaves: list[str] = []

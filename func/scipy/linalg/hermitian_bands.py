@@ -15,7 +15,7 @@ from func.backends.support.linalg import real_dtype
 from func.control.scanning import scan
 from func.interpreters.core import Array, Aval, concrete, dtype_of, shape_of
 from func.interpreters.primitives.linalg.banded import band_adjoint, solve_banded
-from func.interpreters.primitives.linalg.matrices import from_triangle, largest, safe_reciprocal
+from func.interpreters.primitives.linalg.matrices import cusps, from_triangle, largest, safe_reciprocal, with_cusps
 from func.interpreters.primitives.linalg.spectral import with_real_row
 from func.linalg import checks
 from func.scipy.doors import holds_traced
@@ -158,9 +158,11 @@ def eig_banded(
         dense = _dense_triangle(band, lower)
         w_all, v_all = _dense.eigh(dense, lower=lower, check_finite=False)
         inner = adjoint(v_all) @ from_triangle(_dense_triangle(change, lower), lower) @ v
-        factor = safe_reciprocal(w[None, :] - w_all[:, None], largest(w_all))
+        cusp, all_cusps = cusps(w, w_all), cusps(w_all)
+        marked, others = (x if mark is None else x + mark for x, mark in ((w, cusp), (w_all, all_cusps)))
+        factor = safe_reciprocal(marked[None, :] - others[:, None], largest(w_all))
         dw = np.real(np.sum(np.conjugate(v) * (v_all @ inner), axis=0))
-        return dw, with_real_row(v, v_all @ (factor * inner), True)
+        return with_cusps(dw, cusp), with_cusps(with_real_row(v, v_all @ (factor * inner), True), cusp)
 
     def of_one(band: Array) -> Any:
         n = shape_of(band)[1]

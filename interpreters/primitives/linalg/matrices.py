@@ -12,9 +12,19 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import Array, Aval, Params, dtype_of, materialize, shape_of
+from func.interpreters.core import Array, Aval, Params, Tracer, dtype_of, materialize, shape_of
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
-from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, less_equal, real
+from func.interpreters.primitives.elementwise.table import (
+    absolute,
+    divide,
+    equal,
+    greater,
+    imag,
+    less_equal,
+    real,
+    sqrt,
+    subtract,
+)
 from func.interpreters.primitives.structural.contraction import Spec, contract, matmul_spec, spec
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.reductions import reduce_max
@@ -194,6 +204,48 @@ def safe_reciprocal(gap: Array, scale: Array) -> Array:
     degenerate = less_equal(absolute(stop_gradient(gap)), tiny)
     unit = full_like(gap, 1, ())
     return where(degenerate, full_like(gap, 0, ()), divide(unit, where(degenerate, unit, gap)))
+
+
+def cusps(w: Array, everyone: Array | None = None) -> Array | None:
+    """Zero for each eigenvalue or singular value, with an infinite or NaN derivative where it equals another one.
+
+    A first derivative that drops the undetermined part of equal eigenvalues is right for many functions, its own
+    derivative is not: what is multiplied `with_cusps` says so from the second order on. None for numbers, which have no
+    derivative. Where w is a part of the spectrum, `everyone` is the whole.
+    """
+    if type(w) is not Tracer or 0 in shape_of(w):
+        return None
+    held = stop_gradient(w)
+    whole = held if everyone is None else stop_gradient(everyone)
+    tiny = multiply(largest(whole), float(np.finfo(dtype_of(w)).eps) * 4 * shape_of(whole)[-1])
+    near = less_equal(absolute(subtract(along_columns(held), along_rows(whole))), tiny)
+    count = reduce_sum(convert(near, dtype=np.dtype(int)), axes=(len(shape_of(near)) - 2,))
+    is_equal = greater(count, 1)
+    root = sqrt(where(is_equal, subtract(w, held), full_like(w, 1, ())))
+    return where(is_equal, root, full_like(w, 0, ()))
+
+
+def differences(w: Array, cusp: Array | None, first: int = 0, last: int | None = None) -> Array:
+    """F_ij = 1 / (w_j - w_i), zero for equal eigenvalues, with the columns from `first` up to `last`; with cusps."""
+    marked = w if cusp is None else add(w, cusp)
+    return safe_reciprocal(subtract(along_columns(part_of(marked, first, last)), along_rows(marked)), largest(w))
+
+
+def part_of(w: Array, first: int, last: int | None) -> Array:
+    """The eigenvalues from `first` up to `last`."""
+    n = shape_of(w)[-1]
+    if first == 0 and last in (None, n):
+        return w
+    whole = [(0, length, 1) for length in shape_of(w)[:-1]]
+    return getitem(w, index=(*whole, (first, last, 1)))
+
+
+def with_cusps(tangent: Array, cusp: Array | None) -> Array:
+    """A tangent of eigenvalues, or of vectors in columns, whose own derivative is none at equal eigenvalues."""
+    if cusp is None:
+        return tangent
+    factor = add(cusp, 1)
+    return multiply(tangent, factor if len(shape_of(tangent)) == len(shape_of(cusp)) else along_columns(factor))
 
 
 def row_of(x: Array, row: int) -> Array:

@@ -22,22 +22,24 @@ from func.interpreters.primitives.linalg.matrices import (
     along_rows,
     are_square,
     block,
+    cusps,
     diagonal_of,
+    differences,
     from_triangle,
-    largest,
     mH,
     mm,
+    part_of,
     real_part,
     row_of,
-    safe_reciprocal,
     scale_columns,
     turn_to_real,
+    with_cusps,
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.linalg.spectral import reduce_columns, with_real_row
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import full_like
-from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.interpreters.primitives.structural.slicing import concatenate
 
 Subset: TypeAlias = tuple[int, int, float | None, float | None] | None
 """The first index of the eigenvalues and the one behind the last; values that bound them, where LAPACK is to search
@@ -73,11 +75,11 @@ def _turn(w: Array, inner: Array, subset: Subset = None) -> tuple[Array, Array]:
     Of a subset: w are all eigenvalues, and `inner` has the columns of the subset.
     """
     first, last, *_ = subset or (0, shape_of(w)[-1])
-    whole = [(0, length, 1) for length in shape_of(w)[:-1]]
-    own = w if subset is None else getitem(w, index=(*whole, (first, last, 1)))
-    factor = safe_reciprocal(subtract(along_columns(own), along_rows(w)), largest(w))
+    cusp = cusps(w)
     square = block(inner, (first, last), (0, last - first))
-    return real_part(diagonal_of(square)), multiply(factor, inner)
+    own = None if cusp is None else part_of(cusp, first, last)
+    rotation = multiply(differences(w, cusp, first, last), inner)
+    return with_cusps(real_part(diagonal_of(square)), own), with_cusps(rotation, own)
 
 
 def _completed(problem: Callable[[Subset], tuple[Array, Array]], subset: Subset) -> Sequence[Array]:
@@ -248,8 +250,8 @@ def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *
     """dw = diag(Vᵀ dT V). Source: Giles (2008), section 3.1."""
     (d, e), (dd, de) = primals, tangents
     _, v = eigh_tridiagonal(d, e, driver="auto", subset=None)
-    dw = reduce_columns(v, _times_tridiagonal(dd, de, v))
-    return eigvalsh_tridiagonal(d, e, driver=driver), dw
+    w = eigvalsh_tridiagonal(d, e, driver=driver)
+    return w, with_cusps(reduce_columns(v, _times_tridiagonal(dd, de, v)), cusps(w))
 
 
 eigvalsh_tridiagonal: Primitive = general(

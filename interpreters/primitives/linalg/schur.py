@@ -25,14 +25,13 @@ from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import real, subtract
 from func.interpreters.primitives.linalg.matrices import (
-    along_columns,
-    along_rows,
     are_square,
+    cusps,
+    differences,
     keep_where,
-    largest,
     mH,
     mm,
-    safe_reciprocal,
+    with_cusps,
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.linalg.spectral import eig
@@ -61,8 +60,8 @@ def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str
     if dtype_of(t).kind != "c":
         w, r = real(w), real(r)
     inner = mm(mm(mH(z), da), z)
-    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
-    similar = mm(r, multiply(factor, solve(r, mm(inner, r))))
+    cusp = cusps(w)
+    similar = mm(r, with_cusps(multiply(differences(w, cusp), solve(r, mm(inner, r))), cusp))
     below = keep_where(mH(solve(mH(r), mH(similar))), lambda i, j: j < i)
     turn = subtract(below, mH(below))
     dt = add(inner, subtract(mm(t, turn), mm(turn, t)))

@@ -32,6 +32,7 @@ from func.interpreters.primitives.linalg.matrices import (
     are_matrices,
     are_square,
     block,
+    cusps,
     diagonal_of,
     from_triangle,
     hermitian_part,
@@ -44,6 +45,7 @@ from func.interpreters.primitives.linalg.matrices import (
     safe_reciprocal,
     scale_columns,
     turn_to_real,
+    with_cusps,
 )
 from func.interpreters.primitives.structural.shapes import convert, expand, full_like, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -65,7 +67,8 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
     thin_u = block(u, (0, shape_of(u)[-2]), (0, k))
     thin_v = block(mH(vh), (0, shape_of(vh)[-1]), (0, k))
     inner = mm(mm(mH(thin_u), da), thin_v)
-    left, right = _rotations(inner, s)
+    cusp = cusps(s)
+    left, right = _rotations(inner, s, cusp)
     inverse = safe_reciprocal(s, reshape(largest(s), shape=(*shape_of(s)[:-1], 1)))
     du = _turned(u, thin_u, left, scale_columns(mm(da, thin_v), inverse))
     dv = _turned(mH(vh), thin_v, right, scale_columns(mm(mH(da), thin_u), inverse))
@@ -74,7 +77,8 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
         first, d_first = (block(row, (0, 1), (0, k)) for row in (full, d_full))
         turn = turn_to_real(row_of(first, 0), row_of(d_first, 0))
         du, dv = (add(d, _beside_zeros(scale_columns(thin, turn), d)) for thin, d in ((thin_u, du), (thin_v, dv)))
-    return (u, s, vh), (du, _moved_values(inner, s), mH(dv))
+    du, dv = (with_cusps(d, None if cusp is None else _followed_by_zeros(cusp, d)) for d in (du, dv))
+    return (u, s, vh), (du, _moved_values(real_part(diagonal_of(inner)), s, cusp), mH(dv))
 
 
 def _beside_zeros(columns: Array, like: Array) -> Array:
@@ -85,14 +89,23 @@ def _beside_zeros(columns: Array, like: Array) -> Array:
     return concatenate(columns, full_like(columns, 0, (*shape_of(columns)[:-1], n - k)), axis=len(shape_of(like)) - 1)
 
 
-def _moved_values(inner: Array, s: Array) -> Array:
-    """ds = Re diag P; a singular value of exactly zero has the derivative zero, as a norm has there."""
-    return where(equal(s, 0), full_like(s, 0, ()), real_part(diagonal_of(inner)))
+def _followed_by_zeros(values: Array, like: Array) -> Array:
+    """A number for each column, followed by zeros for those that another matrix has besides."""
+    k, n = shape_of(values)[-1], shape_of(like)[-1]
+    if k == n:
+        return values
+    return concatenate(values, full_like(values, 0, (*shape_of(values)[:-1], n - k)), axis=len(shape_of(values)) - 1)
 
 
-def _rotations(inner: Array, s: Array) -> tuple[Array, Array]:
+def _moved_values(ds: Array, s: Array, cusp: Array | None) -> Array:
+    """The tangent of singular values; one of exactly zero has the derivative zero, as a norm has there."""
+    return where(equal(s, 0), full_like(s, 0, ()), with_cusps(ds, cusp))
+
+
+def _rotations(inner: Array, s: Array, cusp: Array | None) -> tuple[Array, Array]:
     """ω and η of the columns that belong to singular values."""
     scale = largest(s)
+    s = s if cusp is None else add(s, cusp)
     minus = keep_where(safe_reciprocal(subtract(along_columns(s), along_rows(s)), scale), lambda i, j: i != j)
     plus = safe_reciprocal(add(along_columns(s), along_rows(s)), scale)
     symmetric = multiply(minus, hermitian_part(inner))
@@ -141,10 +154,11 @@ svd: Primitive = general(
 def _svdvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
     """ds = Re diag(Uᴴ dA V). Source: Giles (2008), section 3.2."""
     (a,), (da,) = primals, tangents
-    u, s, vh = svd(a, full_matrices=False)
+    u, _, vh = svd(a, full_matrices=False)
     product = multiply(conjugate(u), mm(da, mH(vh)))
     ds = real_part(reduce_sum(product, axes=(len(shape_of(product)) - 2,)))
-    return svdvals(a), where(equal(s, 0), full_like(s, 0, ()), ds)
+    values = svdvals(a)
+    return values, _moved_values(ds, values, cusps(values))
 
 
 svdvals: Primitive = general(

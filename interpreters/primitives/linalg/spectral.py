@@ -1,7 +1,8 @@
 """Eigenvalues and eigenvectors, of Hermitian and of general matrices.
 
 Undetermined parts of degenerate spectra are dropped: functions that do not depend on the choice of a basis inside an
-eigenspace (symmetric functions of eigenvalues, projectors to whole eigenspaces) have their derivative there.
+eigenspace (symmetric functions of eigenvalues, projectors to whole eigenspaces) have their first derivative there. From
+the second order on it is not determined by what is known of each eigenvalue, and NaN or infinite (`cusps`).
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from func.interpreters.primitives.elementwise.builder import add, conjugate, mul
 from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
-    along_rows,
     are_square,
+    cusps,
     diagonal_of,
+    differences,
     from_triangle,
-    largest,
     mH,
     mm,
     real_part,
     row_of,
-    safe_reciprocal,
     scale_columns,
     turn_to_real,
+    with_cusps,
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec
@@ -60,8 +61,10 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool)
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=lower)
     inner = mm(mm(mH(v), from_triangle(da, lower)), v)
-    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
-    return (w, v), (real_part(diagonal_of(inner)), with_real_row(v, mm(v, multiply(factor, inner)), lower))
+    cusp = cusps(w)
+    dv = mm(v, multiply(differences(w, cusp), inner))
+    dw, dv = (with_cusps(tangent, cusp) for tangent in (real_part(diagonal_of(inner)), with_real_row(v, dv, lower)))
+    return (w, v), (dw, dv)
 
 
 def with_real_row(v: Array, dv: Array, lower: bool) -> Array:
@@ -89,8 +92,9 @@ def _eigvalsh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: b
     """dw = diag(Vᴴ dA V). Source: Giles (2008), section 3.1."""
     (a,), (da,) = primals, tangents
     _, v = eigh(a, lower=lower)
+    w = eigvalsh(a, lower=lower)
     columns = mm(from_triangle(da, lower), v)
-    return eigvalsh(a, lower=lower), real_part(reduce_columns(conjugate(v), columns))
+    return w, with_cusps(real_part(reduce_columns(conjugate(v), columns)), cusps(w))
 
 
 def reduce_columns(x: Array, y: Array) -> Array:
@@ -120,13 +124,14 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
     (a,), (da,) = primals, tangents
     w, v = eig(a)
     inner = solve(v, mm(da, v))
-    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
-    dv = mm(v, multiply(factor, inner))
+    cusp = cusps(w)
+    dv = mm(v, multiply(differences(w, cusp), inner))
     stretch = real_part(reduce_columns(conjugate(v), dv))
     pivot = _largest_of_columns(v)
     turn = divide(imag(reduce_columns(pivot, dv)), real_part(reduce_columns(pivot, v)))
     correction = add(stretch, multiply(turn, 1j))
-    return (w, v), (diagonal_of(inner), subtract(dv, scale_columns(v, correction)))
+    dv = subtract(dv, scale_columns(v, correction))
+    return (w, v), (with_cusps(diagonal_of(inner), cusp), with_cusps(dv, cusp))
 
 
 def _largest_of_columns(v: Array) -> Array:
@@ -161,7 +166,8 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     d_values = diagonal_of(solve(v, mm(da, v)))
     rank = len(shape_of(w)) - 1
     choice = match_values(values, w)
-    return values, contract(convert(choice, dtype=dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
+    dw = contract(convert(choice, dtype=dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
+    return values, with_cusps(dw, cusps(values))
 
 
 eigvals: Primitive = general(

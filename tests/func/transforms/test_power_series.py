@@ -220,7 +220,7 @@ def root_by_newton(x: Any) -> Any:
 
 
 def algebra(x: Any) -> Any:
-    matrix = np.eye(3) * 4 + np.outer(x, x)
+    matrix = np.diag([4.0, 5.0, 6.0]) + np.outer(x, x)
     return np.linalg.solve(matrix, x) + np.linalg.eigvalsh(matrix) + np.linalg.det(matrix)
 
 
