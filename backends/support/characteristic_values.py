@@ -141,11 +141,12 @@ def obl_cv_bend(xp: Any, m: Any, n: Any, c: Any) -> Any:
 
 
 def smirnov_derivative(xp: Any, n: Any, d: Any, order: int) -> Any:
-    """A derivative by d of (1 - d)ⁿ + d Σⱼ C(n, j) (d + j/n)^(j - 1) (1 - d - j/n)^(n - j), 1 <= j <= n (1 - d)."""
+    """A derivative by d of (1 - d)ⁿ + d Σⱼ C(n, j) (d + j/n)^(j - 1) (1 - d - j/n)^(n - j), 1 <= j <= n (1 - d);
+    NaN for more than ten million terms."""
 
     def of_numbers(n: float, d: float) -> float:
-        n = math.floor(n)
-        if n < 1 or not 0 <= d <= 1:
+        n = math.floor(n) if math.isfinite(n) else 0
+        if not 1 <= n <= 10_000_000 or not 0 <= d <= 1:
             return math.nan
         j = numpy.arange(1.0, n)
         j = j[j < n * (1 - d)]

@@ -205,6 +205,8 @@ def solve_assumed(xp: Any, a: Any, b: Any, *, assume: Any, lower: bool) -> Any:
     def call(matrix: Any, right: Any) -> Any:
         return (solve(matrix, right, lower=lower, check_finite=False, **options),)
 
+    if a.shape[-1] == 1 and assume in ("her", "hermitian", "pos", "positive definite"):
+        a = a.real  # for a stack LAPACK divides by it, for a single number SciPy by the whole
     return over_stack(xp, call, (a, b), ((b.shape, dtype),), (2, 2))[0]
 
 
@@ -212,7 +214,8 @@ def whole_matrix(xp: Any, a: Any, lower: bool, hermitian: bool) -> Any:
     """The symmetric or Hermitian matrix with one triangle of a."""
     strict = xp.tril(a, -1) if lower else xp.triu(a, 1)
     mirror = xp.swapaxes(strict, -1, -2)
-    return strict + (xp.conjugate(mirror) if hermitian else mirror) + a * xp.eye(a.shape[-1], dtype=a.dtype)
+    diagonal = (a.real if hermitian else a) * xp.eye(a.shape[-1], dtype=a.dtype)
+    return strict + (xp.conjugate(mirror) if hermitian else mirror) + diagonal
 
 
 def solve_banded(xp: Any, ab: Any, b: Any, *, lower: int, upper: int) -> Any:

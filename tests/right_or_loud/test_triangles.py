@@ -141,3 +141,19 @@ def test_one_number_is_divided_by_whatever_it_is_assumed_to_be(shape: tuple[int,
     ct = np.array([0.5 - 0.2j])
     (pulled,) = func.vjp(f, a)[1](ct)
     np.testing.assert_allclose(np.vdot(pulled, direction).real, np.vdot(ct, slope).real, rtol=1e-12)
+
+
+@pytest.mark.parametrize("assume", ["sym", "her", "pos"])
+@pytest.mark.parametrize("size", [1, 2])
+def test_stacks_of_complex_matrices_are_read_as_assumed(size: int, assume: str) -> None:
+    """Of a Hermitian matrix in a stack LAPACK reads the real part of the diagonal, also where it is one number."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=(2, 1, size, size)) + 1j * rng.normal(size=(2, 1, size, size)) for _ in range(2))
+    a = a + 9 * np.eye(size)
+    expected = scipy.linalg.solve(a, b, assume_a=assume)
+
+    def f(a: Any) -> Any:
+        return func.linalg.solve(a, b, assume_a=assume)
+
+    for got in (f(a), func.jvp(f, (a,), (a,))[0], func.jit(f)(a), func.vjp(f, a)[0]):
+        np.testing.assert_allclose(got, expected, rtol=1e-10)

@@ -165,7 +165,7 @@ class Func:
             "sin": np.sin,
             "tanh": np.tanh,
             "square": np.square,
-            "cat": np.concatenate,
+            "cat": lambda parts: func.numpy.ascontiguousarray(np.concatenate(parts)),  # not in the order of the parts
             "stack": np.stack,
             "clone": lambda x: x.clone(),
             "copy": lambda x: x.clone(),
@@ -428,7 +428,7 @@ class Program:
         x = self.choices.choice(fits[::-1])
         self.silent = True  # writes to what is frozen are not recorded
         is_base = x in self.bases.values()  # in PyTorch its views would be leaves that require a gradient as well
-        thaws = self.choices.random() < 0.5 and not is_base
+        thaws = self.choices.random() < 0.5 and not is_base and x not in self.bases  # a view follows writes to its base
         self.thaws = self.thaws or thaws
         return f"{x}.requires_grad_({thaws})"
 

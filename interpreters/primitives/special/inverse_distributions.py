@@ -72,8 +72,9 @@ def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str
         return slopes[argument](**{key: known[key] for key in order if key in known})
 
     def solved_only(quotient: Slope) -> Slope:
-        """The slope where the equation holds. Where SciPy's search ends at a bound, its result does not move; where it
-        ends in a tail beside the solution, as it does for tiny probabilities, the slope is NaN.
+        """The slope where the equation holds. Where SciPy's search ends at a bound that is a constant, its result does
+        not move; where it ends beside the solution in a tail, as for tiny probabilities, or at another argument, the
+        slope is NaN.
         """
 
         def where_solved(*values: Array) -> Array:
@@ -81,7 +82,9 @@ def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str
             p = fixed[names.index(given)]
             miss = absolute(slope(VALUE, fixed) - p)
             result = quotient(*values)
-            is_bound = logical_or(greater(miss, MISS), equal(absolute(fixed[-1]), BOUND))
+            size = absolute(fixed[-1])
+            is_constant = logical_or(greater(1 / BOUND, size), greater(size, BOUND))
+            is_bound = logical_or(logical_and(greater(miss, MISS), is_constant), equal(size, BOUND))
             is_beside = greater(miss, MISS * minimum(p, 1 - p))
             result = where(is_beside, full_like(result, math.nan, ()), result)
             return where(is_bound, values[-1] * 0.0, result)

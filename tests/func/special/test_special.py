@@ -596,6 +596,27 @@ def test_inverses_at_the_bound_of_their_search_do_not_move(name, args, places):
         assert func.grad(getattr(func.special, name), argnums=place)(*args) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("bdtrik", (0.24, 2.0, 1.0)),
+        ("bdtrin", (2.0, 0.24, 1.0)),
+        ("bdtrik", (0.5, 7.5, 1.0)),
+        ("gdtrib", (2.0, 0.4, 0.0)),
+    ],
+)
+def test_inverses_of_degenerate_distributions_have_no_finite_slope(name, args):
+    """The equation has no solution; SciPy's search ends at another argument, and moves with it, or at the jump."""
+    for place in range(3):
+        assert not np.isfinite(func.grad(getattr(func.special, name), argnums=place)(*args))
+
+
+def test_smirnov_of_very_many_samples_has_no_derivative() -> None:
+    """Its sum has as many terms."""
+    value, slope = func.jvp(lambda d: func.special.smirnov(1e9, d), (0.5,), (1.0,))
+    assert value == 0 and np.isnan(slope)
+
+
 @pytest.mark.parametrize("gamma", [0.0, 0.7, np.int8(15)])
 def test_voigt_profile_without_a_normal_part(gamma):
     x = np.array([-1.3, 0.4, 2.0])
