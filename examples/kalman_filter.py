@@ -1,0 +1,61 @@
+"""
+A Kalman filter that learns its noise
+=====================================
+
+A vehicle is seen through a noisy position sensor. The Kalman filter needs the variances of the acceleration and of the
+sensor; they are found by maximum likelihood, with the gradient through all steps of the filter.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.optimize import minimize
+
+import func
+
+F = np.array([[1.0, 0.1], [0.0, 1.0]])  # position and velocity after 0.1 s
+G = np.array([0.005, 0.1])  # what a unit acceleration adds to them
+TRUE = np.log([2.0, 0.5])  # standard deviations of acceleration (m/s²) and sensor (m)
+
+rng = np.random.default_rng(1)
+states = [np.zeros(2)]
+for push in np.exp(TRUE[0]) * rng.normal(size=300):
+    states.append(F @ states[-1] + G * push)
+truth = np.array(states[1:])
+seen = truth[:, 0] + np.exp(TRUE[1]) * rng.normal(size=300)
+
+
+def kalman(log_deviations):
+    """Returns the negative log-likelihood, and the filtered means (300, 2) and variances of the position (300,)."""
+    process, sensor = np.exp(2 * log_deviations)
+
+    def step(carry, measurement):
+        mean, covariance, total = carry
+        mean, covariance = F @ mean, F @ covariance @ F.T + process * np.outer(G, G)
+        variance, surprise = covariance[0, 0] + sensor, measurement - mean[0]
+        gain = covariance[:, 0] / variance
+        mean, covariance = mean + gain * surprise, covariance - np.outer(gain, covariance[0])
+        total = total + (surprise**2 / variance + np.log(2 * np.pi * variance)) / 2
+        return (mean, covariance, total), (mean, covariance[0, 0])
+
+    (_, _, total), estimates = func.scan(step, (np.zeros(2), 0.01 * np.eye(2), 0.0), seen)
+    return total, estimates
+
+
+# %%
+# ``func.scan`` is the loop of the filter: traced once, compiled by ``jit``, and differentiated backwards in time.
+
+value_and_gradient = func.jit(func.value_and_grad(lambda p: kalman(p)[0]))
+fit = minimize(value_and_gradient, np.zeros(2), jac=True, method="BFGS")
+deviation = np.sqrt(np.diagonal(np.linalg.inv(func.hessian(lambda p: kalman(p)[0])(fit.x))))
+print("log deviations", np.round(fit.x, 2), "±", np.round(deviation, 2), "true", np.round(TRUE, 2))
+assert np.all(np.abs(fit.x - TRUE) < 3 * deviation)
+
+means, variances = kalman(fit.x)[1]
+times, band = 0.1 * np.arange(300), 2 * np.sqrt(variances)
+figure, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+axes.plot(times, seen - truth[:, 0], ".", color="0.6", markersize=4, label="sensor")
+axes.fill_between(times, -band, band, alpha=0.3, label="± 2 standard deviations of the filter")
+axes.plot(times, means[:, 0] - truth[:, 0], label="filter")
+axes.set(xlabel="time (s)", ylabel="error of the position (m)", title="The filter with the variances it learned")
+axes.legend(frameon=False, fontsize=8)
+plt.show()

@@ -1,0 +1,49 @@
+"""
+Logistic regression
+===================
+
+Points of two classes in the plane; the model says with which probability a point is of the second class. The weights
+that make the data most likely are found by Newton's method, with a gradient and a Hessian that nobody derived by hand.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import func
+
+rng = np.random.default_rng(0)
+labels = np.repeat([0.0, 1.0], 100)
+points = rng.normal(size=(200, 2)) + np.where(labels[:, None] == 1, [1.0, 1.2], [-0.8, -0.6])
+
+
+def loss(weights):
+    """Returns the mean negative log-likelihood, with a small penalty that keeps the weights finite."""
+    score = points @ weights[:2] + weights[2]
+    return np.mean(np.logaddexp(0, score) - labels * score) + 1e-3 * weights @ weights
+
+
+# %%
+# The loss is convex: a handful of Newton steps reach the minimum to the last digit.
+
+gradient, hessian = func.jit(func.grad(loss)), func.jit(func.hessian(loss))
+weights = np.zeros(3)
+for step in range(8):
+    weights = weights - np.linalg.solve(hessian(weights), gradient(weights))
+    print(f"step {step + 1}: loss {loss(weights):.8f}, norm of the gradient {np.linalg.norm(gradient(weights)):.1e}")
+
+# %%
+# The gradient is also known in closed form: :math:`X^T(p - y)/n` plus that of the penalty.
+
+X = np.column_stack([points, np.ones(200)])
+probability = 1 / (1 + np.exp(-X @ weights))
+np.testing.assert_allclose(gradient(weights), X.T @ (probability - labels) / 200 + 2e-3 * weights, atol=1e-12)
+assert np.linalg.norm(gradient(weights)) < 1e-12
+
+grid_x, grid_y = np.meshgrid(np.linspace(-4, 4, 100), np.linspace(-4, 4, 100))
+figure, axes = plt.subplots(figsize=(5.5, 4.4), layout="constrained")
+surface = 1 / (1 + np.exp(-(weights[0] * grid_x + weights[1] * grid_y + weights[2])))
+filled = axes.contourf(grid_x, grid_y, surface, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.6)
+axes.scatter(*points.T, c=labels, cmap="RdBu_r", edgecolor="black", linewidth=0.4, s=18)
+figure.colorbar(filled, label="probability of the second class")
+axes.set(title="Logistic regression by Newton's method", xlabel="$x_1$", ylabel="$x_2$")
+plt.show()
