@@ -19,6 +19,8 @@ from func.interpreters.primitives.elementwise.table import (
     exp,
     floor,
     greater,
+    greater_equal,
+    less_equal,
     log,
     logical_and,
     logical_or,
@@ -55,7 +57,9 @@ VALUE = "value"
 MISS = 1e-4
 """How far the distribution function of an inverse may be from its value: in all, and as a part of the tail there."""
 BOUND = 1e10
-"""Where SciPy's search for degrees of freedom ends."""
+"""Where SciPy's search for degrees of freedom ends; other searches end at larger numbers."""
+TINY = 1e-35
+"""Below this, a result is the lower end of SciPy's search, which is 0 or a small number."""
 
 
 def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str, Slope]) -> Primitive:
@@ -72,21 +76,20 @@ def inverse(name: str, arguments: str, solved: str, given: str, slopes: dict[str
         return slopes[argument](**{key: known[key] for key in order if key in known})
 
     def solved_only(quotient: Slope) -> Slope:
-        """The slope where the equation holds. Where SciPy's search ends at a bound that is a constant, its result does
-        not move; where it ends beside the solution in a tail, as for tiny probabilities, or at another argument, the
-        slope is NaN.
+        """The slope where the equation holds. Where SciPy's search ends at a bound, its result does not move; where it
+        ends beside the solution, as it does for tiny probabilities, or the equation has none, the slope is NaN, and so
+        are the slope's own.
         """
 
         def where_solved(*values: Array) -> Array:
             fixed = tuple([stop_gradient(x) if type(x) is Tracer else x for x in values])
             p = fixed[names.index(given)]
             miss = absolute(slope(VALUE, fixed) - p)
-            result = quotient(*values)
             size = absolute(fixed[-1])
-            is_constant = logical_or(greater(1 / BOUND, size), greater(size, BOUND))
-            is_bound = logical_or(logical_and(greater(miss, MISS), is_constant), equal(size, BOUND))
-            is_beside = greater(miss, MISS * minimum(p, 1 - p))
-            result = where(is_beside, full_like(result, math.nan, ()), result)
+            at_end = logical_or(greater(TINY, size), greater_equal(size, BOUND))
+            is_bound = logical_or(logical_and(greater(miss, MISS), at_end), equal(size, BOUND))
+            is_solved = less_equal(miss, MISS * minimum(p, 1 - p))
+            result = where(is_solved, quotient(*values), values[-1] * math.nan)
             return where(is_bound, values[-1] * 0.0, result)
 
         return where_solved

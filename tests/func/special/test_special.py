@@ -689,3 +689,23 @@ def test_single_precision_is_traced_without_a_call():
 @pytest.mark.parametrize("p", [0.0, 1e-10])
 def test_inverses_whose_search_ends_beside_the_solution(p):
     assert np.isnan(func.grad(lambda t: func.special.nctdtrinc(1.0, p, t))(-2.09))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("bdtrik", (0.24, 5.0, 1.0)),
+        ("bdtrin", (2.0, 0.24, 1.0)),
+        ("gdtrib", (2.0, 0.4, 0.0)),
+        ("chdtriv", (0.24, 0.0)),
+    ],
+)
+def test_inverses_of_equations_without_a_solution(name, args):
+    """At the end of an argument's range: neither a result that stays nor one that jumps, to second order too."""
+    f = getattr(scipy.special, name)
+    places = tuple(range(len(args)))
+    with np.errstate(all="ignore"):
+        slopes = func.grad(f, places)(*args)
+        bends = func.jacfwd(func.grad(f, places), places)(*args)
+    assert np.isnan(slopes).all()
+    assert np.isnan(bends).all()
