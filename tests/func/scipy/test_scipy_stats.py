@@ -114,6 +114,16 @@ def test_parameters_at_which_scipy_changes_its_formula(name, step):
     np.testing.assert_allclose(gradient(0.0), gradient(step), rtol=10 * step, atol=10 * step)
 
 
+@pytest.mark.parametrize("skew", [0.04, -0.04, 3e-3, 1e-3, 1e-4, -1e-4, 2e-5])
+def test_density_of_small_skewness(skew):
+    """By the skewness, against the series of the logarithm to third order."""
+    x = 0.7
+    terms = [x**3 / 6 - x / 2, x**2 / 4 - x**4 / 8 - 1 / 24, 3 * (x**5 / 40 - x**3 / 24)]
+    slope = func.grad(lambda c: scipy.stats.pearson3.logpdf(x, c))(skew)
+    expected = sum([term * skew**k for k, term in enumerate(terms)])
+    np.testing.assert_allclose(slope, expected, rtol=1e-10 + abs(skew) ** 3)
+
+
 def test_outcomes_have_no_derivative():
     with pytest.raises(func.errors.NotDifferentiableError, match="outcome"):
         func.grad(lambda k: scipy.stats.poisson.logpmf(k, 3.0))(2.0)
