@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ HOST: dict[str, str] = {
     "nct": "cdf sf ppf isf stats",
     "ncx2": "cdf sf ppf isf",
     "norminvgauss": "sf isf",
+    "pearson3": "cdf sf ppf isf",
     "rdist": "cdf sf ppf isf",
     "rice": "cdf sf ppf isf",
     "semicircular": "ppf isf",
@@ -334,6 +336,55 @@ def _pearson3(name: str) -> Callable[..., Any]:
     return method
 
 
+def _edgeworth_rows(count: int) -> list[list[float]]:
+    """The polynomials G_k of ∂F/∂skew = f Σ_k skew^k G_k(x), the lowest degrees first.
+
+    ∂f/∂skew = ∂(f Σ skew^k G_k)/∂x, and by u = x skew / 2 the series of the logarithm of the density, see
+    `_pearson3_near_normal`, are those of log(1 + u) and of Σ (-u)^m / (m + 2). So G_k' - x G_k is known from G_k-1.
+    """
+
+    def slope(k: int) -> list[Fraction]:
+        """The polynomial beside skew^k in the logarithm's derivative by the skewness."""
+        m = k + 1
+        power = [Fraction(0)] * m + [Fraction(-1, 2) ** m, Fraction(0), -m * Fraction(-1, 2) ** m / (m + 2)]
+        if k in _STIRLING:
+            power[0] -= _STIRLING[k]
+        return power
+
+    rows: list[list[Fraction]] = []
+    for k in range(count):
+        right = [*slope(k), Fraction(0)]
+        if k:
+            for j, c in enumerate(slope(k - 1)):
+                right[j + 1] += c / 2
+            for j, c in enumerate(rows[-1]):
+                right[j] += c * (1 - j) / 2
+        row = [Fraction(0)] * (k + 5)
+        for j in range(k + 3, 0, -1):
+            row[j - 1] = (j + 1) * row[j + 1] - right[j]
+        rows.append(row[: k + 3])
+    return [[float(c) for c in row] for row in rows]
+
+
+_STIRLING = {1: Fraction(1, 24), 5: Fraction(-1, 3840), 9: Fraction(1, 129024)}
+"""The derivative of skew² / 48 - skew⁶ / 23040 + skew¹⁰ / 1290240, by powers. DLMF 5.11.1."""
+
+
+def _pearson3_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F/∂skew, for small skewness by its series: the terms of the gamma distribution grow as 1 / skew³ there."""
+    (skew,), (dot,) = shapes, dots
+    near = np.abs(skew) < 0.05
+    small, large = np.where(near, skew, 0.0), np.where(near, 1.0, skew)
+    series: Any = 0.0
+    for row in reversed(_edgeworth_rows(14)):
+        polynomial: Any = 0.0
+        for c in reversed(row):
+            polynomial = polynomial * x + c
+        series = series * small + polynomial
+    far = along(lambda skew: PEARSON3["cdf"](x, skew), [large], [dot * np.ones(np.shape(large))])
+    return np.where(near, PEARSON3["pdf"](x, small) * series * dot, far)
+
+
 def _skewnorm(x: Array, a: Array) -> Array:
     """Without SciPy's branch for a = 0, whose value does not depend on a."""
     return np.log(2.0) - x * x / 2 - 0.5 * np.log(2 * np.pi) + sc.log_ndtr(a * x)
@@ -344,7 +395,7 @@ def _without_value(x: Array) -> Array:
     return x - func.stop_gradient(x)
 
 
-PEARSON3: dict[str, Callable[..., Any]] = {name: _pearson3(name) for name in ("logpdf", "pdf", "cdf", "sf", "ppf")}
+PEARSON3: dict[str, Callable[..., Any]] = {name: _pearson3(name) for name in ("logpdf", "pdf", "cdf")}
 
 
 def _log1p_over(c: Array, x: Array) -> Array:
@@ -741,7 +792,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "genpareto": GENPARETO,
     "kappa4": KAPPA4,
     "pareto": {"stats": _pareto_stats},
-    "pearson3": PEARSON3,
+    "pearson3": {name: PEARSON3[name] for name in ("logpdf", "pdf")},
     "skewnorm": _exp(_skewnorm),
     "studentized_range": _log(studentized_ranges.density),
     "truncnorm": TRUNCNORM,
@@ -752,6 +803,7 @@ OWN.update(DISCRETE)
 
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
+    "pearson3": _pearson3_slope,
     "rdist": _rdist_slope,
     "studentized_range": studentized_ranges.slope,
     "tukeylambda": _tukeylambda_slope,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.stats
@@ -122,6 +123,36 @@ def test_density_of_small_skewness(skew):
     slope = func.grad(lambda c: scipy.stats.pearson3.logpdf(x, c))(skew)
     expected = sum([term * skew**k for k, term in enumerate(terms)])
     np.testing.assert_allclose(slope, expected, rtol=1e-10 + abs(skew) ** 3)
+
+
+@pytest.mark.parametrize("skew", [0.2, 0.0501, 0.0499, -0.03, 0.02])
+@pytest.mark.parametrize("x", [0.7, -2.0, 4.0])
+def test_distribution_function_by_small_skewness(x, skew):
+    """Against the incomplete gamma function in fifty digits."""
+
+    def probability(s):
+        a, b = 4 / s**2, 2 / s
+        ends = (0, b * (x + b)) if s > 0 else (b * (x + b), mpmath.inf)
+        return mpmath.gammainc(a, *ends, regularized=True)
+
+    with mpmath.workdps(50):
+        step = mpmath.mpf(10) ** -7
+        above, below = mpmath.mpf(skew) + step, mpmath.mpf(skew) - step
+        expected = float((probability(above) - probability(below)) / (2 * step))
+    for sign, method in ((1, scipy.stats.pearson3.cdf), (-1, scipy.stats.pearson3.sf)):
+        np.testing.assert_allclose(func.grad(lambda s, m=method: m(x, s))(skew), sign * expected, rtol=1e-8)
+    q = float(scipy.stats.pearson3.cdf(x, skew))
+    slope = func.grad(lambda s: scipy.stats.pearson3.ppf(q, s))(skew)
+    np.testing.assert_allclose(slope, -expected / scipy.stats.pearson3.pdf(x, skew), rtol=1e-5)
+
+
+@pytest.mark.parametrize("skew", [1e-3, -1e-4, 3e-5, 1e-6, 0.0])
+def test_distribution_function_by_tiny_skewness(skew):
+    """The limit is that of the series of Edgeworth, φ(x) (1 - x²) / 6."""
+    x = 0.7
+    limit = scipy.stats.norm.pdf(x) * (1 - x * x) / 6
+    slope = func.grad(lambda s: scipy.stats.pearson3.cdf(x, s))(skew)
+    np.testing.assert_allclose(slope, limit, rtol=1e-6 + abs(skew))
 
 
 def test_outcomes_have_no_derivative():
