@@ -21,7 +21,7 @@ from func.autograd import (
     Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled, tensor,
 )
 from func.compilation.exporting import load, save, to_source
-from func.compilation.jit import disable_jit, jit
+from func.compilation.jit import clear_caches, disable_jit, jit
 from func.compilation.staging import eval_shape, make_program
 from func.configuration import config
 from func.control.associative_scan import associative_scan
@@ -33,7 +33,7 @@ from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoin
 from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
 from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
-from func.transforms.reverse import grad, grad_and_value, value_and_grad, vjp
+from func.transforms.reverse import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
 from func.transforms.vmapping import vmap
 # fmt: on
 
@@ -65,16 +65,16 @@ __version__ = "0.1.0"
 # fmt: off
 __all__ = [
     "Tensor", "associative_scan", "autograd", "backward", "biharmonic", "checkpoint", "checkpoint_name",
-    "checkpoint_policies", "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve",
-    "custom_root", "custom_vjp", "custom_vmap", "debug", "derivatives", "directional_derivatives", "disable_jit",
-    "divergence", "enable_grad", "errors", "eval_shape", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value",
-    "hessian", "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp",
-    "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp",
-    "kronecker_factors", "lanczos", "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose",
-    "linearize", "load", "make_program", "map", "memory", "no_grad", "ntk", "numpy", "per_sample", "pure_callback",
-    "random", "remat", "save", "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity",
-    "special", "spy", "stop_gradient", "switch", "taylor", "tensor", "testing", "to_source", "tree", "value_and_grad",
-    "vhp", "vjp", "vmap", "while_loop",
+    "checkpoint_policies", "clear_caches", "collectives", "cond", "config", "custom_gradient", "custom_jvp",
+    "custom_linear_solve", "custom_root", "custom_vjp", "custom_vmap", "debug", "derivatives",
+    "directional_derivatives", "disable_jit", "divergence", "elementwise_grad", "enable_grad", "errors", "eval_shape",
+    "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hessian_diagonal", "hutch_plus_plus",
+    "hutchinson_diagonal", "hutchinson_trace", "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd",
+    "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors", "lanczos", "lanczos_quadrature", "laplacian",
+    "linalg", "linear_operator", "linear_transpose", "linearize", "load", "make_program", "map", "memory", "no_grad",
+    "ntk", "numpy", "per_sample", "pure_callback", "random", "remat", "save", "scan", "scipy", "set_grad_enabled",
+    "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy", "stop_gradient", "switch", "taylor", "tensor",
+    "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
@@ -111,7 +111,8 @@ _watch_imports()
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names alone: completion shows nothing of the inside."""
+    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
 
 
 def __getattr__(name: str) -> Any:

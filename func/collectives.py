@@ -195,3 +195,7 @@ def _mapped(collect: Callable[[Array], Array], x: Any, function: str) -> Any:
     word = f"collectives.{function}"
     arrays = [unbox(array_leaf(leaf, name, word)) for leaf, name in zip(leaves, names, strict=True)]
     return tree.unflatten(spec, [collect(leaf) for leaf in arrays])
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])

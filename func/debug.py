@@ -190,3 +190,7 @@ def _shown(value: Any) -> Any:
         return value
     bottom = known_value(value)
     return value if bottom is None else bottom
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])

@@ -24,3 +24,7 @@ __all__ = [
 
 for _name in __all__:  # what tracebacks and pickles call them
     globals()[_name].__module__ = __name__
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])

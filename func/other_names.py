@@ -27,7 +27,6 @@ INSTEAD = {
     "defvjp": "func.custom_vjp",
     "device_get": "nothing: arrays are NumPy's or CuPy's own",
     "device_put": "nothing: arrays are NumPy's or CuPy's own; cupy.asarray moves them",
-    "elementwise_grad": "func.numpy.vectorize(func.grad(f)), or func.vmap(func.grad(f)) for one axis",
     "enable_x64": "nothing: results have the dtypes that NumPy gives",
     "from_numpy": "func.tensor(array)",
     "functional_call": "a function of the parameters: func.grad and func.vmap take trees of arrays",

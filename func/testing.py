@@ -368,3 +368,7 @@ def _assert_same(
         np.testing.assert_allclose(
             _host(x), _host(y), rtol=allowed_rtol, atol=allowed_atol, equal_nan=False, err_msg=f"{label}, {name}"
         )
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])

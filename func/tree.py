@@ -5,6 +5,8 @@ Built on optree. Leaves keep the order of insertion-sorted dict keys, as everywh
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -13,13 +15,15 @@ import numpy as np
 import optree
 
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.errors import ArgumentError, StaticArgumentError
+from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.primitives.structural.shapes import convert, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 # fmt: off
 __all__ = [
-    "flatten", "leaves", "map", "map_with_path", "path_names", "ravel", "register_node", "structure", "unflatten",
+    "flatten", "leaves", "map", "map_with_path", "path_names", "ravel", "register_dataclass", "register_node",
+    "structure", "unflatten",
 ]
 # fmt: on
 
@@ -157,6 +161,99 @@ def register_node(
     optree.register_pytree_node(cls, flatten_three, unflatten, namespace=_NAMESPACE)  # type: ignore[arg-type]
 
 
+def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()) -> Any:
+    """Let instances of a dataclass be trees: their fields are children, but those in `static`, which are metadata.
+
+    Static fields are passed on as they are and must be hashable; `jit` traces anew for each of their values. A field
+    with `metadata={"static": True}` is static, too. Transforms make instances without calling `__init__` or
+    `__post_init__`, and with the fields alone: other attributes are lost.
+
+    Args:
+        cls: The dataclass. Without it, this is a decorator with options.
+        static: Name or names of static fields.
+
+    Returns:
+        The class, so that it can stand as a decorator above `@dataclass`.
+
+    Raises:
+        TypeError: The class is no dataclass.
+        ArgumentError: It has no field of a name in `static`, or is registered already (a ValueError).
+        StaticArgumentError: A static field of an instance is not hashable (a TypeError).
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, func
+    >>> @register_dataclass(static="power")
+    ... @dataclass
+    ... class Model:
+    ...     weight: float
+    ...     power: int
+    ...     def __call__(self, x): return self.weight * x**self.power
+    >>> func.grad(lambda model: model(2.0))(Model(3.0, 2))
+    Model(weight=np.float64(4.0), power=2)
+    """
+    if cls is None:
+        return functools.partial(register_dataclass, static=static)
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):  # type: ignore[redundant-expr]
+        raise TypeError(f"func.tree.register_dataclass takes a dataclass, not {cls!r}; write it above @dataclass")
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    names = {static} if isinstance(static, str) else set(static)
+    if unknown := sorted(names - set(fields)):
+        raise ArgumentError(
+            f"func.tree.register_dataclass: static names {', '.join([repr(name) for name in unknown])}, but the fields "
+            f"of {cls.__name__} are {', '.join(fields)}"
+        )
+    fixed = tuple([name for name, field in fields.items() if name in names or field.metadata.get("static")])
+    children = tuple([name for name in fields if name not in fixed])
+
+    def flatten_fields(node: Any) -> Any:
+        data = _StaticFields(cls, tuple([(name, getattr(node, name)) for name in fixed]))
+        return [getattr(node, name) for name in children], data, children
+
+    def unflatten_fields(data: _StaticFields, values: Sequence[Any]) -> Any:
+        node = object.__new__(cls)
+        for name, value in (*data.values, *zip(children, values, strict=True)):
+            object.__setattr__(node, name, value)
+        return node
+
+    try:
+        optree.register_pytree_node(
+            cls,  # type: ignore[arg-type]
+            flatten_fields,
+            unflatten_fields,  # type: ignore[arg-type]
+            path_entry_type=optree.GetAttrEntry,
+            namespace=_NAMESPACE,
+        )
+    except ValueError:
+        raise ArgumentError(f"func.tree.register_dataclass: {cls.__name__} is registered already") from None
+    return cls
+
+
+class _StaticFields:
+    """The static fields of an instance; equal to others where no code can tell their values apart."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, cls: type, values: tuple[tuple[str, Any], ...]) -> None:
+        self.values = values
+        for name, value in values:
+            try:
+                hash(value)
+            except TypeError:
+                raise StaticArgumentError(
+                    f"the static field {name!r} of {cls.__name__} is a {type(value).__name__}, which is not hashable; "
+                    "make it a tuple or a frozen dataclass, or leave it out of static"
+                ) from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _StaticFields) and exact_key(self.values) == exact_key(other.values)
+
+    def __hash__(self) -> int:
+        return hash(exact_key(self.values))
+
+    def __repr__(self) -> str:
+        return ", ".join([f"{name}={value!r}" for name, value in self.values])
+
+
 def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
     """All leaves as one vector, and the function that turns such a vector back into the tree. Differentiable.
 
@@ -198,3 +295,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'func.tree' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")
     raise other_names.no_name("func.tree", name, __all__, other_names.IN_TREE)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])

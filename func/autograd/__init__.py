@@ -33,7 +33,7 @@ _WIRING.tensor_repr = show
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
 
 
 def __getattr__(name: str) -> Any:

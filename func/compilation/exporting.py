@@ -76,7 +76,12 @@ def _path(path: str | os.PathLike[str], function: str) -> str:
     raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
 
 
-def to_source(func: Callable[..., Any] | None = None, static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Any]:
+def to_source(
+    func: Callable[..., Any] | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    *,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
     """The source of a module that computes a function for arguments like the given ones, without func.
 
     `to_source(f)(*args)` traces f (any transform of a function: `func.grad(f)`, `func.hessian(f)`), optimises the
@@ -105,11 +110,13 @@ def to_source(func: Callable[..., Any] | None = None, static_argnums: int | tupl
                 t0 = np.cos(x0)
             return t0
     """
-    options: dict[str, Any] = {"static_argnums": static_argnums}
+    options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     if func is None:
         return functools.partial(to_source, **options)
     check_callable(func, "to_source")
-    jitted = func if isinstance(func, Jitted) else jit(func, static_argnums=static_argnums)
+    jitted: Any = func
+    if not isinstance(func, Jitted):
+        jitted = jit(func, static_argnums=static_argnums, static_argnames=static_argnames)
 
     @transformed(to_source, func, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

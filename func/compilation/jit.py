@@ -128,6 +128,9 @@ FAST = "+fast"
 _ENABLED: ContextVar[Setting | None] = ContextVar("func_jit_enabled", default=None)
 
 
+_JITTED: weakref.WeakSet[Jitted] = weakref.WeakSet()
+
+
 class CacheInfo(NamedTuple):
     """What `jitted.cache_info()` returns; the same fields as those of functools.lru_cache."""
 
@@ -258,6 +261,7 @@ class Jitted:
         self._plain = not self._static
         self._frozen = FrozenValues(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
+        _JITTED.add(self)
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
         """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
@@ -503,6 +507,25 @@ class Jitted:
         self._cache.clear()
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
+
+
+def clear_caches() -> None:
+    """Forget the programs of every jitted function: each is traced anew at its next call.
+
+    Needed where a global or an attribute that a function has read while it was traced has changed since.
+    `jitted.clear_cache()` does the same for one function.
+
+    Example:
+        >>> import func
+        >>> square = func.jit(lambda x: x * x)
+        >>> float(square(3.0))
+        9.0
+        >>> func.clear_caches()
+        >>> square.cache_info().currsize
+        0
+    """
+    for jitted in list(_JITTED):
+        jitted.clear_cache()
 
 
 def _weakly(jitted: Jitted, name: str) -> Callable[..., Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from func import tree
+from func.compilation.static_arguments import StaticArguments
 from func.interpreters.calls.outside_values import noticing_random_numbers
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
@@ -23,13 +26,17 @@ from func.transforms.transformed import transformed
 
 
 def make_program(
-    func: Callable[..., Any] | None = None, static_argnums: int | tuple[int, ...] = ()
+    func: Callable[..., Any] | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    *,
+    static_argnames: str | Sequence[str] | None = None,
 ) -> Callable[..., Any]:
     """The Program of a function: called with arguments (or avals), it gives the traced equations.
 
-    Arguments at `static_argnums` are passed as they are. Python that depends on traced values raises StagingError. A
-    function that contains a derivative runs twice: the Program keeps a variant with structural zeros,
-    `program.nan_safe`, where the two differ, and a call takes its outputs where the others have a NaN.
+    Arguments at `static_argnums`, or called `static_argnames`, are passed as they are. Python that depends on traced
+    values raises StagingError. A function that contains a derivative runs twice: the Program keeps a variant with
+    structural zeros, `program.nan_safe`, where the two differ, and a call takes its outputs where the others have a
+    NaN.
 
     Example:
         >>> import numpy as np, func
@@ -41,15 +48,32 @@ def make_program(
           return d
         }
     """
-    options: dict[str, Any] = {"static_argnums": static_argnums}
+    options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     if func is None:
         return functools.partial(make_program, **options)
     check_callable(func, "make_program")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    for number in static:
+        if not isinstance(number, (int, np.integer)):
+            raise TypeError(
+                f"func.make_program: static_argnums must be an int or a tuple of ints, got {static_argnums!r}; did you "
+                f"mean func.make_program({name_of(func)})(...)?"
+            )
+    named = StaticArguments(func, [number for number in static if number >= 0], static_argnames)
 
     @transformed(make_program, func, options)
     def build(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        return stage_with_variant(func, args, kwargs, static, "make_program")[0]
+        numbers = (*static, *[number for number in named.numbers if number < len(args) and number not in static])
+        fixed = {name: kwargs[name] for name in named.names if name in kwargs}
+        if not fixed:
+            return stage_with_variant(func, args, kwargs, numbers, "make_program")[0]
+
+        @functools.wraps(func)
+        def with_static(*args: Any, **kwargs: Any) -> Any:
+            return func(*args, **kwargs, **fixed)
+
+        traced = {name: value for name, value in kwargs.items() if name not in fixed}
+        return stage_with_variant(with_static, args, traced, numbers, "make_program")[0]
 
     return build
 

@@ -344,40 +344,47 @@ def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: 
     return result
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """f of every row of xs, one after the other, stacked; with `batch_size` rows at a time by vmap.
+def map(f: Callable[[Any], Any], xs: Any, *, chunk_size: int | None = None, batch_size: int | None = None) -> Any:
+    """f of every row of xs, one after the other, stacked; with `chunk_size` rows at a time by vmap.
 
     Args:
         f: A function of one row.
         xs: A tree of arrays of one length.
-        batch_size: How many rows are computed at once.
+        chunk_size: How many rows are computed at once.
+        batch_size: A synonym of chunk_size.
 
     Raises:
         LengthError: Lengths differ (a ValueError).
+        ArgumentError: Both chunk_size and batch_size are given (a ValueError).
 
     Example:
         >>> import numpy as np, func
-        >>> func.map(lambda x: x ** 2, np.arange(4.0), batch_size=3)
+        >>> func.map(lambda x: x ** 2, np.arange(4.0), chunk_size=3)
         array([0., 1., 4., 9.])
     """
     check_callable(f, "map")
-    if batch_size is None:
+    if batch_size is not None:
+        if chunk_size is not None:
+            raise ArgumentError("func.map: batch_size is a synonym of chunk_size; give one of them")
+        check_count("map", "batch_size", batch_size, "None or an int of at least 1", 1)
+        chunk_size = batch_size
+    if chunk_size is None:
         return scanned("map", lambda _, x: (None, f(x)), name_of(f), None, Rows(xs, None, "map"), False, 1)[1]
-    check_count("map", "batch_size", batch_size, "None or an int of at least 1", 1)
+    check_count("map", "chunk_size", chunk_size, "None or an int of at least 1", 1)
     rows = Rows(xs, None, "map")
-    count, rest = divmod(rows.length, batch_size)
+    count, rest = divmod(rows.length, chunk_size)
     shared = [place for places in shared_places(rows.given) for place in places]
     mapped = vmap(loop_carry.without_writes(f, shared, "map") if shared else f)
     pieces = []
     if count:
         pieces_of = {
-            id(x): reshape(part_of(x, 0, count * batch_size), shape=(count, batch_size, *shape_of(x)[1:]))
+            id(x): reshape(part_of(x, 0, count * chunk_size), shape=(count, chunk_size, *shape_of(x)[1:]))
             for x in rows.leaves
         }
         whole = [pieces_of[id(x)] for x in rows.leaves]  # one array in two places stays one
         ys = scan(lambda _, x: (None, mapped(x)), None, rows.tree(whole))[1]
-        pieces.append(tree.map(lambda y: reshape(y, shape=(count * batch_size, *shape_of(y)[2:])), ys))
+        pieces.append(tree.map(lambda y: reshape(y, shape=(count * chunk_size, *shape_of(y)[2:])), ys))
     if rest or not count:
-        left = {id(x): part_of(x, count * batch_size, rows.length) for x in rows.leaves}
+        left = {id(x): part_of(x, count * chunk_size, rows.length) for x in rows.leaves}
         pieces.append(mapped(rows.tree([left[id(x)] for x in rows.leaves])))
     return pieces[0] if len(pieces) == 1 else tree.map(lambda a, b: concatenate(a, b, axis=0), *pieces)

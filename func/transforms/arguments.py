@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -278,15 +277,15 @@ def check_argnums(argnums: Any, function: Callable[..., Any], transform: str) ->
     for number in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
         if number is not None and (not isinstance(number, (int, np.integer)) or isinstance(number, bool)):
             raise TypeError(
-                f"func.{transform}: argnums must be an int or a tuple of ints, got {argnums!r}; to pass an argument to "
-                f"the derivative write func.{transform}({name_of(function)})(...)"
+                f"func.{transform}: argnums must be an int or a tuple of ints, got {argnums!r}; did you mean "
+                f"func.{transform}({name_of(function)})(...)?"
             )
 
 
 class Selection:
     """The arguments that argnums and argnames select from each call of a function, and the form of their results."""
 
-    __slots__ = ("_position", "argnames", "argnums", "function", "names", "transform")
+    __slots__ = ("_parameters", "_position", "argnames", "argnums", "function", "names", "transform")
 
     def __init__(self, function: Callable[..., Any], transform: str, argnums: Any, argnames: Any = None) -> None:
         self.function = function
@@ -298,9 +297,13 @@ class Selection:
         if self._position is None:
             check_argnums(argnums, function, transform)
         self.names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        self._parameters = _parameters_of(function) if self.names else {}
 
     def places(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
-        """Where the selected arguments of a call stand: at positions, or under keywords."""
+        """Where the selected arguments of a call stand: at positions, or under keywords.
+
+        A named argument that the call leaves to its default is entered in `kwargs`.
+        """
         if self._position is not None and self._position < len(args):
             return [self._position]
         places: list[int | str] = []
@@ -357,34 +360,50 @@ class Selection:
         for name in self.names:
             if not isinstance(name, str):
                 raise TypeError(f"func.{self.transform}: argnames must be a string or strings, got {name!r}")
-            place = name if name in kwargs else self._position_of(name)
-            if isinstance(place, int) and place >= len(args):
-                raise ArgumentError(
-                    f"func.{self.transform}: argnames names {name!r}, but {name_of(self.function)} was not called with "
-                    f"it{self._hint_for(name)}"
-                )
+            place = self._place_of(name, args, kwargs)
             places.append(place)
         if len(set(places)) != len(places):
             raise ArgumentError(f"func.{self.transform}: argnames={self.names!r} names an argument twice")
         return places
 
+    def _place_of(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> int | str:
+        """The place of one named argument of a call."""
+        if name in kwargs:
+            return name
+        positional = [
+            p.name for p in self._parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        if name in positional[: len(args)]:
+            return positional.index(name)
+        parameter = self._parameters.get(name)
+        takes_keyword = parameter is not None and parameter.kind in (
+            parameter.POSITIONAL_OR_KEYWORD,
+            parameter.KEYWORD_ONLY,
+        )
+        if parameter is None or not takes_keyword or parameter.default is parameter.empty:
+            raise ArgumentError(
+                f"func.{self.transform}: argnames names {name!r}, but {name_of(self.function)} was not called with "
+                f"it{self._hint_for(name)}"
+            )
+        kwargs[name] = parameter.default
+        return name
+
     def _hint_for(self, name: str) -> str:
         """What to write for an argument that a call does not have."""
-        try:
-            parameters = inspect.signature(self.function).parameters
-        except (TypeError, ValueError):
-            return ""
-        if name not in parameters:
-            return f"; its parameters are {', '.join(parameters)}" if parameters else ""
-        default = parameters[name].default
-        value = "..." if default is inspect.Parameter.empty else repr(default)
+        parameter = self._parameters.get(name)
+        if parameter is None:
+            return f"; its parameters are {', '.join(self._parameters)}" if self._parameters else ""
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            return "; it collects several arguments: choose one of them by argnums or by its own keyword"
+        value = "..." if parameter.default is parameter.empty else repr(parameter.default)
         return f"; pass it, {name}={value}"
 
-    def _position_of(self, name: str) -> int:
-        try:
-            return list(inspect.signature(self.function).parameters).index(name)
-        except (TypeError, ValueError):  # no signature, or no such parameter
-            return sys.maxsize
+
+def _parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # as of some built-in functions
+        return {}
 
 
 class FlatCall:

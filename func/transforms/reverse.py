@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from func import tree
-from func.interpreters.core import ZERO, Tracer
+from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
-from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
 from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
     check_callable,
@@ -137,6 +137,55 @@ def grad_and_value(
     return transformed(grad_and_value, func, options)(gradients_of)
 
 
+def elementwise_grad(
+    func: Callable[..., Any] | None = None,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    argnames: str | tuple[str, ...] | None = None,
+) -> Callable[..., Any]:
+    """The derivative at each element, of a function that works element by element: one backward pass for all of them.
+
+    It is the gradient of the sum of the outputs, which is that derivative only where no output depends on another
+    element; `jacobian` gives the derivatives of other functions.
+
+    Args:
+        func: A function with an output of the shape of each differentiated argument, (...).
+        argnums: Position or positions to differentiate, as in `grad`.
+        argnames: Keyword argument or arguments to differentiate, as in `grad`.
+
+    Raises:
+        ArgumentError: The output has another shape than a differentiated argument (a ValueError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.elementwise_grad(np.square)(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[2., 4.],
+               [6., 8.]])
+    """
+    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames}
+    if func is None:
+        return functools.partial(elementwise_grad, **options)
+    check_callable(func, "elementwise_grad")
+    selection = Selection(func, "elementwise_grad", argnums, argnames)
+
+    @functools.wraps(func)
+    def total(*args: Any, **kwargs: Any) -> Any:
+        out = func(*args, **kwargs)
+        for place in selection.places(args, kwargs):
+            argument = args[place] if isinstance(place, int) else kwargs[place]
+            if tree.structure(argument).num_nodes > 1 or tree.structure(out).num_nodes > 1:
+                raise ArgumentError("func.elementwise_grad takes functions of arrays with one array as output")
+            if shape_of(out) != shape_of(argument):
+                raise ArgumentError(
+                    f"func.elementwise_grad: the output of {name_of(func)} has shape {shape_of(out)}, the argument "
+                    f"{shape_of(argument)}; broadcast the argument first, or take func.jacobian"
+                )
+        return reduce_sum(out, axes=tuple(range(len(shape_of(out)))))
+
+    gradients_of = _Gradients(total, argnums, argnames, False, False, False, "elementwise_grad")
+    return transformed(elementwise_grad, func, options)(gradients_of)
+
+
 class _Gradients:
     """The gradients of a function with respect to chosen arguments: what the three public forms have in common."""
 
@@ -185,7 +234,7 @@ class _Gradients:
                 seeds.append((out._attached, full_like(value, 1, ())))
             del out
             gradients = self._arranged(pull_back(seeds, nodes, (value,)), values, arguments)
-        if transform == "grad":
+        if transform == "grad" or transform == "elementwise_grad":
             return (gradients, own_tree(aux)) if self.has_aux else gradients
         value = unbox(own_tree(value))
         outputs = (value, own_tree(aux)) if self.has_aux else value

@@ -273,7 +273,7 @@ FROM_JAX: dict[str, Row] = {
         "try:\n    kept[0] + 1\nexcept func.errors.LeakedTracerError:\n    found = True\nfound",
     ),
     "`f._cache_size()` of a jitted function, `jax.clear_caches`": (
-        "j = func.jit(np.sin)\nj(x), j(s)\nsize = j.cache_info().currsize\nj.clear_cache()\n"
+        "j = func.jit(np.sin)\nj(x), j(s)\nsize = j.cache_info().currsize\nfunc.clear_caches()\n"
         "size == 2 and j.cache_info().currsize == 0",
     ),
     "`jax.profiler`": ("len(func.jit(func.grad(f)).profile(np.ones(50), repeat=2).rows) > 0",),
@@ -304,7 +304,7 @@ FROM_AUTOGRAD: dict[str, Row] = {
         "autograd.grad_and_aux(lambda a: (a**2, 3 * a))(s)",
     ),
     "`elementwise_grad(f)`": (
-        "func.grad(lambda a: np.sum(np.tanh(a)))(x), func.numpy.vectorize(func.grad(np.tanh))(x)",
+        "func.elementwise_grad(np.tanh)(x), func.numpy.vectorize(func.grad(np.tanh))(x)",
         "(autograd.elementwise_grad(np.tanh)(x),) * 2",
     ),
     "`jacobian(f)`": ("func.jacobian(g)(x), func.jacrev(g)(x)", "(autograd.jacobian(g)(x),) * 2"),

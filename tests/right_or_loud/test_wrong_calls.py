@@ -38,7 +38,19 @@ def method(name: str) -> Callable[[], Any]:
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "func.Tensor": (lambda: func.Tensor([1.0]), r"make one with func\.tensor\(data\)"),  # type: ignore[call-arg, arg-type]
-    "a default by name": (lambda: func.grad(product, argnames="y")(X), r"was not called with it; pass it, y=1\.0"),
+    "a default by name": (
+        lambda: func.grad(lambda x, y=1.0, /: x * y, argnames="y")(X),
+        r"was not called with it; pass it, y=1\.0",
+    ),
+    "all further arguments": (lambda: func.grad(lambda *xs: sum(xs), argnames="xs")(1.0, 2.0), r"choose one of them"),
+    "map with both spellings": (lambda: func.map(np.sin, X, chunk_size=1, batch_size=1), r"give one of them"),
+    "grad with its argument": (lambda: func.grad(squares, X), r"did you mean func\.grad\(squares\)"),
+    "make_program with its argument": (
+        lambda: func.make_program(squares, X),  # type: ignore[arg-type]
+        r"did you mean func\.make_program\(squares\)",
+    ),
+    "elementwise_grad of another shape": (lambda: func.elementwise_grad(lambda x: x[:1])(X), r"take func\.jacobian"),
+    "elementwise_grad of two outputs": (lambda: func.elementwise_grad(lambda x: (x, x))(X), r"one array as output"),
     "no such name": (lambda: func.grad(product, argnames="z")(X), r"its parameters are x, y"),
     "jvp without tuples": (lambda: func.jvp(squares, X, X), r"write \(x,\) for a single argument"),
     "a cotangent in a tuple": (lambda: func.vjp(squares, X)[1]((1.0,)), r"not wrapped in a tuple"),
@@ -75,7 +87,6 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "compile": (attribute("compile"), r"func\.jit"),
     "make_jaxpr": (attribute("make_jaxpr"), r"func\.make_program"),
     "tree_map": (attribute("tree_map"), r"func\.tree\.map"),
-    "elementwise_grad": (attribute("elementwise_grad"), r"func\.numpy\.vectorize\(func\.grad\(f\)\)"),
     "make_hvp": (attribute("make_hvp"), r"func\.hvp"),
     "Variable": (attribute("Variable"), r"requires_grad=True"),
     "functional_call": (attribute("functional_call"), r"trees of arrays"),

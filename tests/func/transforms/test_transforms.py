@@ -54,13 +54,13 @@ SIGNATURES = {
     "custom_gradient": "func=None",
     "custom_vmap": "func",
     "eval_shape": "func, *args, **kwargs",
-    "make_program": "func=None, static_argnums=()",
+    "make_program": "func=None, static_argnums=(), *, static_argnames=None",
     "cond": "pred, true_fun, false_fun, *operands",
     "switch": "index, branches, *operands",
     "while_loop": "cond_fun, body_fun, init, *, max_steps=None",
     "fori_loop": "lower, upper, body_fun, init, *, unroll=1",
     "scan": "f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=False",
-    "map": "f, xs, *, batch_size=None",
+    "map": "f, xs, *, chunk_size=None, batch_size=None",
     "associative_scan": "fn, elems, reverse=False, axis=0",
 }
 

@@ -1,0 +1,160 @@
+"""One interface: options that all transforms of a kind take, and the names that completion shows."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+X = np.array([0.5, 2.0])
+TRANSFORMS = [
+    name
+    for name in func.__all__
+    if inspect.isfunction(made := getattr(func, name)) and next(iter(inspect.signature(made).parameters), "") == "func"
+]
+BY_ARGNUMS = [name for name in TRANSFORMS if "argnums" in inspect.signature(getattr(func, name)).parameters]
+DECORATORS = [
+    name
+    for name in TRANSFORMS
+    if len(parameters := list(inspect.signature(getattr(func, name)).parameters.values())) > 1
+    and all([p.default is not p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters[1:]])
+    and parameters[-1].kind is not inspect.Parameter.VAR_KEYWORD
+]
+
+
+def by_default(shift: Any = 0.0, x: Any = 0.5) -> Any:
+    return np.sin(x) + shift
+
+
+def of_one(x: Any) -> Any:
+    return np.sin(x)
+
+
+def elementwise(x: Any, *more: Any, scale: Any = 2.0) -> Any:
+    return scale * np.sin(x) + sum(more)
+
+
+@pytest.mark.parametrize("name", BY_ARGNUMS)
+def test_argnums_has_argnames_beside_it(name: str) -> None:
+    assert "argnames" in inspect.signature(getattr(func, name)).parameters
+
+
+OF_NUMBERS = sorted({*BY_ARGNUMS} - {"linear_operator", "sparse_hessian", "sparse_jacobian", "sparsity"})
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_argnames_name_defaults_that_were_not_passed(name: str) -> None:
+    transform = getattr(func, name)
+    got, expected = transform(by_default, argnames="x")(0.0), transform(of_one)(0.5)
+    for a, b in zip(func.tree.leaves(got), func.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_argnames_behind_collected_arguments_are_no_positions() -> None:
+    """The place of `scale` in the signature is that of an argument which `more` collects."""
+    assert func.grad(elementwise, argnames="scale")(0.5, 1.0, 2.0) == np.sin(0.5)
+
+
+@pytest.mark.parametrize("name", DECORATORS)
+def test_every_transform_is_a_decorator_with_options(name: str) -> None:
+    made = getattr(func, name)()(np.sin)
+    assert repr(made) == f"<func.{name.replace('remat', 'checkpoint')} of sin>"
+
+
+ELEMENTWISE: dict[str, tuple[Callable[[], Any], Any]] = {
+    "vector": (lambda: func.elementwise_grad(np.tanh)(X), 1 - np.tanh(X) ** 2),
+    "number": (lambda: func.elementwise_grad(np.tanh)(0.5), 1 - np.tanh(0.5) ** 2),
+    "constant": (lambda: func.elementwise_grad(lambda x: 3.0)(0.5), 0.0),
+    "twice": (lambda: func.elementwise_grad(func.elementwise_grad(np.sin))(X), -np.sin(X)),
+    "matrix": (lambda: func.elementwise_grad(np.square)(np.ones((2, 3))), np.full((2, 3), 2.0)),
+    "second argument": (lambda: func.elementwise_grad(np.multiply, argnums=1)(X, X + 1), X),
+    "both": (lambda: np.stack(func.elementwise_grad(np.multiply, argnums=(0, 1))(X, X + 1)), np.stack([X + 1, X])),
+    "by name": (lambda: func.elementwise_grad(lambda a, b: a * b, argnames="b")(X, b=X), X),
+    "jit": (lambda: func.jit(func.elementwise_grad(np.sin))(X), np.cos(X)),
+    "vmap": (lambda: func.vmap(func.elementwise_grad(np.sin))(X), np.cos(X)),
+}
+
+
+@pytest.mark.parametrize("case", ELEMENTWISE)
+def test_elementwise_grad(case: str) -> None:
+    call, expected = ELEMENTWISE[case]
+    np.testing.assert_allclose(call(), expected)
+
+
+@pytest.mark.parametrize("of", [func.make_program, func.to_source])
+@pytest.mark.parametrize("n", [2, 3])
+def test_static_argnames(of: Callable[..., Any], n: int) -> None:
+    def power(x: Any, *, n: int) -> Any:
+        return np.sum(x**n) if n > 2 else np.sum(x)
+
+    def fixed(x: Any) -> Any:
+        return power(x, n=n)
+
+    fixed.__name__ = "power"
+    assert str(of(power, static_argnames="n")(X, n=n)) == str(of(fixed)(X))
+
+
+def test_clear_caches_forgets_every_program() -> None:
+    scale = [2.0]
+    first, second = func.jit(lambda x: x * scale[0]), func.jit(lambda x: x - scale[0])
+    assert (first(1.0), second(1.0)) == (2.0, -1.0)
+    scale[0] = 3.0
+    assert (first(1.0), second(1.0)) == (2.0, -1.0)
+    func.clear_caches()
+    assert (first(1.0), second(1.0)) == (3.0, -2.0)
+    assert first.cache_info().misses == 1
+
+
+@func.tree.register_dataclass(static="power")
+@dataclass
+class Polynomial:
+    weight: Any
+    power: Any
+    name: str = field(default="p", metadata={"static": True})
+
+    @func.jit
+    def jitted(self, x: Any) -> Any:
+        return np.sum(self.weight * x) * self.power
+
+    def plain(self, x: Any) -> Any:
+        return np.sum(self.weight * x) * self.power
+
+
+def test_dataclasses_are_trees() -> None:
+    model = Polynomial(X, 3)
+    assert func.tree.leaves(model)[0] is X and len(func.tree.leaves(model)) == 1
+    assert func.tree.path_names(model, "m") == ["m.weight"]
+    gradient = func.grad(Polynomial.plain)(model, X)
+    np.testing.assert_allclose(gradient.weight, 3 * X)
+    assert (type(gradient), gradient.power, gradient.name) == (Polynomial, 3, "p")
+    np.testing.assert_allclose(func.grad(Polynomial.jitted)(model, X).weight, 3 * X)
+
+
+def test_static_fields_are_compared_exactly() -> None:
+    for power in (1, 1.0, True, -0.0, 0.0, 0, 2):
+        got, expected = Polynomial(X, power).jitted(X), Polynomial(X, power).plain(X)
+        assert got == expected and np.signbit(got) == np.signbit(expected)
+    with pytest.raises(func.errors.StaticArgumentError, match="the static field 'power' of Polynomial is a list"):
+        Polynomial(X, [1]).jitted(X)
+
+
+def test_what_register_dataclass_refuses() -> None:
+    with pytest.raises(func.errors.ArgumentError, match="'height', but the fields of Polynomial are weight"):
+        func.tree.register_dataclass(Polynomial, static=("height",))
+    with pytest.raises(func.errors.ArgumentError, match="Polynomial is registered already"):
+        func.tree.register_dataclass(Polynomial)
+    with pytest.raises(TypeError, match="takes a dataclass"):
+        func.tree.register_dataclass(int)
+
+
+MODULES = ["", "autograd", "collectives", "debug", "errors", "testing", "tree"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_completion_shows_the_public_names_alone(name: str) -> None:
+    module = getattr(func, name) if name else func
+    assert {shown for shown in dir(module) if not shown.startswith("__")} == {*module.__all__}
