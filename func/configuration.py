@@ -23,6 +23,7 @@ class Settings(TypedDict, total=False):
     num_threads: int
     compiler: str | None
     check_frozen: bool
+    promote_integers: bool
 
 
 class Config:
@@ -38,10 +39,11 @@ class Config:
         (2, None)
     """
 
-    __slots__ = ("_check_frozen", "_compiler")
+    __slots__ = ("_check_frozen", "_compiler", "_promote_integers")
 
     def __init__(self) -> None:
         self._compiler: str | None = None
+        self._promote_integers = False
         self._check_frozen = os.environ.get("FUNC_CHECK_FROZEN", "") not in ("", "0")
 
     @property
@@ -102,6 +104,27 @@ class Config:
         self._check_frozen = bool(is_on)
 
     @property
+    def promote_integers(self) -> bool:
+        """Whether transforms differentiate integers as the floats of the same value, where a whole argument is one.
+
+        Off at first: such arguments raise DifferentiatedInputError. It is for callers that pass integers on, as
+        `scipy.optimize.fsolve` does with a start of [0, 0]. The function then gets float64, and so is the derivative.
+        Integers above 2**53 are rounded. Trees of arguments are taken as they are. A jitted function reads the setting
+        while it is traced.
+
+        Example:
+            >>> import func
+            >>> with func.config.override(promote_integers=True):
+            ...     float(func.grad(lambda x: x**3)(2))
+            12.0
+        """
+        return self._promote_integers
+
+    @promote_integers.setter
+    def promote_integers(self, is_on: bool) -> None:
+        self._promote_integers = bool(is_on)
+
+    @property
     def cache_dir(self) -> Path | None:
         """Where compiled code is kept between processes, or None where it is not; it cannot be set.
 
@@ -138,9 +161,8 @@ class Config:
                 setattr(self, name, value)
 
     def __repr__(self) -> str:
-        values = (
-            f"{name}={getattr(self, name)!r}" for name in ("num_threads", "compiler", "check_frozen", "cache_dir")
-        )
+        names = ("num_threads", "compiler", "check_frozen", "promote_integers", "cache_dir")
+        values = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"func.config({', '.join(values)})"
 
 

@@ -10,8 +10,10 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
+from func.configuration import config
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError
+from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import are_in_order, are_separate, note_arguments, owner_of, read_only
 from func.transforms.boundary import array_leaf, name_of, output_leaves, own_tree, split_aux
@@ -202,8 +204,9 @@ def differentiable(
     """The arguments of a call, of which the floating point leaves at some places are to be differentiated.
 
     An integer leaf inside a tree is inactive. Integers are refused if no leaf is active, and one that is a whole
-    argument also if `needs_every` argument is to be differentiated. `kinds` are the kinds of dtypes that active leaves
-    may have: "f", "c" or both. Messages name positional arguments by `root`.
+    argument also if `needs_every` argument is to be differentiated; those become floats where
+    `config.promote_integers` is on. `kinds` are the kinds of dtypes that active leaves may have: "f", "c" or both.
+    Messages name positional arguments by `root`.
 
     Raises:
         DifferentiatedInputError: There is nothing to differentiate (a TypeError).
@@ -235,16 +238,19 @@ def differentiable(
         for leaf, path in zip(values, paths, strict=True):
             leaf = array_leaf(leaf, path, transform)
             dtype = dtype_of(leaf)
+            if dtype.kind in "iu" and is_whole and needs_every and not allow_int and config.promote_integers:
+                dtype = np.dtype(np.float64)
+                leaf = convert(leaf, dtype=dtype)
             if is_inexact(dtype):
                 if dtype.kind in "fc" and dtype.kind not in kinds:
                     _refuse_kind(kinds, path, transform)
                 active.append(len(leaves))
             elif is_whole and needs_every and not allow_int:
-                _refuse_integers(leaf, path, transform)
+                _refuse_integers(leaf, path, transform, True)
             first_path = first_path or path
             leaves.append(leaf)
     if leaves and not active and not allow_int:
-        _refuse_integers(leaves[0], first_path, transform)
+        _refuse_integers(leaves[0], first_path, transform, False)
     return CallArguments(args, kwargs, places, None if is_flat else specs, leaves, active)
 
 
@@ -257,7 +263,7 @@ def _refuse_kind(kinds: str, path: str, transform: str) -> None:
     )
 
 
-def _refuse_integers(leaf: Array, path: str, transform: str) -> None:
+def _refuse_integers(leaf: Array, path: str, transform: str, can_promote: bool) -> None:
     dtype = dtype_of(leaf)
     word = (
         "a Python int"
@@ -266,9 +272,12 @@ def _refuse_integers(leaf: Array, path: str, transform: str) -> None:
         if shape_of(leaf)
         else f"a number of dtype {dtype}"
     )
+    is_promotable = can_promote and dtype.kind in "iu"
+    promotion = "; func.config.promote_integers = True takes integers as floats everywhere" if is_promotable else ""
     raise DifferentiatedInputError(
         f"func.{transform} differentiates with respect to {path}, which is {word}; derivatives need floating "
         "point input: pass a float, convert the array with .astype(float), or choose other argnums"
+        f"{promotion}"
     )
 
 

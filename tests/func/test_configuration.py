@@ -122,7 +122,10 @@ def test_cache_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNC_CACHE_DIR", "")
     func.config.num_threads = 3
-    assert repr(func.config) == "func.config(num_threads=3, compiler=None, check_frozen=False, cache_dir=None)"
+    assert (
+        repr(func.config)
+        == "func.config(num_threads=3, compiler=None, check_frozen=False, promote_integers=False, cache_dir=None)"
+    )
 
 
 def test_settings_do_not_import_the_compiler() -> None:

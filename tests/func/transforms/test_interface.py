@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import func
 
@@ -158,3 +159,59 @@ MODULES = ["", "autograd", "collectives", "debug", "errors", "testing", "tree"]
 def test_completion_shows_the_public_names_alone(name: str) -> None:
     module = getattr(func, name) if name else func
     assert {shown for shown in dir(module) if not shown.startswith("__")} == {*module.__all__}
+
+
+def of_numbers(x: Any) -> Any:
+    return np.sum(np.sin(x))
+
+
+def equations(x: Any) -> Any:
+    return np.array([x[0] ** 2 - 2 * x[1], x[1] - x[0]])
+
+
+def line(t: Any, slope: Any, shift: Any) -> Any:
+    return slope * t + shift
+
+
+def fitted(p0: list[Any]) -> Any:
+    def slopes(t: Any, *p: Any) -> Any:
+        return np.stack(func.jacfwd(line, argnums=(1, 2))(t, *p), axis=1)
+
+    return scipy.optimize.curve_fit(line, np.arange(4.0), 2 * np.arange(4.0) + 1, p0=p0, jac=slopes)[0]
+
+
+INTEGERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "grad": (func.grad(of_numbers), np.arange(3)),
+    "grad of unsigned numbers": (func.grad(of_numbers), np.arange(3, dtype=np.uint8)),
+    "grad of an int": (func.grad(of_numbers), 2),
+    "vmap": (func.vmap(func.grad(of_numbers)), np.arange(3)),
+    "jit": (lambda x: func.jit(func.grad(of_numbers))(x), np.arange(3)),
+    "jacobian": (func.jacobian(equations), np.array([1, 2])),
+    "jacrev": (func.jacrev(equations), np.array([1, 2])),
+    "hessian": (func.hessian(of_numbers), np.arange(3)),
+    "laplacian": (func.laplacian(of_numbers), np.arange(3)),
+    "vjp": (lambda x: func.vjp(of_numbers, x)[1](1.0), np.arange(3)),
+    "elementwise": (func.elementwise_grad(np.sin), np.arange(3)),
+    "fsolve": (lambda x: scipy.optimize.fsolve(equations, x, fprime=func.jacobian(equations)), np.array([1, 3])),
+    "curve_fit": (lambda p: fitted(list(p)), np.array([1, 1])),
+}
+
+
+@pytest.mark.parametrize("case", INTEGERS)
+def test_integers_are_floats_where_the_option_says_so(case: str) -> None:
+    call, x = INTEGERS[case]
+    expected = call(np.float64(x))
+    if case != "curve_fit":  # where SciPy makes floats of its start, there is nothing to promote
+        with pytest.raises(func.errors.DifferentiatedInputError, match=r"func\.config\.promote_integers = True"):
+            call(x)
+    with func.config.override(promote_integers=True):
+        got = call(x)
+    for a, b in zip(func.tree.leaves(got), func.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("x", [True, np.array([True]), [1, 2]])
+def test_what_the_option_does_not_promote(x: Any) -> None:
+    with func.config.override(promote_integers=True), pytest.raises(func.errors.DifferentiatedInputError) as caught:
+        func.grad(lambda x: np.sum(np.asarray(x) * 1.0))(x)
+    assert "promote_integers" not in str(caught.value)
