@@ -118,7 +118,9 @@ BINOMIAL: dict[str, Slope] = {
     VALUE: lambda k, n, p: 1 - betainc(k + 1, n - k, p),
 }
 """Those of 1 - I_p(k + 1, n - k). DLMF 8.17.5."""
-bdtri: Primitive = by_name("bdtri", "k n y", y=lambda k, n, y, p: -1 / beta_density(floor(k) + 1, n - floor(k), p))
+bdtri: Primitive = by_name(
+    "bdtri", "k n y", y=lambda k, n, y, p: -1 / beta_density(floor(k) + 1, trunc(n) - floor(k), p)
+)
 bdtrik: Primitive = inverse("bdtrik", "y n p", "k", "y", BINOMIAL)
 bdtrin: Primitive = inverse("bdtrin", "k y p", "n", "y", BINOMIAL)
 

@@ -611,6 +611,28 @@ def test_inverses_of_degenerate_distributions_have_no_finite_slope(name, args):
         assert not np.isfinite(func.grad(getattr(func.special, name), argnums=place)(*args))
 
 
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("bdtr", (1.0, 3.7, 0.3)),
+        ("bdtrc", (1.0, 3.7, 0.3)),
+        ("bdtri", (1.9, 3.7, 0.3)),
+        ("bdtri", (0.5, 1.31, 0.6)),
+        ("nbdtr", (1.7, 2.6, 0.3)),
+        ("nbdtri", (1.7, 2.6, 0.3)),
+        ("pdtr", (1.7, 2.3)),
+        ("pdtri", (1.7, 0.3)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:non-integer arg:DeprecationWarning", "ignore:floating point number:RuntimeWarning")
+def test_counts_are_cut_as_scipy_cuts_them(name, args):
+    *counts, p = args
+    function = getattr(scipy.special, name)
+    difference = (function(*counts, p + 1e-6) - function(*counts, p - 1e-6)) / 2e-6
+    slope = func.grad(getattr(func.special, name), argnums=len(counts))(*args)
+    np.testing.assert_allclose(slope, difference, rtol=1e-7)
+
+
 def test_smirnov_of_very_many_samples_has_no_derivative() -> None:
     """Its sum has as many terms."""
     value, slope = func.jvp(lambda d: func.special.smirnov(1e9, d), (0.5,), (1.0,))
