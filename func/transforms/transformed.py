@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 from func.interpreters.core.source import hide_engine_frames
+
+WHAT = {
+    "grad": "Gradient of {}",
+    "value_and_grad": "Value and gradient of {}",
+    "grad_and_value": "Gradient and value of {}",
+    "elementwise_grad": "Derivative at each element of {}",
+    "jacobian": "Jacobian of {}",
+    "jacrev": "Jacobian, by reverse mode, of {}",
+    "jacfwd": "Jacobian, by forward mode, of {}",
+    "hessian": "Hessian of {}",
+    "laplacian": "Laplacian of {}",
+    "divergence": "Divergence of {}",
+    "vmap": "Vectorised {}",
+}
+"""How the documentation of what a transform returns begins; {} is the function's name."""
+_ASSIGNED = tuple([name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__"])
 
 
 class Transformed(functools.partial[Any]):
@@ -21,6 +38,44 @@ class Transformed(functools.partial[Any]):
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    @property
+    def __doc__(self) -> str:
+        """What the transform computes, and of which function, with that one's signature and documentation after it."""
+        if "__doc__" in self.__dict__:
+            return str(self.__dict__["__doc__"])
+        function = self.__wrapped__
+        name = getattr(function, "__name__", None) or type(function).__name__
+        try:
+            signature = str(inspect.signature(function))
+        except (TypeError, ValueError):
+            signature = "(...)"
+        what = WHAT.get(self._transform.__name__, f"func.{self._transform.__name__} of {{}}").format(name)
+        documented = inspect.getdoc(function)
+        return f"{what}{self._chosen()}.\n\n{name}{signature}" + (f"\n\n{documented}" if documented else "")
+
+    @__doc__.setter
+    def __doc__(self, text: str) -> None:
+        self.__dict__["__doc__"] = text
+
+    def _chosen(self) -> str:
+        """With respect to which arguments, where the transform has a choice."""
+        if "argnums" not in self._options:
+            return ""
+        argnums, argnames = self._options["argnums"], self._options.get("argnames")
+        names = [] if argnames is None else [argnames] if isinstance(argnames, str) else [*argnames]
+        if argnames is None or isinstance(argnums, (tuple, list)):
+            numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+            names = [*[self._name_of_argument(number) for number in numbers], *names]
+        return f" with respect to {', '.join(names)}"
+
+    def _name_of_argument(self, number: int) -> str:
+        try:
+            parameters = inspect.signature(self.__wrapped__).parameters.values()
+        except (TypeError, ValueError):
+            return f"argument {number}"
+        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        return positional[number] if 0 <= number < len(positional) else f"argument {number}"
 
     def __repr__(self) -> str:
         function = getattr(self.__wrapped__, "__qualname__", None) or repr(self.__wrapped__)
@@ -53,7 +108,7 @@ def transformed(
         made = Transformed(call_and_hide)
         made._transform = transform
         made._options = options
-        return functools.update_wrapper(made, function)
+        return functools.update_wrapper(made, function, _ASSIGNED)
 
     return decorate
 

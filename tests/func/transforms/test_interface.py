@@ -215,3 +215,32 @@ def test_what_the_option_does_not_promote(x: Any) -> None:
     with func.config.override(promote_integers=True), pytest.raises(func.errors.DifferentiatedInputError) as caught:
         func.grad(lambda x: np.sum(np.asarray(x) * 1.0))(x)
     assert "promote_integers" not in str(caught.value)
+
+
+def documented(x: Any, w: Any = 1.0) -> Any:
+    """Its own documentation."""
+    return x * w
+
+
+DOCUMENTATION: dict[str, tuple[Callable[..., Any], str]] = {
+    "grad": (func.grad(documented), "Gradient of documented with respect to x."),
+    "argnums": (func.grad(documented, argnums=(1, 0)), "Gradient of documented with respect to w, x."),
+    "argnames": (func.hessian(documented, argnames="w"), "Hessian of documented with respect to w."),
+    "vmap": (func.vmap(documented), "Vectorised documented."),
+    "checkpoint": (func.checkpoint(documented), "func.checkpoint of documented."),
+}
+
+
+@pytest.mark.parametrize("case", DOCUMENTATION)
+def test_documentation_begins_with_what_the_transform_computes(case: str) -> None:
+    made, begin = DOCUMENTATION[case]
+    first, signature, rest = inspect.getdoc(made).split("\n\n")  # type: ignore[union-attr]
+    assert (first, rest) == (begin, "Its own documentation.") and signature.startswith("documented(x")
+    assert inspect.getdoc(func.grad(func.grad(lambda x: x))).startswith("Gradient of <lambda>")  # type: ignore[union-attr]
+    assert func.grad(max).__doc__ and func.grad(lambda *xs: xs[0], argnums=-1).__doc__
+
+
+def test_documentation_can_be_replaced() -> None:
+    made = func.grad(documented)
+    made.__doc__ = "Better."
+    assert made.__doc__ == "Better."
