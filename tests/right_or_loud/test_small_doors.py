@@ -148,12 +148,12 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an argument for argnums": (
         lambda: func.grad(constant, X),  # type: ignore[arg-type]
         TypeError,
-        r"func\.grad: argnums must be an int or a tuple of ints, got array.*write func\.grad\(constant\)\(\.\.\.\)",
+        r"func\.grad: argnums must be an int or a tuple of ints, got array.*did you mean func\.grad\(constant\)\(\.\.\.\)\?",
     ),
     "a point for argnums": (
         lambda: func.hessian(constant, 2.0),  # type: ignore[arg-type]
         TypeError,
-        r"func\.hessian: argnums must be .* got 2\.0; .* write func\.hessian\(constant\)",
+        r"func\.hessian: argnums must be .* got 2\.0; did you mean func\.hessian\(constant\)",
     ),
     "an argument for in_dims": (
         lambda: func.vmap(constant, X),
