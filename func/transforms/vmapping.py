@@ -82,7 +82,7 @@ def vmap(
         axis_name: A name for the axis (for func.collectives).
         axis_size: The size of the batch, needed only where no argument is mapped.
         in_axes, out_axes: Synonyms of in_dims and out_dims; one of the two names may be given.
-        progress: Show a progress bar over the chunks.
+        progress: Show a progress bar over the chunks; a batch that is computed at once is one chunk.
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
             "2 GiB". The chunks are chosen so that the peak planned from the function's Program stays below;
             `func.memory` shows the plan.
@@ -125,7 +125,7 @@ def vmap(
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], chunk_size: int | str | None) -> Any:
         call = BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness)
         if chunk_size is None or chunk_size == call.size:
-            outs, is_mapped, spec = call.run(slice(None))
+            outs, is_mapped, spec = call.run_whole(progress)
         else:
             outs, is_mapped, spec = call.run_chunks(chunk_size, progress)
         dims = broadcast_prefix(out_dims, spec, "out_dims", "output")
@@ -258,6 +258,11 @@ class BatchedCall:
         interpreter = Vmap("vmap", np.arange(start, stop), self.call, self.axis_name, self.randomness)
         outs, is_mapped = map_flat(flat, stop - start, self.is_mapped, leaves, interpreter)
         return outs, is_mapped, specs[-1]
+
+    def run_whole(self, progress: bool) -> tuple[list[Array], list[bool], Any]:
+        """Outputs of the whole batch at once, which a progress bar shows as its only chunk."""
+        (results,) = [self.run(slice(None)) for _ in chunks(1, 1, progress, f"vmap {name_of(self.function)}")]
+        return results
 
     def run_chunks(self, chunk_size: int | str, progress: bool) -> tuple[list[Array], list[bool], Any]:
         """Outputs of one chunk after the other, concatenated."""
@@ -444,7 +449,7 @@ def chunks(size: int, chunk_size: int, progress: bool, label: str) -> Iterator[s
     """Slices of at most `chunk_size` elements, with a progress bar on request."""
     starts: Iterable[int] = range(0, size, chunk_size)
     if progress:
-        from tqdm import tqdm  # here, as the import takes 20 ms and only progress bars need it
+        from tqdm.auto import tqdm  # a widget in notebooks; imported here, as only progress bars need it
 
         starts = tqdm(starts, desc=label, unit="chunk")
     for start in starts:

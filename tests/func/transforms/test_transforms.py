@@ -214,10 +214,24 @@ def test_hessian_products() -> None:
     np.testing.assert_allclose(product, jacobian.T @ (2 * jacobian @ v))
 
 
-def test_progress_bars(capsys: pytest.CaptureFixture[str]) -> None:
-    func.hessian(quadratic, chunk_size=1, progress=True)(X)
-    func.vmap(np.sin, chunk_size=1, progress=True)(X)
-    assert "3/3" in capsys.readouterr().err
+@pytest.mark.parametrize(("chunk_size", "steps"), [(1, 3), (2, 2), (3, 1), (None, 1)])
+@pytest.mark.parametrize(
+    ("transform", "function", "label"),
+    [
+        (func.vmap, np.sin, "vmap sin"),
+        (func.jacrev, np.sin, "jacrev sin"),
+        (func.jacfwd, np.sin, "jacfwd sin"),
+        (func.hessian, quadratic, "quadratic"),
+    ],
+)
+def test_progress_bars(
+    transform: Any, function: Any, label: str, chunk_size: int | None, steps: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = transform(function, chunk_size=chunk_size, progress=True)(X)
+    printed = capsys.readouterr().err
+    assert label in printed and f"{steps}/{steps}" in printed
+    np.testing.assert_array_equal(shown, transform(function, chunk_size=chunk_size)(X))
+    assert not capsys.readouterr().err
 
 
 def test_vmap_axes() -> None:
