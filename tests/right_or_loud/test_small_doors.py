@@ -148,7 +148,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an argument for argnums": (
         lambda: func.grad(constant, X),  # type: ignore[arg-type]
         TypeError,
-        r"func\.grad: argnums must be an int or a tuple of ints, got array.*did you mean func\.grad\(constant\)\(\.\.\.\)\?",
+        r"func\.grad: argnums must be .* got array.*did you mean func\.grad\(constant\)\(\.\.\.\)\?",
     ),
     "a point for argnums": (
         lambda: func.hessian(constant, 2.0),  # type: ignore[arg-type]
