@@ -55,7 +55,7 @@ class Transformed(functools.partial[Any]):
         return f"{what}{self._chosen()}.\n\n{name}{signature}" + (f"\n\n{documented}" if documented else "")
 
     @__doc__.setter
-    def __doc__(self, text: str) -> None:
+    def __doc__(self, text: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         self.__dict__["__doc__"] = text
 
     def _chosen(self) -> str:

@@ -719,7 +719,6 @@ def test_inverses_whose_search_ends_beside_the_solution(p):
         ("bdtrik", (0.24, 5.0, 1.0)),
         ("bdtrin", (2.0, 0.24, 1.0)),
         ("gdtrib", (2.0, 0.4, 0.0)),
-        ("chdtriv", (0.24, 0.0)),
     ],
 )
 def test_inverses_of_equations_without_a_solution(name, args):
