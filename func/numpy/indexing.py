@@ -315,7 +315,7 @@ def assigned(x: Tracer, index: Any, value: Any) -> Any:
     array with axes, and a mask of all of x a list of numbers at most.
     """
     is_sequence = type(value) in _SEQUENCES
-    if not is_sequence and not shape_of(value):
+    if not is_sequence and (type(index) is slice or not shape_of(value)):
         return value
     entries = index if type(index) is tuple else (index,)
     rank, axes = len(x.shape), 0

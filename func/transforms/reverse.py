@@ -142,6 +142,7 @@ def elementwise_grad(
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The derivative at each element, of a function that works element by element: one backward pass for all of them.
 
@@ -152,6 +153,7 @@ def elementwise_grad(
         func: A function with an output of the shape of each differentiated argument, (...).
         argnums: Position or positions to differentiate, as in `grad`.
         argnames: Keyword argument or arguments to differentiate, as in `grad`.
+        holomorphic: The function is holomorphic: the complex derivative of a complex function, as in `grad`.
 
     Raises:
         ArgumentError: The output has another shape than a differentiated argument (a ValueError).
@@ -162,7 +164,7 @@ def elementwise_grad(
         array([[2., 4.],
                [6., 8.]])
     """
-    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames}
+    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, "holomorphic": holomorphic}
     if func is None:
         return functools.partial(elementwise_grad, **options)
     check_callable(func, "elementwise_grad")
@@ -182,7 +184,7 @@ def elementwise_grad(
                 )
         return reduce_sum(out, axes=tuple(range(len(shape_of(out)))))
 
-    gradients_of = _Gradients(total, argnums, argnames, False, False, False, "elementwise_grad")
+    gradients_of = _Gradients(total, argnums, argnames, False, holomorphic, False, "elementwise_grad")
     return transformed(elementwise_grad, func, options)(gradients_of)
 
 

@@ -125,7 +125,7 @@ def vmap(
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], chunk_size: int | str | None) -> Any:
         call = BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness)
         if chunk_size is None or chunk_size == call.size:
-            outs, is_mapped, spec = call.run_whole(progress)
+            outs, is_mapped, spec = call.run_whole() if progress else call.run(slice(None))
         else:
             outs, is_mapped, spec = call.run_chunks(chunk_size, progress)
         dims = broadcast_prefix(out_dims, spec, "out_dims", "output")
@@ -259,9 +259,9 @@ class BatchedCall:
         outs, is_mapped = map_flat(flat, stop - start, self.is_mapped, leaves, interpreter)
         return outs, is_mapped, specs[-1]
 
-    def run_whole(self, progress: bool) -> tuple[list[Array], list[bool], Any]:
+    def run_whole(self) -> tuple[list[Array], list[bool], Any]:
         """Outputs of the whole batch at once, which a progress bar shows as its only chunk."""
-        (results,) = [self.run(slice(None)) for _ in chunks(1, 1, progress, f"vmap {name_of(self.function)}")]
+        (results,) = [self.run(slice(None)) for _ in chunks(1, 1, True, f"vmap {name_of(self.function)}")]
         return results
 
     def run_chunks(self, chunk_size: int | str, progress: bool) -> tuple[list[Array], list[bool], Any]:

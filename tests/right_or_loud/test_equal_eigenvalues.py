@@ -97,3 +97,15 @@ def test_hessians_of_sums_of_squares_of_equal_eigenvalues_are_not_finite() -> No
     """The entry of two places off the diagonal, 4, is not seen by the eigenvalues at the point."""
     hessian = func.hessian(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2))(np.eye(3))
     assert not np.isfinite(hessian[1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("place", [np.zeros((4, 4)), np.diag([3.0, 2.0, 0.0, 0.0])])
+def test_vectors_of_several_zero_singular_values_have_no_second_derivative(place: Any) -> None:
+    """Such values themselves do not move, by convention; their vectors turn."""
+
+    def g(t: Any) -> Any:
+        return np.sum(np.linalg.svd(place + t * SLOPE)[2][3] ** 4)
+
+    for order, derivative in ORDERS.items():
+        with np.errstate(all="ignore"):
+            assert not np.isfinite(derivative(g)), order

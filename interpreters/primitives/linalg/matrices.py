@@ -206,12 +206,13 @@ def safe_reciprocal(gap: Array, scale: Array) -> Array:
     return where(degenerate, full_like(gap, 0, ()), divide(unit, where(degenerate, unit, gap)))
 
 
-def cusps(w: Array, everyone: Array | None = None) -> Array | None:
+def cusps(w: Array, everyone: Array | None = None, source: Array | None = None) -> Array | None:
     """Zero for each eigenvalue or singular value, with an infinite or NaN derivative where it equals another one.
 
     A first derivative that drops the undetermined part of equal eigenvalues is right for many functions, its own
     derivative is not: what is multiplied `with_cusps` says so from the second order on. None for numbers, which have no
-    derivative. Where w is a part of the spectrum, `everyone` is the whole.
+    derivative. Where w is a part of the spectrum, `everyone` is the whole. Singular values of exactly zero do not move:
+    with the matrix as `source` the derivative is by that one.
     """
     if type(w) is not Tracer or 0 in shape_of(w):
         return None
@@ -221,7 +222,12 @@ def cusps(w: Array, everyone: Array | None = None) -> Array | None:
     near = less_equal(absolute(subtract(along_columns(held), along_rows(whole))), tiny)
     count = reduce_sum(convert(near, dtype=np.dtype(int)), axes=(len(shape_of(near)) - 2,))
     is_equal = greater(count, 1)
-    root = sqrt(where(is_equal, subtract(w, held), full_like(w, 1, ())))
+    moved = subtract(w, held)
+    if source is not None:
+        rank = len(shape_of(source))
+        total = reduce_sum(real_part(source), axes=(rank - 2, rank - 1))
+        moved = expand(subtract(total, stop_gradient(total)), (rank - 2,))
+    root = sqrt(where(is_equal, moved, full_like(w, 1, ())))
     return where(is_equal, root, full_like(w, 0, ()))
 
 

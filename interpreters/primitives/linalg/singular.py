@@ -67,7 +67,7 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
     thin_u = block(u, (0, shape_of(u)[-2]), (0, k))
     thin_v = block(mH(vh), (0, shape_of(vh)[-1]), (0, k))
     inner = mm(mm(mH(thin_u), da), thin_v)
-    cusp = cusps(s)
+    cusp = cusps(s, source=a)
     left, right = _rotations(inner, s, cusp)
     inverse = safe_reciprocal(s, reshape(largest(s), shape=(*shape_of(s)[:-1], 1)))
     du = _turned(u, thin_u, left, scale_columns(mm(da, thin_v), inverse))

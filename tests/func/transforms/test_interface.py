@@ -75,6 +75,7 @@ ELEMENTWISE: dict[str, tuple[Callable[[], Any], Any]] = {
     "second argument": (lambda: func.elementwise_grad(np.multiply, argnums=1)(X, X + 1), X),
     "both": (lambda: np.stack(func.elementwise_grad(np.multiply, argnums=(0, 1))(X, X + 1)), np.stack([X + 1, X])),
     "by name": (lambda: func.elementwise_grad(lambda a, b: a * b, argnames="b")(X, b=X), X),
+    "complex": (lambda: func.elementwise_grad(np.sin, holomorphic=True)(X + 1j), np.cos(X + 1j)),
     "jit": (lambda: func.jit(func.elementwise_grad(np.sin))(X), np.cos(X)),
     "vmap": (lambda: func.vmap(func.elementwise_grad(np.sin))(X), np.cos(X)),
 }
