@@ -35,6 +35,7 @@ from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize
 from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from func.transforms.reverse import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
 from func.transforms.vmapping import vmap
+from func.interpreters.core.completion import public_names as _public_names
 # fmt: on
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ _watch_imports()
 
 def __dir__() -> list[str]:
     """The public names alone: completion shows nothing of the inside."""
-    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
+    return _public_names(globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from func import tree
 from func.interpreters.core import Array, shape_of
+from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, AxisNameError
 from func.interpreters.core.scopes import running_vmaps
 from func.interpreters.core.source import at_line
@@ -198,4 +199,4 @@ def _mapped(collect: Callable[[Array], Array], x: Any, function: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
+    return _public_names(globals())

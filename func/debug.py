@@ -15,6 +15,7 @@ from func.backends.records import Record, field
 from func.interpreters import grad
 from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, known_value, unboxed
+from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.modes import holding
 from func.interpreters.core.source import Line, user_line
@@ -193,4 +194,4 @@ def _shown(value: Any) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
+    return _public_names(globals())

@@ -10,6 +10,7 @@ from func.interpreters.core.errors import (
     StagingError, StaticArgumentError, TangentError, TracerConversionError, UnsupportedArrayError,
     UnsupportedFunctionError,
 )
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError",
@@ -27,4 +28,4 @@ for _name in __all__:  # what tracebacks and pickles call them
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
+    return _public_names(globals())

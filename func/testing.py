@@ -17,6 +17,7 @@ import numpy as np
 from func import tree
 from func.backends import namespace_of
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, shape_of
+from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.forward import jvp
@@ -371,4 +372,4 @@ def _assert_same(
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
+    return _public_names(globals())

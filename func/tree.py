@@ -15,6 +15,7 @@ import numpy as np
 import optree
 
 from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.primitives.structural.shapes import convert, reshape
@@ -298,4 +299,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
+    return _public_names(globals())

@@ -15,6 +15,7 @@ from func.autograd.modes import (
 from func.autograd.tensor import Tensor, attributes, show, tensor
 from func.interpreters.core.wiring import WIRING as _WIRING
 from func.numpy.methods import extend as _extend
+from func.interpreters.core.completion import public_names as _public_names
 
 if TYPE_CHECKING:
     from func.autograd import functional
@@ -33,7 +34,7 @@ _WIRING.tensor_repr = show
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *[name for name in globals() if name.startswith("__")]])
+    return _public_names(globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ A tensor is a traced array, as in every transform, so NumPy's functions take it.
 
 from __future__ import annotations
 
+import html
 import sys
 import weakref
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
+from func.interpreters.core.display import html_table
 from func.interpreters.core.errors import (
     BackwardError,
     InferenceTensorError,
@@ -56,6 +58,9 @@ from func.numpy.conversions import no_attribute
 from func.numpy.memory import copied, copied_as_it_is
 
 Tensor = Tracer
+
+MOST_CELLS = 12
+"""Rows, and columns, of a table that notebooks show; of more, the first and the last."""
 
 
 def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -340,17 +345,62 @@ def show(self: Any, fallback: Callable[[Any], str]) -> str:
     """The repr tensor([...], requires_grad=True) or tensor([...], grad_fn=<...>); `fallback` for other tracers."""
     if self._interpreter is not EVALUATE and type(self._interpreter) is not Imperative:
         return fallback(self)
-    bottom = known_value(self)
-    if bottom is None or type(self._value) is Tracer:
+    array = _shown_array(self)
+    if array is None:
         return fallback(self)
-    array = np.asarray(bottom.get() if hasattr(bottom, "get") else bottom)
     text = np.array2string(array, separator=", ", prefix="tensor(", threshold=200)
     if array.dtype not in (np.float64, np.int64, np.bool_, np.complex128):
         text += f", dtype={array.dtype}"
-    if type(self._interpreter) is Imperative:
-        node = graph.grad_fn(self)
-        text += ", requires_grad=True" if node is None else f", grad_fn=<{node.name()}>"
-    return f"tensor({text})"
+    history = _history(self)
+    return f"tensor({text}, {history})" if history else f"tensor({text})"
+
+
+def _shown_array(self: Any) -> Any:
+    """The numbers of a tensor on the host; None where it stands for what is not known, or is traced."""
+    bottom = known_value(self)
+    if bottom is None or type(self._value) is Tracer:
+        return None
+    return np.asarray(bottom.get() if hasattr(bottom, "get") else bottom)
+
+
+def _history(self: Any) -> str:
+    """What a tensor's repr says of its gradient, if anything."""
+    if type(self._interpreter) is not Imperative:
+        return ""
+    node = graph.grad_fn(self)
+    return "requires_grad=True" if node is None else f"grad_fn=<{node.name()}>"
+
+
+def show_html(self: Any) -> str | None:
+    """A tensor in a notebook: a table of at most two axes, shape, dtype and history. None for what is traced."""
+    if self._interpreter is not EVALUATE and type(self._interpreter) is not Imperative:
+        return None
+    array = _shown_array(self)
+    if array is None:
+        return None
+    words = ["tensor", f"shape {array.shape}", str(array.dtype), _history(self)]
+    title = html.escape(" · ".join([word for word in words if word]))
+    if 1 <= array.ndim <= 2 and array.size:
+        return f"<div>{html_table(_cells(array.reshape(-1, array.shape[-1])))}<p>{title}</p></div>"
+    return f"<div><pre>{html.escape(np.array2string(array, threshold=200))}</pre><p>{title}</p></div>"
+
+
+def _cells(array: Any) -> list[list[str]]:
+    """The numbers of a matrix as NumPy prints them, without those in the middle of many rows or columns."""
+    rows, columns = [
+        [*range(length)] if length <= MOST_CELLS else [*range(MOST_CELLS // 2), *range(-(MOST_CELLS // 2), 0)]
+        for length in array.shape
+    ]
+    shown = array[np.ix_(rows, columns)]
+    text = np.array2string(shown.ravel(), separator="\n", threshold=sys.maxsize, max_line_width=sys.maxsize)
+    numbers = [number.strip() for number in text[1:-1].split("\n")]
+    cells = [numbers[i : i + len(columns)] for i in range(0, len(numbers), len(columns))]
+    if len(columns) < array.shape[1]:
+        for row in cells:
+            row.insert(MOST_CELLS // 2, "…")
+    if len(rows) < array.shape[0]:
+        cells.insert(MOST_CELLS // 2, ["…"] * len(cells[0]))
+    return cells
 
 
 def version(self: Any) -> int:
@@ -392,4 +442,5 @@ def attributes() -> dict[str, Any]:
         "__reduce_ex__": reduce,
         "_version": property(version),
         "is_inference": is_inference,
+        "_repr_html_": show_html,
     }

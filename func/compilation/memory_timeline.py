@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import html
-import importlib
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from func.compilation.jit import Jitted
-from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.display import axes_for
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
 from func.transforms.boundary import check_callable, name_of
@@ -151,10 +149,7 @@ class MemoryTimeline:
 
         Raises ArgumentError without matplotlib.
         """
-        if importlib.util.find_spec("matplotlib") is None:
-            raise ArgumentError("func.memory: plot needs matplotlib; install it, or print the timeline")
-        if ax is None:
-            ax = importlib.import_module("matplotlib.pyplot").subplots(figsize=(8, 3.5))[1]
+        ax = axes_for(ax, "func.memory", (8, 3.5))
         scale, unit = next((size, word) for size, word in _SCALES if max(self.peak, 1) >= size)
         steps = np.arange(len(self.moments) + 1)
         used = np.array([moment.bytes for moment in self.moments]) / scale

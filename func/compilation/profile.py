@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import operator
 import time
@@ -12,6 +13,7 @@ import numpy as np
 
 from func.compilation.inspection import parts_of, rows_of
 from func.interpreters.core import Tracer
+from func.interpreters.core.display import axes_for, html_table
 from func.interpreters.core.errors import ArgumentError, ProfileError
 from func.interpreters.program.program import Program, Var
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from func.interpreters.compile.execution import Executable
 
 
+UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 HEAD = ("item", "", "time", "share", "runs", "read", "written", "GB/s", "of copy", "Gflop/s")
 
 
@@ -50,7 +53,7 @@ class ProfileRow(NamedTuple):
 
 
 class Profile:
-    """What `jitted.profile(*args)` returns: a table as text, and its numbers."""
+    """What `jitted.profile(*args)` returns: a table as text or HTML, `plot()` as a picture, and its numbers."""
 
     def __init__(self, rows: Sequence[ProfileRow], seconds: float, bandwidth: float, repeat: int, note: str) -> None:
         self.rows = tuple(rows)
@@ -67,17 +70,45 @@ class Profile:
         lines = [HEAD, *[self._cells(row, whole) for row in self.rows]]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
-        runs = f"the least of {self.repeat} runs" if self.repeat > 1 else "one run"
-        return "\n".join(
-            [
-                *table,
-                f"together {_time(whole)}; one call takes {_time(self.seconds)}; {runs}",
-                f"a copy of large arrays reads and writes {self.copy_bandwidth / 1e9:.1f} GB/s",
-                *([self.note] if self.note else []),
-            ]
-        )
+        return "\n".join([*table, *self._summary(whole)])
 
     __repr__ = __str__
+
+    def _summary(self, whole: float) -> list[str]:
+        runs = f"the least of {self.repeat} runs" if self.repeat > 1 else "one run"
+        return [
+            f"together {_time(whole)}; one call takes {_time(self.seconds)}; {runs}",
+            f"a copy of large arrays reads and writes {self.copy_bandwidth / 1e9:.1f} GB/s",
+            *([self.note] if self.note else []),
+        ]
+
+    def _repr_html_(self) -> str:
+        whole = sum([row.seconds for row in self.rows if not row.is_inside])
+        table = html_table([self._cells(row, whole) for row in self.rows], HEAD, left=2)
+        return f"<div>{table}{''.join([f'<p>{html.escape(line)}</p>' for line in self._summary(whole)])}</div>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the time of every item as a bar on axes of matplotlib, new ones without `ax`, and return the axes.
+
+        What is inside a loop or branch is drawn lighter, as the loop's time has it in it. Raises ArgumentError without
+        matplotlib.
+        """
+        ax = axes_for(ax, "func.jit: profile", (8, 0.35 * len(self.rows) + 1.2))
+        unit, size = next((pair for pair in UNITS if self.seconds >= pair[1]), UNITS[-1])
+        whole = sum([row.seconds for row in self.rows if not row.is_inside])
+        places = range(len(self.rows))
+        colors = ["#e5b3a6" if row.is_inside else "#c8553d" for row in self.rows]
+        bars = ax.barh(places, [row.seconds / size for row in self.rows], color=colors)
+        shares = [f"{row.seconds / whole:.0%}" if whole else "" for row in self.rows]
+        ax.bar_label(bars, shares, padding=3, fontsize="small")
+        labels = [f"{row.number}  {row.title if len(row.title) <= 48 else f'{row.title[:47]}…'}" for row in self.rows]
+        ax.set_yticks(places, [label.replace("$", r"\$") for label in labels], fontsize="small")
+        ax.invert_yaxis()
+        ax.margins(x=0.12)
+        ax.set_xlabel(unit)
+        ax.set_title(f"one call takes {_time(self.seconds)}")
+        ax.figure.tight_layout()
+        return ax
 
     def _cells(self, row: ProfileRow, whole: float) -> tuple[str, ...]:
         speed = row.bandwidth
@@ -103,7 +134,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 
 def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+    for unit, size in UNITS[:-1]:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}" if seconds < 1000 * size else f"{seconds / size:.0f} {unit}"
     return f"{seconds * 1e9:.0f} ns"

@@ -33,6 +33,7 @@ from func.linalg.special_matrices import (
     block_diag, circulant, companion, convolution_matrix, dft, diagsvd, fiedler, hadamard, hankel, helmert, hilbert,
     invhilbert, invpascal, khatri_rao, leslie, norm, pascal, toeplitz,
 )
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix",
@@ -45,3 +46,7 @@ __all__ = [
     "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]
 # fmt: on
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

@@ -83,6 +83,7 @@ from func.numpy.utilities import (
     unravel_index,
 )
 from func.numpy.vectorizing import vectorize
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
@@ -139,3 +140,7 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module 'func.numpy' has no attribute {name!r}")
     other_names = _importlib.import_module("func.other_names")
     raise other_names.no_name("func.numpy", name, __all__, other_names.IN_NUMPY)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
+from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.primitives.elementwise.table import positive
 from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural import slicing
@@ -240,3 +241,7 @@ def fftshift(x: Array, axes: Any = None) -> Array:
 def ifftshift(x: Array, axes: Any = None) -> Array:
     """The inverse of fftshift, as numpy.fft.ifftshift."""
     return _shifted(x, axes, -1)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

@@ -235,6 +235,16 @@ def _to_device(self: Tracer, device: Any, /, *, stream: Any = None) -> Array:
     return self
 
 
+def _public_attributes(self: Tracer) -> list[str]:
+    """What completion shows: the attributes that there are, without those that only say what to write instead."""
+    table = {name: value for kind in reversed(Tracer.__mro__) for name, value in vars(kind).items()}
+    return [
+        name
+        for name, value in table.items()
+        if type(value) is not conversions.MissingAttribute and (name[0] != "_" or name.startswith("__"))
+    ]
+
+
 _BY_NAME: dict[Any, str] = {
     reductions: "argmax argmin max min prod ptp sum",
     cumulative: "cumprod cumsum",
@@ -256,6 +266,7 @@ def install() -> None:
         **conversions.missing_attributes(),
         **operator_table(),
         **{name: getattr(module, name) for module, names in _BY_NAME.items() for name in names.split()},
+        "__dir__": _public_attributes,
         "any": seen_in_solvers(reductions.any),
         "all": seen_in_solvers(reductions.all),
         "__array_ufunc__": protocol.ufunc_protocol,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 from typing import Any
+from func.interpreters.core.completion import public_names as _public_names
 
 _MODULES = (
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",
@@ -30,4 +31,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return _public_names(globals())

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from func.interpreters.core.display import Picture, write_svg
 from func.interpreters.core.errors import ArgumentError
 
 SHADES = "·░▒▓■"
 
 
-def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int = 64) -> str:
-    """A picture of where a matrix has entries: as text, and as an SVG file where a path is given.
+def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int = 64) -> Picture:
+    """A picture of where a matrix has entries: as text, in notebooks as SVG, and as a file where a path is given.
 
     A matrix of more than `width` rows or columns is shown by cells; the darker, the more of a cell's places have
-    entries. Returns the text.
+    entries. Returns the text, which has the SVG in its attribute `svg`.
 
     Args:
         matrix: A sparse or dense matrix.
@@ -45,19 +45,18 @@ def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int =
     step = max(-(-max(rows, columns) // width), 1)
     cells = np.zeros((-(-rows // step), -(-columns // step)))
     np.add.at(cells, (sparse.coords[0] // step, sparse.coords[1] // step), 1)
+    svg = _svg(cells / step**2, sparse.shape)
     if path is not None:
-        _write(Path(path), cells / step**2, sparse.shape)
+        write_svg(path, svg, "func.spy")
     full = len(SHADES) - 1
     levels = np.ceil(np.sqrt(cells / step**2) * full).astype(int).clip(0, full)
     lines = ["".join([SHADES[level] for level in row]) for row in levels]
     scale = f", each cell {step} × {step}" if step > 1 else ""
-    return "\n".join([f"{rows} × {columns}, {sparse.nnz} entries{scale}", *lines])
+    return Picture("\n".join([f"{rows} × {columns}, {sparse.nnz} entries{scale}", *lines]), svg)
 
 
-def _write(path: Path, cells: Any, shape: tuple[int, ...]) -> None:
+def _svg(cells: Any, shape: tuple[int, ...]) -> str:
     """The cells as squares of an SVG picture."""
-    if path.suffix != ".svg":
-        raise ArgumentError(f"func.spy: {path} does not end in .svg")
     height, width = cells.shape
     size = 8 if max(height, width) <= 64 else 3
     squares = [
@@ -65,7 +64,7 @@ def _write(path: Path, cells: Any, shape: tuple[int, ...]) -> None:
         f'fill-opacity="{0.25 + 0.75 * min(cells[row, column] ** 0.5, 1):.2f}"/>'
         for row, column in np.argwhere(cells > 0)
     ]
-    path.write_text(
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-1 -1 {width * size + 2} {height * size + 2}" '
         f'width="{width * size + 2}" height="{height * size + 2}">\n'
         f"<title>{shape[0]} × {shape[1]}</title>\n"

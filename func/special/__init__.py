@@ -30,6 +30,7 @@ from func.special.logistic import *
 from func.special.protocol import register_primitives as _register_primitives
 from func.special.sequences import *
 from func.special.sums import *
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__: list[str] = []
 __all__ += bessel.__all__
@@ -44,3 +45,7 @@ __all__ += sequences.__all__
 __all__ += sums.__all__
 
 _register_primitives()
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

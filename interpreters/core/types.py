@@ -146,6 +146,8 @@ class Tracer:
     installed by `func.numpy`.
     """
 
+    __module__ = "func"
+    __qualname__ = "Tensor"  # the name that users know
     __slots__ = ("__weakref__", "_attached", "_interpreter", "_state", "_value", "_view_of", "_views", "_written")
     _value: Any
     _attached: Any

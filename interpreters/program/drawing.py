@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.display import Picture, write_svg
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import brief, names_of, params_text
 from func.interpreters.program.program import Equation, Program, Var
@@ -33,13 +33,22 @@ LONGEST = 36
 """Letters of a box's second line; the whole text is in its tooltip."""
 MARGIN = 24
 HEADING = 30
-STYLE = (
-    "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1f2328;text-anchor:middle}"
-    ".small{font-size:10px;fill:#57606a}.label{font-size:10px;fill:#0550ae;text-anchor:start}"
-    ".heading{text-anchor:start;font-weight:bold}"
-    "rect{stroke:#6e7781;fill:#f6f8fa}.input{fill:#ddf4ff;stroke:#0550ae}.output{fill:#dafbe1;stroke:#116329}"
-    ".constant{fill:#fff8c5;stroke:#9a6700}.page{fill:#ffffff;stroke:none}"
-    "path{fill:none;stroke:#8c959f}"
+SCOPE = "func-program"
+"""The class of the picture: its style is for nothing else on the page of a notebook."""
+STYLE = "".join(
+    f".{SCOPE} {rule}"
+    for rule in (
+        "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1f2328;text-anchor:middle}",
+        ".small{font-size:10px;fill:#57606a}",
+        ".label{font-size:10px;fill:#0550ae;text-anchor:start}",
+        ".heading{text-anchor:start;font-weight:bold}",
+        "rect{stroke:#6e7781;fill:#f6f8fa}",
+        ".input{fill:#ddf4ff;stroke:#0550ae}",
+        ".output{fill:#dafbe1;stroke:#116329}",
+        ".constant{fill:#fff8c5;stroke:#9a6700}",
+        ".page{fill:#ffffff;stroke:none}",
+        "path{fill:none;stroke:#8c959f}",
+    )
 )
 
 
@@ -203,16 +212,11 @@ def _place(layer: list[DrawnNode], downwards: bool) -> None:
         node.x = mean + offset
 
 
-def draw_program(program: Program, path: str | os.PathLike[str]) -> str:
-    """Write the picture of a program and return the path."""
-    target = os.fspath(path)
-    if not target.lower().endswith(".svg"):
-        raise ArgumentError(
-            f"program.draw: {target!r} does not end in .svg, which is the only kind of picture that func draws"
-        )
-    with open(target, "w", encoding="utf-8") as file:
-        file.write(program_svg(program))
-    return target
+def draw_program(program: Program, path: str | os.PathLike[str] | None = None) -> str:
+    """Write the picture of a program and return the path; without one, return the picture."""
+    if path is None:
+        return Picture(program.text(), program_svg(program))
+    return write_svg(path, program_svg(program), "program.draw")
 
 
 def program_svg(program: Program) -> str:
@@ -231,7 +235,7 @@ def program_svg(program: Program) -> str:
         top += graph.height + MARGIN
     width += 2 * MARGIN
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{top:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" width="{width:.0f}" height="{top:.0f}" '
         f'viewBox="0 0 {width:.0f} {top:.0f}"><style>{STYLE}</style>'
         f'<rect class="page" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
     )

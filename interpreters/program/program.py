@@ -178,8 +178,10 @@ class Program:
         cost: Cost = WIRING.program_cost(self)
         return cost
 
-    def draw(self, path: str | os.PathLike[str]) -> str:
-        """Write a picture of the dataflow, an SVG file, and return its path.
+    def draw(self, path: str | os.PathLike[str] | None = None) -> str:
+        """A picture of the dataflow, which notebooks show; with a path, write it as an SVG file and return the path.
+
+        The picture is a string: the text of the program, with the SVG in its attribute `svg`.
 
         Raises ArgumentError where the path does not end in .svg.
         """

@@ -13,6 +13,7 @@ from func.numpy.linalg.products import (
 from func.numpy.linalg.solving import (
     det, inv, lstsq, matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve,
 )
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
@@ -21,3 +22,7 @@ __all__ = [
     "vector_norm",
 ]
 # fmt: on
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals())

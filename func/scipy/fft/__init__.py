@@ -18,6 +18,7 @@ from func.numpy import fft as _numpy
 from func.scipy.doors import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn, shape_and_axes
 from func.scipy.fft.hankel import fht, fhtoffset, ifht
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2", "hfftn",
@@ -136,3 +137,7 @@ def register() -> None:
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

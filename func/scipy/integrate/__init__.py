@@ -13,6 +13,7 @@ from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplq
 from func.scipy.integrate.rules import fixed_quad, qmc_quad
 from func.scipy.integrate.sampled import cumulative_simpson, simpson
 from func.scipy.integrate.vectorized import cubature, nsum, tanhsinh
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__: list[str] = [
     "complex_ode_set_initial_value", "cubature", "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "nsum",
@@ -23,3 +24,7 @@ __all__: list[str] = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

@@ -29,6 +29,7 @@ from func.scipy.interpolate import (
     scattered,
     through_points,
 )
+from func.interpreters.core.completion import public_names as _public_names
 
 _OWN = {
     name: value
@@ -46,4 +47,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_scipy.__all__})
+    return _public_names(globals(), _scipy.__all__)

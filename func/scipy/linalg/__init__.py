@@ -27,6 +27,7 @@ from func.scipy.linalg.qr_changes import qr_delete, qr_insert, qr_multiply, qr_u
 from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
 from func.scipy.linalg.structured import clarkson_woodruff_transform, fiedler_companion
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", "clarkson_woodruff_transform",
@@ -41,4 +42,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return _public_names(globals(), _scipy.__all__)

@@ -56,6 +56,7 @@ from func.scipy.ndimage.ranks import (
     percentile_filter,
     rank_filter,
 )
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "extrema", "fourier_ellipsoid",
@@ -70,3 +71,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

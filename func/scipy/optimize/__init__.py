@@ -27,6 +27,7 @@ from func.scipy.optimize.roots import (
     anderson, bisect, brenth, brentq, broyden1, broyden2, diagbroyden, excitingmixing, fixed_point, fsolve,
     linearmixing, newton, newton_krylov, ridder, root, root_scalar, toms748,
 )  # fmt: skip
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "anderson", "basinhopping", "bisect", "brent", "brenth", "brentq", "broyden1", "broyden2", "brute", "curve_fit",
@@ -43,4 +44,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return _public_names(globals(), _scipy.__all__)

@@ -52,6 +52,7 @@ from func.scipy.signal.trends import detrend
 from func.scipy.signal.trends import least_squares as _polyutils__lstsq
 from func.scipy.signal.upsampling import upfirdn
 from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth, square
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "convolve", "convolve2d", "correlate",
@@ -73,3 +74,7 @@ _DOORS = (
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

@@ -43,6 +43,7 @@ from func.scipy.sparse.construction import (
     vstack,
 )
 from func.scipy.sparse.traced_matrices import CLASSES, LIFTED, become, lifted_method
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "block_array", "block_diag", "bmat", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array",
@@ -92,3 +93,7 @@ def register() -> None:
 
 def __getattr__(name: str) -> Any:
     return importlib.import_module(f"func.scipy.sparse.{name}") if name in _MODULES else getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

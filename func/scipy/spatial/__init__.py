@@ -18,6 +18,7 @@ from func import numpy as fnp
 from func.interpreters.core import Array, is_plain_array, known_value
 from func.scipy import doors
 from func.scipy.doors import holds_traced
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p", "procrustes"]
 _MODULES = ("distance", "transform")
@@ -147,3 +148,7 @@ def _arc(start: Array, end: Array, t: Array) -> Array:
 
 def __getattr__(name: str) -> Any:
     return importlib.import_module(f"func.scipy.spatial.{name}") if name in _MODULES else getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

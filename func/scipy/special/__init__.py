@@ -7,6 +7,7 @@ from typing import Any
 import scipy.special as _scipy
 
 from func import special as _own
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = list(_own.__all__)
 
@@ -16,4 +17,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return _public_names(globals(), _scipy.__all__)

@@ -30,6 +30,7 @@ from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
 from func.numpy.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
+from func.interpreters.core.completion import public_names as _public_names
 
 _FUNCTIONS: dict[str, Any] = {
     name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__
@@ -69,4 +70,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return _public_names(globals(), _scipy.__all__)

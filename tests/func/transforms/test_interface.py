@@ -1,6 +1,8 @@
 """One interface: options that all transforms of a kind take, and the names that completion shows."""
 
+import importlib
 import inspect
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -153,13 +155,27 @@ def test_what_register_dataclass_refuses() -> None:
         func.tree.register_dataclass(int)
 
 
-MODULES = ["", "autograd", "collectives", "debug", "errors", "testing", "tree"]
+MODULES = ["autograd", "collectives", "debug", "errors", "linalg", "numpy", "numpy.fft", "numpy.linalg", "random"]
+MODULES += ["scipy", "special", "testing", "tree"]
+SCIPY = [f"scipy.{name}" for name in func.scipy.__all__]
+SCIPY += ["scipy.signal.windows", "scipy.sparse.linalg", "scipy.spatial.transform"]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", ["", *MODULES, *SCIPY])
 def test_completion_shows_the_public_names_alone(name: str) -> None:
-    module = getattr(func, name) if name else func
-    assert {shown for shown in dir(module) if not shown.startswith("__")} == {*module.__all__}
+    module = importlib.import_module(f"func.{name}".rstrip("."))
+    public = {*module.__all__, *(importlib.import_module(name).__all__ if name in SCIPY else ())}
+    assert {shown for shown in dir(module) if not shown.startswith("__")} == public
+
+
+def test_completion_of_tensors_shows_what_they_have() -> None:
+    x = func.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    names = dir(x)
+    assert {"backward", "grad", "requires_grad", "detach", "sum", "at", "__add__"} <= {*names}
+    for name in names:
+        assert name.startswith("__") or name[0] != "_"
+        getattr(x, name)
+    assert repr(func.Tensor) == "<class 'func.Tensor'>" and pickle.loads(pickle.dumps(func.Tensor)) is func.Tensor
 
 
 def of_numbers(x: Any) -> Any:

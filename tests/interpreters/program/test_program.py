@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from func.interpreters.program.checking import check_program
 from func.interpreters.program.drawing import BENDS, GAP, DrawnNode, Edge, Graph, program_graph
 from func.interpreters.program.equality import canonical
 from func.interpreters.program.program import Equation, Program, Var
+from tests.support.pages import read_html
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
@@ -98,33 +98,12 @@ def test_branches_are_numbered() -> None:
     assert [key for key, _ in equation.nested()] == ["branches[0]", "branches[1]"]
 
 
-class Reader(HTMLParser):
-    """Checks that tags are closed, and collects the text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: set[str] = set()
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.open.append(tag)
-        self.seen.add(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_notebook_form() -> None:
     program = func.make_program(lambda x: func.checkpoint_name(running_sum(x)[1] < 2.0, "<b>&"))(np.ones(3))
     page = program._repr_html_()
     assert "<b>" not in page
-    reader = Reader()
-    reader.feed(page)
-    assert reader.open == [] and {"pre", "details", "summary", "span"} <= reader.seen
+    reader = read_html(page)
+    assert {"pre", "details", "summary", "span"} <= reader.seen
     assert str(program) in reader.text
     assert "test_program.py" in reader.text
     assert program.cost().summary in reader.text and str(program.cost()) in reader.text

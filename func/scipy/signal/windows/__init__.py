@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import scipy.signal.windows as _scipy
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__: list[str] = []
 
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

@@ -25,6 +25,7 @@ from func.scipy.sparse.linalg.functions import (
 from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, minres, qmr, tfqmr
 from func.scipy.sparse.linalg.linear_maps import matrix_product as _interface_MatrixLinearOperator__matmat  # noqa: F401
 from func.scipy.sparse.traced_matrices import matrix_power
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "bicg", "bicgstab", "cg", "cgs", "eigs", "eigsh", "expm", "expm_multiply", "factorized", "gcrotmk", "gmres", "inv",
@@ -35,3 +36,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

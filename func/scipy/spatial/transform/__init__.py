@@ -23,6 +23,7 @@ from func.scipy.spatial.transform import curves, rigid_transforms, rotations
 from func.scipy.spatial.transform.curves import RotationSpline, Slerp
 from func.scipy.spatial.transform.rigid_transforms import RigidTransform
 from func.scipy.spatial.transform.rotations import Rotation
+from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = ["RigidTransform", "Rotation", "RotationSpline", "Slerp"]
 _OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DOORS
@@ -30,3 +31,7 @@ _OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DO
 
 def __getattr__(name: str) -> Any:
     return _OF_DOORS[name] if name in _OF_DOORS else getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)
