@@ -28,6 +28,7 @@ from func.control.associative_scan import associative_scan
 from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
 from func.control.scanning import map, scan
 from func.interception import intercept
+from func.numpy.warned_lines import install as _attribute_warnings
 from func.scipy.imports import watch_imports as _watch_imports
 from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
@@ -109,6 +110,7 @@ _IN_MODULES = {
 }
 
 _watch_imports()
+_attribute_warnings()
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from func.interpreters.core import Array, shape_of
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, AxisNameError
 from func.interpreters.core.scopes import running_vmaps
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural import collectives as ops
 from func.interpreters.primitives.structural.shapes import move_axis, reshape
@@ -27,6 +27,7 @@ __all__ = ["all_gather", "axis_index", "pmax", "pmean", "pmin", "psum"]
 Names: TypeAlias = str | Sequence[str]
 
 
+@without_engine_frames
 def axis_index(axis_name: Names) -> Any:
     """The position of the element along the axis; for several axes, the position in C order.
 
@@ -44,6 +45,7 @@ def axis_index(axis_name: Names) -> Any:
     return index
 
 
+@without_engine_frames
 def psum(x: Any, axis_name: Names) -> Any:
     """The sum over the batch, for every element. A value that all elements share is multiplied by their number.
 
@@ -58,6 +60,7 @@ def psum(x: Any, axis_name: Names) -> Any:
     return _collected(ops.psum, x, axis_name, "psum")
 
 
+@without_engine_frames
 def pmean(x: Any, axis_name: Names) -> Any:
     """The mean over the batch, for every element.
 
@@ -73,6 +76,7 @@ def pmean(x: Any, axis_name: Names) -> Any:
     return tree.map(lambda total: divide(total, count), psum(x, axis_name))
 
 
+@without_engine_frames
 def pmax(x: Any, axis_name: Names) -> Any:
     """The largest value of the batch, for every element; ties share the derivative evenly.
 
@@ -87,6 +91,7 @@ def pmax(x: Any, axis_name: Names) -> Any:
     return _collected(ops.pmax, x, axis_name, "pmax")
 
 
+@without_engine_frames
 def pmin(x: Any, axis_name: Names) -> Any:
     """The smallest value of the batch, for every element; ties share the derivative evenly.
 
@@ -101,6 +106,7 @@ def pmin(x: Any, axis_name: Names) -> Any:
     return _collected(ops.pmin, x, axis_name, "pmin")
 
 
+@without_engine_frames
 def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
     """The values of the batch, for every element: stacked along a new axis, or `tiled` along an existing one.
 

@@ -18,7 +18,7 @@ from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.modes import holding
-from func.interpreters.core.source import Line, user_line
+from func.interpreters.core.source import Line, user_line, without_engine_frames
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.transforms.boundary import check_callable, name_of
@@ -89,6 +89,7 @@ class Watch(Interpreter):
         )
 
 
+@without_engine_frames
 def explain(func: Callable[..., Any]) -> Callable[..., Report]:
     """Run a function, transformed or not, and report where its first NaN or infinity came from.
 
@@ -133,6 +134,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
+@without_engine_frames
 def callback(function: Callable[..., Any], *args: Any) -> None:
     """Call a function with the plain arrays behind traced values, for its side effects; nothing is returned.
 
@@ -158,6 +160,7 @@ def callback(function: Callable[..., Any], *args: Any) -> None:
         function(*[tree.map(_shown, arg) for arg in args])
 
 
+@without_engine_frames
 def print(text: str, *args: Any, **kwargs: Any) -> None:
     """Print traced values: `text` is a format string for the plain arrays behind the arguments.
 
@@ -167,11 +170,10 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
         x is 3.0
     """
 
-    if not isinstance(text, str):
-        raise TypeError(
-            f"func.debug.print takes a format string first, not {type(text).__name__}: "
-            "write func.debug.print('{}', x)"
-        )
+    given: Any = text
+    if not isinstance(given, str):
+        kind = "an array" if type(given) is Tracer else type(given).__name__
+        raise TypeError(f"func.debug.print takes a format string first, not {kind}: write func.debug.print('{{}}', x)")
 
     def show(positional: Any, keywords: Any) -> None:
         try:

@@ -19,6 +19,7 @@ from func.backends import namespace_of
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.source import without_engine_frames
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import vjp
@@ -32,6 +33,7 @@ STEPS = {2: 1e-1, 4: 3e-2, 8: 1e-4, 16: 1e-4}
 """Default step of the differences, likewise: the fourth order's error and that of rounding are then alike."""
 
 
+@without_engine_frames
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
@@ -102,6 +104,7 @@ def _check_order(
             _check_order(pulled, [*leaves, *directions(flat(*leaves), label)], order - 1, modes, options, label)
 
 
+@without_engine_frames
 def check_jvp(
     f: Callable[..., Any],
     f_jvp: Callable[..., Any],
@@ -132,6 +135,7 @@ def check_jvp(
     _assert_same([dots[i] for i in inexact_outs], expected, [names[i] for i in inexact_outs], label, atol, rtol)
 
 
+@without_engine_frames
 def check_vjp(
     f: Callable[..., Any],
     f_vjp: Callable[..., Any],
@@ -188,6 +192,7 @@ def check_vjp(
     )
 
 
+@without_engine_frames
 def check_batch(
     f: Callable[..., Any],
     args: Sequence[Any],

@@ -18,6 +18,7 @@ from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError
 from func.interpreters.core.exact_keys import exact_key
+from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.primitives.structural.shapes import convert, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
@@ -55,7 +56,11 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Tree:
     >>> unflatten(structure([0, (0, 0)]), [1, 2, 3])
     [1, (2, 3)]
     """
-    return optree.tree_unflatten(structure, leaves)
+    try:
+        return optree.tree_unflatten(structure, leaves)
+    except Exception as error:
+        hide_engine_frames(error)
+        raise
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -78,6 +83,7 @@ def structure(tree: Tree) -> Structure:
         raise _too_deep() from None
 
 
+@without_engine_frames
 def map(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """Apply a function to the leaves of one or more trees of the same structure.
 
@@ -87,6 +93,7 @@ def map(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     return optree.tree_map(function, tree, *rest, namespace=_NAMESPACE)
 
 
+@without_engine_frames
 def map_with_path(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """Apply function(path, leaf, ...) to the leaves; a path is a tuple of keys and indices.
 
@@ -255,6 +262,7 @@ class _StaticFields:
         return ", ".join([f"{name}={value!r}" for name, value in self.values])
 
 
+@without_engine_frames
 def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
     """All leaves as one vector, and the function that turns such a vector back into the tree. Differentiable.
 
@@ -276,6 +284,7 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
     else:
         vector = np.zeros(0)
 
+    @without_engine_frames
     def back(flat: Array) -> Tree:
         if shape_of(flat) != (sum(sizes),):
             raise ArgumentError(f"the tree has {sum(sizes)} elements, but the vector has shape {shape_of(flat)}")

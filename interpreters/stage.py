@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,6 +42,10 @@ class Stage(Interpreter):
         self.constants: dict[Var, Array] = {}
         self.layouts = Layouts(self.equations, self.constants)
         self._constant_vars: dict[int, tuple[Array, Var]] = {}
+        self.names_of_arguments: Callable[[], Sequence[str]] = tuple
+        """How a user would write each input."""
+        self.arguments: Sequence[Var] = ()
+        """The inputs that have names."""
         self.has_pullbacks = False
         """Whether a pullback was traced, whose cotangents could not be checked for NaN."""
 
@@ -59,12 +63,17 @@ class Stage(Interpreter):
         return tracer._attached.aval  # type: ignore[no-any-return]
 
     def concrete(self, tracer: Tracer) -> NoReturn:
-        raise StagingError(
-            f"func.{self.transform} traces this code with abstract arrays, so the value of {tracer._attached.aval} is "
-            f"not known{at_line()}\n"
+        var = tracer._attached
+        name = self.names_of_arguments()[self.arguments.index(var)] if var in self.arguments else ""
+        kind = str(var.aval).rstrip("~")
+        error = StagingError(
+            f"func.{self.transform} traces this code with abstract arrays, so the value of "
+            f"{f'{name} ({kind})' if name else kind} is not known{at_line()}\n"
             "Instead of `if x > 0:` write np.where(x > 0, a, b) or func.cond; instead of a value-dependent loop "
             "func.while_loop; pass numbers that decide shapes as static arguments."
         )
+        error.argument = name
+        raise error
 
     def _note_frozen(self, box: Tracer) -> None:
         """Note on a tensor from outside, or the base of a view of it, that its numbers become a constant."""
@@ -116,6 +125,7 @@ class Stage(Interpreter):
     def close(self) -> None:
         self.equations, self.constants, self._constant_vars = [], {}, {}
         self.layouts = Layouts([], {})
+        self.arguments, self.names_of_arguments = (), tuple
         super().close()
 
 

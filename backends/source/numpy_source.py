@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.quiet import quietly
-from func.backends.source.plans import Loop, Plan, PlanStep
+from func.backends.source.plans import COMPILED, LINES, Loop, Plan, PlanStep
 from func.backends.support.arrays import scipy_of
 
 _DOTTED = re.compile(r"\b(np|scipy|ml_dtypes)((?:\.[A-Za-z_]\w*)+)")
@@ -38,14 +38,16 @@ INDENT = "    "
 def compile_plan(plan: Plan, xp: Any = np) -> Callable[..., tuple[Any, ...]]:
     """The plan as a function of its inputs that returns the tuple of its outputs."""
     names: dict[str, Any] = {}
-    text = "\n".join(_statements(plan, names, xp))
+    statements = list(_statements(plan, names, xp))
+    text = "\n".join([statement for statement, _ in statements])
     names |= plan.calls
     names |= {name: _on_backend(value, xp) for name, value in plan.constants.items()}
     names |= plan.support
     names["np"] = xp
     if plan.buffers or plan.results:
         names["memory"] = RecycledMemory(plan, xp)
-    exec(compile(text, "<func.jit>", "exec"), names)
+    names[LINES] = [line for statement, line in statements for _ in statement.splitlines()]
+    exec(compile(text, COMPILED, "exec"), names)
     run: Any = names["run"] if xp is not np else functools.partial(quietly, names["run"])  # CuPy never warns
     run.text = text
     return run  # type: ignore[no-any-return]
@@ -81,46 +83,48 @@ def _bound(text: str, names: dict[str, Any], roots: dict[str, Any]) -> str:
     return _DOTTED.sub(replace, text)
 
 
-def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[str]:
+def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[tuple[str, Any]]:
+    """The lines of the function, each with the user's line that it computes, or None."""
     roots: dict[str, Any] = {"np": xp, "scipy": _Scipy(xp)}
     if any(["ml_dtypes." in item.text for item in plan.items if isinstance(item, PlanStep)]):
         roots["ml_dtypes"] = importlib.import_module("ml_dtypes")
-    yield f"def run({', '.join(plan.inputs)}):"
+    yield f"def run({', '.join(plan.inputs)}):", None
     if plan.buffers:
-        yield f"{INDENT}frame = memory.take()"
-        yield f"{INDENT}{', '.join(plan.buffers)}, = frame"
+        yield f"{INDENT}frame = memory.take()", None
+        yield f"{INDENT}{', '.join(plan.buffers)}, = frame", None
     for number, name in enumerate(plan.results):
-        yield f"{INDENT}{name} = memory.result({number})"
+        yield f"{INDENT}{name} = memory.result({number})", None
     for item in plan.items:
-        for line in _item_lines(item):
-            yield INDENT + _bound(line, names, roots)
+        for statement, line in _item_lines(item):
+            yield INDENT + _bound(statement, names, roots), line
     if plan.buffers:
-        yield f"{INDENT}memory.give(frame)"
-    yield f"{INDENT}return ({''.join([f'{output}, ' for output in plan.outputs])})"
+        yield f"{INDENT}memory.give(frame)", None
+    yield f"{INDENT}return ({''.join([f'{output}, ' for output in plan.outputs])})", None
 
 
-def _item_lines(item: PlanStep | Loop) -> Iterator[str]:
+def _item_lines(item: PlanStep | Loop) -> Iterator[tuple[str, Any]]:
     if isinstance(item, PlanStep):
-        yield item.text if item.target is None else f"{item.target} = {item.text}"
+        yield item.text if item.target is None else f"{item.target} = {item.text}", item.line
         for name in item.drops:
-            yield f"{name} = None"
+            yield f"{name} = None", None
         return
     for name, whole in item.views:
-        yield f"{name}_all = {whole}.reshape(-1)"
+        yield f"{name}_all = {whole}.reshape(-1)", None
     for name, dtype in item.scratch:
-        yield f"{name}_all = np.empty({BLOCK}, np.{np.dtype(dtype).name})"
-    yield f"for start in range(0, {item.length}, {BLOCK}):"
-    yield f"{INDENT}stop = start + {BLOCK}"
+        yield f"{name}_all = np.empty({BLOCK}, np.{np.dtype(dtype).name})", None
+    yield f"for start in range(0, {item.length}, {BLOCK}):", None
+    yield f"{INDENT}stop = start + {BLOCK}", None
     for name, _ in item.views:
-        yield f"{INDENT}{name} = {name}_all[start:stop]"
+        yield f"{INDENT}{name} = {name}_all[start:stop]", None
     if item.scratch:
         is_exact = item.length % BLOCK == 0
         for name, _ in item.scratch:
-            yield f"{INDENT}{name} = {name}_all" if is_exact else f"{INDENT}{name} = {name}_all[:{item.length} - start]"
+            part = f"{name}_all" if is_exact else f"{name}_all[:{item.length} - start]"
+            yield f"{INDENT}{name} = {part}", None
     for step in item.steps:
-        yield INDENT + step.text
+        yield INDENT + step.text, step.line
     ends = [*[name for name, _ in item.views], *[name for name, _ in item.scratch]]
-    yield " = ".join([*[f"{name}_all" for name in ends], *ends, *item.drops, "None"])
+    yield " = ".join([*[f"{name}_all" for name in ends], *ends, *item.drops, "None"]), None
 
 
 class RecycledMemory:

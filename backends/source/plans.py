@@ -9,6 +9,11 @@ import numpy as np
 
 from func.backends.records import Record, field
 
+COMPILED = "<func.jit>"
+"""The file that tracebacks name for compiled source."""
+LINES = "lines_of_user"
+"""The global variable of compiled source with the user's line of each of its lines, or None."""
+
 
 class PlanStep(Record):
     """One statement: `target = text`, or `text` alone where it writes into memory that already has a name."""
@@ -17,6 +22,8 @@ class PlanStep(Record):
     target: str | None = None
     drops: tuple[str, ...] = ()
     """Names of large arrays that nothing after this statement reads."""
+    line: Any = None
+    """The user's line that it computes, by its text; None where it is not known."""
 
 
 class Loop(Record):

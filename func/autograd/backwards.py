@@ -26,7 +26,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
 from func.interpreters.core.scopes import Turns, live_entry
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
 from func.interpreters.imperative.backward import BackwardPass, is_accumulated, run_posthooks
@@ -140,6 +140,7 @@ class _recording:
         MODE.reset(self.token)
 
 
+@without_engine_frames
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -272,6 +273,7 @@ def _accumulate(state: TensorState, ct: Any, create: bool) -> None:
         old._value = add(old._value, ct)  # in place: other references to the gradient see the sum
 
 
+@without_engine_frames
 def tensor_backward(
     self: Any,
     gradient: Any = None,
@@ -283,6 +285,7 @@ def tensor_backward(
     backward(self, gradient, retain_graph, create_graph, inputs)
 
 
+@without_engine_frames
 def grad(
     outputs: Any,
     inputs: Any,

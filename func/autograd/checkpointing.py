@@ -13,12 +13,14 @@ from func.autograd.modes import is_grad_enabled
 from func.interpreters.calls.checkpoint import checkpointed
 from func.interpreters.core import Tracer, dtype_of, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import ArgumentError, CheckpointError, TracerConversionError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.imperative.interpreter import boxed
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
 
 
+@without_engine_frames
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -202,6 +204,7 @@ def _signature(arrays: Sequence[Any]) -> list[Any]:
     return [(shape_of(array), dtype_of(array)) for array in arrays]
 
 
+@without_engine_frames
 def checkpoint_sequential(
     functions: Sequence[Callable[[Any], Any]],
     segments: int,

@@ -17,6 +17,7 @@ from func.autograd.modes import enable_grad
 from func.autograd.tensor import requires_grad, tensor, to_numpy
 from func.interpreters.core import Tracer, dtype_of
 from func.interpreters.core.errors import ArgumentError, GradcheckError
+from func.interpreters.core.source import without_engine_frames
 from func.transforms.forward import jvp
 from func.transforms.vmapping import vmap
 
@@ -302,6 +303,7 @@ def check_batched_forward(checked: CheckedFunction) -> None:
                     )
 
 
+@without_engine_frames
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -380,6 +382,7 @@ def gradcheck(
     return True
 
 
+@without_engine_frames
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,

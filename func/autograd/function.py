@@ -18,6 +18,7 @@ from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import without_tensors
 from func.interpreters.imperative.interpreter import Imperative, boxed, state_of
 from func.interpreters.live import with_mask_of, without_mask
@@ -450,12 +451,14 @@ def as_user_tensors(values: Sequence[Array]) -> list[Any]:
     return tensors
 
 
+@without_engine_frames
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a `backward` whose result cannot be differentiated again, which raises NotDifferentiableError.
 
     Nothing in its code is traced, so it may use other libraries than NumPy.
     """
 
+    @without_engine_frames
     @functools.wraps(function)
     def once(ctx: Any, *grad_outputs: Any) -> Any:
         inputs = [*grad_outputs, *ctx.saved_tensors]

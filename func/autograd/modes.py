@@ -22,6 +22,8 @@ from func.interpreters.core.modes import (
     is_suspended,
     leave,
 )
+from func.interpreters.core.refusals import hide_outside
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.imperative.interpreter import ambient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -66,6 +68,7 @@ class ModeContext:
         """Another context with the same setting: a decorated function may run in several threads at once."""
         return type(self)(*self._arguments)
 
+    @without_engine_frames
     def __call__(self, function: F) -> F:
         if not callable(function):
             raise TypeError(
@@ -91,8 +94,12 @@ class ModeContext:
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
+            try:
+                with self.clone():
+                    return function(*args, **kwargs)
+            except Exception as error:
+                hide_outside(error)
+                raise
 
         return wrapped  # type: ignore[return-value]
 
@@ -134,6 +141,7 @@ class _ImmediateContext(ModeContext):
         self._entered[0][0].scoped = True
         return self
 
+    @without_engine_frames
     def __call__(self, function: F) -> F:
         self._leave()  # a decorator sets it in calls of the function alone
         return super().__call__(function)
@@ -149,6 +157,7 @@ class _RecordingContext(ModeContext):
     _variable = MODE
     _records = False
 
+    @without_engine_frames
     def __new__(cls, function: Any = None) -> Any:
         """`@no_grad` without parentheses decorates as well."""
         context = super().__new__(cls)
@@ -274,6 +283,7 @@ class detect_anomaly(ModeContext):
 
     _variable = ANOMALY
 
+    @without_engine_frames
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = bool(check_nan)
         super().__init__(self.check_nan)
@@ -287,6 +297,7 @@ class set_detect_anomaly(_ImmediateContext):
 
     _variable = ANOMALY
 
+    @without_engine_frames
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.mode, self.check_nan = bool(mode), bool(check_nan)
         super().__init__(self.mode, self.check_nan)

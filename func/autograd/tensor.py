@@ -38,7 +38,7 @@ from func.interpreters.core.errors import (
     TracerConversionError,
     UnsupportedFunctionError,
 )
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.grad import Grad
 from func.interpreters.imperative import writes
 from func.interpreters.imperative.interpreter import (
@@ -63,6 +63,7 @@ MOST_CELLS = 12
 """Rows, and columns, of a table that notebooks show; of more, the first and the last."""
 
 
+@without_engine_frames
 def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor with a copy of the data: an array that can require a gradient.
 

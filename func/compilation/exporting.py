@@ -18,6 +18,7 @@ from func.compilation.jit import Jitted, jit
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.program.program import Program
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.transformed import transformed
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from func.backends.source.plans import Plan
 
 
+@without_engine_frames
 def save(program: Program, path: str | os.PathLike[str]) -> None:
     """Write a Program into a file, from which `func.load` makes an equal one.
 
@@ -55,6 +57,7 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
     write_program(program, _path(path, "save"))
 
 
+@without_engine_frames
 def load(path: str | os.PathLike[str]) -> Program:
     """The Program in a file that `func.save` wrote. Loading runs no code from the file, and the program is checked.
 
@@ -76,6 +79,7 @@ def _path(path: str | os.PathLike[str], function: str) -> str:
     raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
 
 
+@without_engine_frames
 def to_source(
     func: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),

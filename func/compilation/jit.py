@@ -28,7 +28,7 @@ from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, 
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
@@ -163,6 +163,7 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
         leave(_ENABLED, setting, token)
 
 
+@without_engine_frames
 def jit(
     func: Callable[..., Any] | None = None,
     *,
@@ -399,11 +400,16 @@ class Jitted:
         separate = SeparateMemory()
         input_layouts = InputLayouts(leaves)
 
+        def names_of_arguments() -> Sequence[str]:
+            args, kwargs = tree.unflatten(spec, range(len(leaves)))
+            return argument_paths(self._function, args, kwargs, self._static.numbers)
+
         def trace(stage: Stage) -> Program:
             nonlocal out_spec, depends_on_layouts, separate
             with TransformScope(stage, staging=True), running(stage):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
+                stage.arguments, stage.names_of_arguments = variables, names_of_arguments
                 input_layouts.place(stage, inputs)
                 note_traced_arguments(stage, self._function, inputs, leaves)
                 args, kwargs = tree.unflatten(spec, inputs)
@@ -509,6 +515,7 @@ class Jitted:
         self._fast_call = _weakly(self, "_call_again")
 
 
+@without_engine_frames
 def clear_caches() -> None:
     """Forget the programs of every jitted function: each is traced anew at its next call.
 

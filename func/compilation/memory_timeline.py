@@ -11,7 +11,7 @@ import numpy as np
 
 from func.compilation.jit import Jitted
 from func.interpreters.core.display import axes_for
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
@@ -23,6 +23,7 @@ BAR = 24
 COLORS = {ARGUMENT: "#9db4c0", CONSTANT: "#c2b280", RESULT: "#5c946e", INTERMEDIATE: "#c8553d"}
 
 
+@without_engine_frames
 def memory(func: Callable[..., Any]) -> Callable[..., MemoryTimeline]:
     """The memory that a call of a function needs: called with arguments (or avals), it gives a timeline.
 

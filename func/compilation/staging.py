@@ -15,6 +15,7 @@ from func.interpreters.calls.outside_values import noticing_random_numbers
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import structural_zeros
 from func.interpreters.program.program import Program
@@ -25,6 +26,7 @@ from func.transforms.boundary import argument_paths, check_callable, name_of, ou
 from func.transforms.transformed import transformed
 
 
+@without_engine_frames
 def make_program(
     func: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
@@ -132,6 +134,7 @@ def _staged(
         ]
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
+        stage.arguments, stage.names_of_arguments = variables, lambda: paths
         InputLayouts(leaves).place(stage, inputs)
         note_traced_arguments(stage, function, inputs, leaves)
         traced_values, keywords = tree.unflatten(spec, inputs)
@@ -142,6 +145,7 @@ def _staged(
     return program, out_spec, stage.has_pullbacks
 
 
+@without_engine_frames
 def eval_shape(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The tree of Avals (shape and dtype) that a function would return, without computing it.
 

@@ -10,12 +10,13 @@ from func.control.loop_carry import owned, without_writes
 from func.control.scanning import part_of
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import CarryError, LengthError
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 
 
+@without_engine_frames
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of elems under an associative function: e0, fn(e0, e1), fn(fn(e0, e1), e2), ..., in log2(n) rounds.
 

@@ -18,7 +18,7 @@ from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
@@ -26,6 +26,7 @@ from func.numpy.sharing import box_arguments
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 
 
+@without_engine_frames
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """true_fun(*operands) if pred else false_fun(*operands).
 
@@ -59,6 +60,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     return _traced_branches("cond", convert(pred, dtype=INDEX), (false_fun, true_fun), operands)
 
 
+@without_engine_frames
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """branches[index](*operands); an index out of range is moved to the nearest branch.
 
@@ -182,6 +184,7 @@ def _branch_name(transform: str, branches: Sequence[Callable[..., Any]], place: 
     return word if name == "<lambda>" else f"{word} ({name})"
 
 
+@without_engine_frames
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any, *, max_steps: int | None = None
 ) -> Any:
@@ -289,6 +292,7 @@ def _traced_while(
     return outs
 
 
+@without_engine_frames
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any, *, unroll: int | bool = 1) -> Any:
     """carry = init; for i in range(lower, upper): carry = body_fun(i, carry); then the carry.
 

@@ -17,7 +17,7 @@ from func.interpreters.control.scan import scan_call
 from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.numpy.guarding import guard, shared_places
@@ -26,6 +26,7 @@ from func.transforms.checkpointing import call_checkpointed
 from func.transforms.vmapping import vmap
 
 
+@without_engine_frames
 def scan(
     f: Callable[[Any, Any], Any],
     init: Any,
@@ -344,6 +345,7 @@ def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: 
     return result
 
 
+@without_engine_frames
 def map(f: Callable[[Any], Any], xs: Any, *, chunk_size: int | None = None, batch_size: int | None = None) -> Any:
     """f of every row of xs, one after the other, stacked; with `chunk_size` rows at a time by vmap.
 

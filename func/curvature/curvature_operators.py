@@ -22,7 +22,7 @@ from func.curvature.linearized_products import (
 )
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.transforms.arguments import CallArguments, Selection, differentiable
 from func.transforms.boundary import check_callable, name_of, output_leaves, own, scalar_output
 from func.transforms.reverse import grad
@@ -50,6 +50,7 @@ LOG_PARTITIONS: dict[str, Callable[[Array], Array]] = {
 """The log-partition functions of exponential families in their natural parameters, summed over samples."""
 
 
+@without_engine_frames
 def linear_operator(
     kind: str,
     func: Callable[..., Any],
@@ -218,7 +219,7 @@ class _Point:
         self.transform = selection.transform
         self.options = options
         places = selection.places(args, kwargs)
-        self.arguments: CallArguments = differentiable(args, kwargs, places, self.transform, "fc")
+        self.arguments: CallArguments = differentiable(args, kwargs, places, self.transform, "fc", function=function)
         self.values = self.arguments.values()
         if any([dtype_of(x).kind == "c" for x in self.values]):
             raise ArgumentError(

@@ -18,6 +18,7 @@ from func.curvature.linearized_products import vectors_like
 from func.curvature.sample_outputs import outputs_as_samples, roots_of
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedFunctionError
+from func.interpreters.core.source import without_engine_frames
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
@@ -30,6 +31,7 @@ KEPT_PLANS = 64
 """How many compiled computations one function keeps, one for each structure, shape, dtype and plain number."""
 
 
+@without_engine_frames
 def kronecker_factors(
     func: Callable[..., Any] | None = None,
     in_dims: Any = None,

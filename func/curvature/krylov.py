@@ -16,6 +16,7 @@ from func import random
 from func.curvature.curvature_operators import CurvatureOperator
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
+from func.interpreters.core.source import without_engine_frames
 from func.transforms.closures import Closure
 
 
@@ -50,6 +51,7 @@ class LanczosResult(NamedTuple):
         return _eigenpairs(self.diagonal, self.off_diagonal)
 
 
+@without_engine_frames
 def lanczos(operator: Any, start: Any, steps: int) -> LanczosResult:
     """Lanczos' method for a symmetric operator: a tridiagonal matrix T = Vᵀ A V of few steps, and V.
 
@@ -154,6 +156,7 @@ class LanczosQuadrature:
         return f"<func.LanczosQuadrature of {self.size} eigenvalues by {samples} samples of {steps} steps>"
 
 
+@without_engine_frames
 def lanczos_quadrature(operator: Any, key: Any, *, steps: int, samples: int) -> LanczosQuadrature:
     """Traces of functions of a symmetric operator, its log-determinant and the density of its eigenvalues.
 

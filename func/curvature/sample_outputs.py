@@ -14,6 +14,7 @@ from func.curvature.curvature_operators import LOG_PARTITIONS, logits
 from func.curvature.linearized_products import Vectors
 from func.interpreters.core import Array, Aval, Tracer, is_inexact
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.source import without_engine_frames
 from func.sample_gradients.per_sample import batch_dims, per_sample
 from func.transforms.boundary import check_callable, name_of, scalar_output
 from func.transforms.custom import stop_gradient
@@ -130,6 +131,7 @@ def outputs_as_samples(
     return OutputSamples(loss, (None, 0, 0, None), (units, repeated, shared), count, tuple([x.shape for x in avals]))
 
 
+@without_engine_frames
 def ntk(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable[..., Any]:
     """The neural tangent kernel J Jᵀ of a model between all samples of a batch, without the Jacobian J.
 

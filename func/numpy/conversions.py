@@ -21,9 +21,23 @@ import numpy as np
 from func.interpreters.core import EVALUATE, Tracer, concrete, is_readable, known_value
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
-from func.interpreters.core.refusals import instruction, is_formatting, is_indexing, is_writing, noted
+from func.interpreters.core.refusals import (
+    hide_outside,
+    instruction,
+    is_formatting,
+    is_indexing,
+    is_slicing,
+    is_writing,
+    noted,
+)
 from func.interpreters.core.scopes import current_transform
-from func.interpreters.core.source import at_line, called_object, library_calls, user_frame
+from func.interpreters.core.source import (
+    at_line,
+    called_object,
+    library_calls,
+    user_frame,
+    without_engine_frames,
+)
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
@@ -34,8 +48,11 @@ from func.numpy.patching import TracedElementSignal, is_converting
 
 INDEX_HINT = "To index a plain array a by a traced i write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
 _ARRAY_HINT = (
-    "Use NumPy's functions on it (np.sin, not math.sin). For the number of a tensor write x.detach().numpy() or "
-    "x.item(), in a transform func.stop_gradient(x) first."
+    "Use NumPy's functions on it (np.sin, not math.sin). For its numbers alone write func.stop_gradient(x) first."
+)
+_TENSOR_HINT = (
+    "Write x.detach().numpy() for its numbers, to plot them for instance, or x.item() for one; NumPy's functions take "
+    "the tensor itself."
 )
 _MEMORY_HINT = (
     "Use NumPy functions on it, which make new arrays; for windows and strides sliding_window_view, np.broadcast_to, "
@@ -106,16 +123,67 @@ def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
     return False
 
 
-def _hint(otherwise: str) -> str:
+def _hint(otherwise: str, of_index: str = INDEX_HINT) -> str:
     """What to write instead: the traced version of the library's function that was called, else by the instruction."""
     frame = user_frame(2)
     calls = library_calls(2)
+    if not calls and (instead := _hint_of_call(called_object(frame))):
+        return instead
     hint = library_hint(calls, otherwise) if calls else library_hint(_compiled_call(frame), otherwise, looks=False)
     if hint is not None:
         return hint
     if is_writing(frame):
         return WRITE_HINT
-    return INDEX_HINT if is_indexing(frame) else otherwise
+    return of_index if is_indexing(frame) else otherwise
+
+
+def _hint_of_call(called: Any) -> str:
+    """What to write instead of a call of a builtin function or method; empty for those that have no hint."""
+    if isinstance(getattr(called, "__self__", None), np.ndarray):
+        return WRITE_HINT if called.__name__ in _WRITING_METHODS else ""
+    name = str(getattr(called, "__name__", ""))
+    module = getattr(called, "__module__", "")
+    if module == "math":
+        return f"math.{name} takes numbers of Python: write {_INSTEAD_OF_MATH.get(name, f'np.{name}(x)')}."
+    if isinstance(called, type) and issubclass(called, np.generic):
+        return f"np.{name} makes a plain number: write x.astype(np.{name}); x.dtype says what it is already."
+    if name and called in (max, min):
+        return f"Python's {name} compares one by one: write np.{name}imum(a, b), or np.{name}(x) of an array."
+    if module == "numpy" and name in _MAKING and called is _MAKING[name] and current_transform() is not None:
+        return (
+            f"This {name} was imported by name (from numpy import {name}), so that it is NumPy's own: write "
+            f"np.{name}(x), which func replaces while a transform runs, or use x as it is: it is an array."
+        )
+    return ""
+
+
+_WRITING_METHODS = ("fill", "put", "itemset", "partition", "sort")
+_MAKING = {f.__name__: f for f in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)}
+"""NumPy's functions that make arrays of anything, as they are outside of transforms."""
+_INSTEAD_OF_MATH = {
+    "acos": "np.arccos(x)",
+    "acosh": "np.arccosh(x)",
+    "asin": "np.arcsin(x)",
+    "asinh": "np.arcsinh(x)",
+    "atan": "np.arctan(x)",
+    "atan2": "np.arctan2(y, x)",
+    "atanh": "np.arctanh(x)",
+    "comb": "func.special.binom(n, k)",
+    "dist": "np.linalg.norm(x - y)",
+    "erf": "func.special.erf(x)",
+    "erfc": "func.special.erfc(x)",
+    "factorial": "func.special.factorial(x)",
+    "fsum": "np.sum(x)",
+    "gamma": "func.special.gamma(x)",
+    "isqrt": "np.floor(np.sqrt(x))",
+    "lgamma": "func.special.gammaln(x)",
+    "log": "np.log(x), and np.log(x) / np.log(base) for another base",
+    "perm": "func.special.perm(n, k)",
+    "pow": "x**y",
+    "prod": "np.prod(x)",
+    "sumprod": "np.sum(x * y)",
+}
+"""What to write for functions of math that NumPy has under another name, or not."""
 
 
 def _compiled_call(frame: types.FrameType | None) -> list[tuple[str, str]]:
@@ -126,15 +194,23 @@ def _compiled_call(frame: types.FrameType | None) -> list[tuple[str, str]]:
     return [(module, called.__name__)] if is_compiled and hasattr(called, "__name__") else []
 
 
-def staged_hint(otherwise: str) -> str:
-    """What to write where a value is asked for that is not known while code is staged; in a library, its function."""
+def staged_hint(otherwise: str, argument: str = "") -> str:
+    """What to write where a value is asked for that is not known while code is staged; in a library, its function.
+
+    `argument` is the argument that was asked, where it is one.
+    """
     public = _public_calls(library_calls(2))
-    if not public:
-        return _hint(otherwise)
-    return (
-        f"{public[0]} decides by values, which code that is compiled does not have. Call it outside of what is "
-        "compiled, or on static arguments, func.jit(..., static_argnums=...); func.pure_callback calls it with numbers."
-    )
+    if public:
+        otherwise = (
+            f"{public[0]} decides by values, which code that is compiled does not have. Call it outside of what is "
+            "compiled, or on static arguments, func.jit(..., static_argnums=...); func.pure_callback calls it with "
+            "numbers."
+        )
+    else:
+        otherwise = _hint(otherwise, otherwise)
+    if argument.isidentifier():
+        otherwise = otherwise.replace("static_argnums=...", f"static_argnames={argument!r}")
+    return otherwise
 
 
 def _public_calls(functions: list[tuple[str, str]]) -> list[str]:
@@ -186,10 +262,12 @@ def _refuse(error: FuncError) -> NoReturn:
 
 def refuse_conversion(tracer: Tracer) -> NoReturn:
     """Raise because a traced array would become a plain NumPy array."""
+    is_tensor = type(tracer._interpreter) is Imperative
+    what, lost = ("tensor", "derivative") if is_tensor else ("traced value", "derivative or its batch axis")
     _refuse(
         TracerConversionError(
-            f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
-            f"which would lose its derivative or its batch axis{at_line()}\n{_hint(_ARRAY_HINT)}"
+            f"a {what} of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
+            f"which would lose its {lost}{at_line()}\n{_hint(_TENSOR_HINT if is_tensor else _ARRAY_HINT)}"
         )
     )
 
@@ -213,7 +291,11 @@ class MissingAttribute:
     def __get__(self, tracer: Tracer | None, owner: type | None = None) -> Any:
         if tracer is None:
             raise AttributeError(f"tensors have no attribute {self.name!r}{_instead_of(self.name)}")
-        return no_attribute(self.name, tracer, sys._getframe(1))
+        try:
+            return no_attribute(self.name, tracer, sys._getframe(1))
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     def __set__(self, tracer: Tracer, value: Any) -> None:
         no_attribute(self.name, tracer, sys._getframe(1))
@@ -313,7 +395,7 @@ def _instead_of(name: str) -> str:
 
 _STAGED = {
     "bool": "Instead of `if x > 0:` write np.where(x > 0, a, b) or func.cond; instead of a value-dependent loop "
-    "func.while_loop; pass numbers that decide shapes as static arguments.",
+    "func.while_loop; pass numbers that decide shapes as static arguments, func.jit(..., static_argnums=...).",
     "int": "Keep it an array (x.astype(int)); pass numbers that decide shapes or loops as static arguments, "
     "func.jit(..., static_argnums=...).",
     "index": "Pass numbers that decide shapes, axes or loops as static arguments, func.jit(..., static_argnums=...); "
@@ -322,6 +404,7 @@ _STAGED = {
     "of every call write func.debug.print.",
 }
 """What to write instead of asking an abstract array for its value, by what Python asks for."""
+_STATIC = "{what}: pass such numbers as static arguments, func.jit(..., static_argnums=...)."
 
 
 def _scalar(tracer: Tracer, what: str) -> Any:
@@ -335,11 +418,28 @@ def _known(tracer: Tracer, what: str) -> Any:
     try:
         return concrete(tracer)
     except StagingError as error:
-        instead = _STAGED[what]
-        if what == "bool" and instruction(user_frame())[0].startswith(("CALL", "PRECALL", "BINARY_OP", "COMPARE_OP")):
-            instead += " Where NumPy compares the elements of a list, write np.array([...]) around the list."
-        words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(instead)}"
-    _refuse(StagingError(words))
+        argument = error.argument
+        words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(_instead_of_value(what), argument)}"
+    refusal = StagingError(words)
+    refusal.argument = argument
+    _refuse(refusal)
+
+
+def _instead_of_value(what: str) -> str:
+    """What to write instead of asking an abstract array for its value, where no library asks."""
+    frame = user_frame()
+    called = called_object(frame)
+    name = str(getattr(called, "__name__", ""))
+    if name and vars(np).get(name) is called and what == "bool":
+        return _STATIC.format(what=f"np.{name} needs known numbers")
+    if instead := _hint_of_call(called):
+        return instead
+    if what == "index" and is_slicing(frame):
+        return f"{_STATIC.format(what='x[:n] needs a known n')} {INDEX_HINT}"
+    instead = INDEX_HINT if what == "index" and is_indexing(frame) else _STAGED[what]
+    if what == "bool" and instruction(frame)[0].startswith(("CALL", "PRECALL", "BINARY_OP", "COMPARE_OP")):
+        instead += " Where NumPy compares the elements of a list, write np.array([...]) around the list."
+    return instead
 
 
 def to_bool(tracer: Tracer) -> bool:
@@ -351,11 +451,13 @@ def to_bool(tracer: Tracer) -> bool:
     return bool(_scalar(tracer, "bool"))
 
 
+@without_engine_frames
 def to_int(tracer: Tracer) -> int:
     """int(x); the value is piecewise constant, so that reading it loses no derivative."""
     return int(_scalar(tracer, "int"))
 
 
+@without_engine_frames
 def to_index(tracer: Tracer) -> int:
     """operator.index(x) of an integer scalar."""
     if tracer.dtype.kind not in "iu" or tracer.shape != ():
@@ -375,7 +477,11 @@ def to_float(tracer: Tracer) -> float:
     """float(x); raises where a derivative would be lost, which a text (`"%.3f" % x`) does not carry anyway."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
         if not is_formatting(sys._getframe(1)):
-            _refuse_number(tracer, "float()")
+            try:
+                _refuse_number(tracer, "float()")
+            except TracerConversionError as error:
+                hide_outside(error)
+                raise
         return float(to_host(printed(tracer, "float")).reshape(())[()])
     return float(_scalar(tracer, "float"))
 
@@ -385,6 +491,7 @@ def printed(tracer: Tracer, what: str) -> Any:
     return _known(tracer, what)
 
 
+@without_engine_frames
 def to_complex(tracer: Tracer) -> complex:
     """complex(x); raises where a derivative would be lost."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
@@ -424,22 +531,26 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
         raise TracedElementSignal
     if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
         return np.array(tracer._value, dtype, copy=copy)
-    if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
-        refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
-        called = _operation()
-        if called is None and library_calls(2):
-            return refuse_conversion(tracer)
-        if called is None or not _computes_as_numpy(called, tracer.dtype):
-            _refuse(refusal)
-        if tracer.shape == () or isinstance(called, np.ufunc):
-            noted(refusal, current_transform(), _WORDS_OF_OBJECTS)
-            elements: Any = np.empty(tracer.shape, object)
-            for place in np.ndindex(tracer.shape):
-                elements[place] = getitem(tracer, place) if place else tracer
-            return elements
-    if is_readable(tracer) and isinstance(known_value(tracer), (np.ndarray, np.generic)):
-        return np.array(concrete(tracer), dtype)
-    return refuse_conversion(tracer)
+    try:
+        if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
+            refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
+            called = _operation()
+            if called is None and library_calls(2):
+                return refuse_conversion(tracer)
+            if called is None or not _computes_as_numpy(called, tracer.dtype):
+                _refuse(refusal)
+            if tracer.shape == () or isinstance(called, np.ufunc):
+                noted(refusal, current_transform(), _WORDS_OF_OBJECTS)
+                elements: Any = np.empty(tracer.shape, object)
+                for place in np.ndindex(tracer.shape):
+                    elements[place] = getitem(tracer, place) if place else tracer
+                return elements
+        if is_readable(tracer) and isinstance(known_value(tracer), (np.ndarray, np.generic)):
+            return np.array(concrete(tracer), dtype)
+        return refuse_conversion(tracer)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 _OTHER_OBJECTS: set[Callable[..., Any]] = {

@@ -22,6 +22,7 @@ import numpy as np
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, has_rules, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line
 from func.interpreters.core.strides import without_copy
 from func.interpreters.core.wiring import WIRING
@@ -293,7 +294,11 @@ def version_of(box: Tracer) -> int:
 
 def getitem(x: Tracer, index: Any) -> Array:
     """x[index]; basic indexing gives a view."""
-    out, basic = read(x, index)
+    try:
+        out, basic = read(x, index)
+    except Exception as error:
+        hide_outside(error)
+        raise
     if basic is None:
         return out
 
@@ -314,7 +319,11 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
             check_write(x)
             return  # the last step of x[index] += v: writing the view has written x
         _refuse_shuffle(sys._getframe(1))
-    rewrite(x, plan_write(x, _apart(index), _apart(assigned(x, index, value))))
+    try:
+        rewrite(x, plan_write(x, _apart(index), _apart(assigned(x, index, value))))
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def _refuse_shuffle(caller: FrameType) -> None:

@@ -27,6 +27,7 @@ from func.interpreters.core import (
     operand,
     shape_of,
 )
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products, ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
@@ -52,7 +53,11 @@ def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
             other = _right_operand(self, other, reflected)
             if other is NotImplemented:
                 return NotImplemented
-        return self._interpreter.apply2(primitive, self, other)
+        try:
+            return self._interpreter.apply2(primitive, self, other)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     operate.primitive = primitive  # type: ignore[attr-defined]
     return operate
@@ -69,9 +74,13 @@ def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], An
         frame = sys._getframe(1)
         if frame.f_code.co_filename in SOLVER_FILES:
             steers_solver(frame, self, other)
-        if type(other) in _SCALARS:
-            return self._interpreter.apply2(primitive, self, other)
-        result = compare(self, other)
+        try:
+            if type(other) in _SCALARS:
+                return self._interpreter.apply2(primitive, self, other)
+            result = compare(self, other)
+        except Exception as error:
+            hide_outside(error)
+            raise
         if result is NotImplemented and primitive in (ops.equal, ops.not_equal) and isinstance(other, _UNEQUAL):
             return np.full(self.shape, primitive is ops.not_equal)[()]
         return result
@@ -123,7 +132,11 @@ def _is_repetition(count: Tracer, other: Any) -> bool:
 
 def _unary(primitive: Primitive) -> Callable[[Any], Any]:
     def operate(self: Tracer) -> Any:
-        return self._interpreter.apply1(primitive, self)
+        try:
+            return self._interpreter.apply1(primitive, self)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     return operate
 
@@ -171,7 +184,11 @@ def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
         other = _right_operand(self, other, "__rpow__")
         if other is NotImplemented:
             return NotImplemented
-    return power(self, other)
+    try:
+        return power(self, other)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 _absolute, _product = inspect.unwrap(ufuncs.absolute), inspect.unwrap(products.matmul)
@@ -188,7 +205,11 @@ def _matmul(self: Tracer, other: Any) -> Any:
         other = _right_operand(self, other, "__rmatmul__")
         if other is NotImplemented:
             return NotImplemented
-    return _product(self, other)
+    try:
+        return _product(self, other)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def _rmatmul(self: Tracer, other: Any) -> Any:

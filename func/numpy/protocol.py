@@ -18,6 +18,7 @@ from numpy import ndarray
 
 from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import call_numpy
@@ -94,29 +95,33 @@ _ABSENT = object()
 
 def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSENT, *more: Any, **kwargs: Any) -> Any:
     """Tracer.__array_ufunc__. The inputs are spelled out because collecting them costs as much as the dispatch."""
-    if method == "__call__" and not kwargs and not more:
-        primitive = DIRECT.get(ufunc)
-        if primitive is not None:
-            if y is _ABSENT:
-                return x._interpreter.apply1(primitive, x)
-            other = type(y if type(x) is Tracer else x)
-            if other is not Tracer and other is not ndarray and has_rules(other):
-                return NotImplemented
-            return primitive(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
-        function = UFUNCS.get(ufunc)
-        if function is not None and y is _ABSENT:
-            return function(x)
-        if function is not None and not has_rules(type(y if type(x) is Tracer else x)):
-            return function(x, y)
-    inputs = (x, *more) if y is _ABSENT else (x, y, *more)
-    if any([has_rules(type(value)) for value in inputs]):
-        return NotImplemented
-    if method == "__call__":
-        return call_ufunc(ufunc, DIRECT.get(ufunc), inputs, kwargs)
-    handler = METHODS.get(method)
-    if handler is None:
-        raise UnsupportedFunctionError(f"np.{ufunc.__name__}.{method} has no traced version{at_line()}")
-    return handler(ufunc, *inputs, **kwargs)
+    try:
+        if method == "__call__" and not kwargs and not more:
+            primitive = DIRECT.get(ufunc)
+            if primitive is not None:
+                if y is _ABSENT:
+                    return x._interpreter.apply1(primitive, x)
+                other = type(y if type(x) is Tracer else x)
+                if other is not Tracer and other is not ndarray and has_rules(other):
+                    return NotImplemented
+                return primitive(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
+            function = UFUNCS.get(ufunc)
+            if function is not None and y is _ABSENT:
+                return function(x)
+            if function is not None and not has_rules(type(y if type(x) is Tracer else x)):
+                return function(x, y)
+        inputs = (x, *more) if y is _ABSENT else (x, y, *more)
+        if any([has_rules(type(value)) for value in inputs]):
+            return NotImplemented
+        if method == "__call__":
+            return call_ufunc(ufunc, DIRECT.get(ufunc), inputs, kwargs)
+        handler = METHODS.get(method)
+        if handler is None:
+            raise UnsupportedFunctionError(f"np.{ufunc.__name__}.{method} has no traced version{at_line()}")
+        return handler(ufunc, *inputs, **kwargs)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def rule_of(ufunc: Any) -> Callable[..., Any] | None:
@@ -283,6 +288,9 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
     except ForeignArrayError:
         if len(types) > 1:  # NumPy asks the others, and raises where none of them knows the function
             return NotImplemented
+        raise
+    except Exception as error:
+        hide_outside(error)
         raise
 
 

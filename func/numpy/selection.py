@@ -30,7 +30,7 @@ from func.numpy.argument_checks import (
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.cumulative import cumsum
 from func.numpy.indexing import fit_value, read, values_for_shape, write
-from func.numpy.inplace import rebind, setitem, view_diagonal
+from func.numpy.inplace import WRITE_HINT, rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
 from func.numpy.memory import copied, fresh, in_order, is_scalar, with_memory
 from func.numpy.patching import holds_tracer
@@ -52,8 +52,7 @@ def writes(function: F) -> F:
             function(a, *args, **kwargs)
         elif any([holds_tracer(x) for x in (*args, *kwargs.values())]):
             raise TracerConversionError(
-                f"np.{function.__name__} cannot write traced values into a plain array{at_line()}\n"
-                "Make the array with np.zeros_like(x, shape=...) of a traced x."
+                f"np.{function.__name__} cannot write traced values into a plain array{at_line()}\n{WRITE_HINT}"
             )
         else:
             plain(a, *args, **kwargs)

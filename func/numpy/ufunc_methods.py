@@ -29,7 +29,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.indexing import cut, entry, fit_value, write
-from func.numpy.inplace import rebind
+from func.numpy.inplace import WRITE_HINT, rebind
 from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
 from func.numpy.patching import holds_tracer
@@ -251,8 +251,7 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     """ufunc.at: an unbuffered in-place operation, which applies repeated indices each time."""
     if type(a) is not Tracer:
         raise TracerConversionError(
-            f"np.{ufunc.__name__}.at cannot write traced values into a plain array{at_line()}\n"
-            "Make the array with np.zeros_like(x, shape=...) of a traced x."
+            f"np.{ufunc.__name__}.at cannot write traced values into a plain array{at_line()}\n{WRITE_HINT}"
         )
     if is_scalar(a):
         raise TypeError("first operand must be array")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.random import normal as normal_primitives
@@ -50,6 +51,7 @@ def _scaled(function: str, sample: Any, shape: Any, dtype: Any, loc: Any, scale:
     return out if _is(loc, 0.0) else e.add(parameter(function, "loc", loc, dtype), out)
 
 
+@without_engine_frames
 def uniform(key: Any, shape: Any = None, dtype: Any = np.float64, minval: Any = 0.0, maxval: Any = 1.0) -> Array:
     """Uniform samples in [minval, maxval), with the resolution of the dtype.
 
@@ -78,6 +80,7 @@ def uniform(key: Any, shape: Any = None, dtype: Any = np.float64, minval: Any = 
     return e.add(low, e.multiply(unit, e.subtract(high, low)))
 
 
+@without_engine_frames
 def normal(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0.0, scale: Any = 1.0) -> Array:
     """Normal samples loc + scale · z, with z from the standard normal distribution.
 
@@ -94,6 +97,7 @@ def normal(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0
     return _scaled("normal", lambda s, d: ops.random_normal(key, shape=s, dtype=d), shape, dtype, loc, scale)
 
 
+@without_engine_frames
 def exponential(key: Any, shape: Any = None, dtype: Any = np.float64, *, scale: Any = 1.0) -> Array:
     """Exponential samples of density exp(-x / scale) / scale."""
 
@@ -103,6 +107,7 @@ def exponential(key: Any, shape: Any = None, dtype: Any = np.float64, *, scale: 
     return _scaled("exponential", sample, shape, dtype, 0.0, scale)
 
 
+@without_engine_frames
 def laplace(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0.0, scale: Any = 1.0) -> Array:
     """Laplace samples of density exp(-|x - loc| / scale) / (2 scale)."""
 
@@ -115,6 +120,7 @@ def laplace(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 
     return _scaled("laplace", sample, shape, dtype, loc, scale)
 
 
+@without_engine_frames
 def logistic(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0.0, scale: Any = 1.0) -> Array:
     """Logistic samples with the distribution function 1 / (1 + exp(-(x - loc) / scale))."""
 
@@ -125,6 +131,7 @@ def logistic(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any =
     return _scaled("logistic", sample, shape, dtype, loc, scale)
 
 
+@without_engine_frames
 def gumbel(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0.0, scale: Any = 1.0) -> Array:
     """Gumbel samples (of maxima) with the distribution function exp(-exp(-(x - loc) / scale))."""
 
@@ -134,6 +141,7 @@ def gumbel(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0
     return _scaled("gumbel", sample, shape, dtype, loc, scale)
 
 
+@without_engine_frames
 def cauchy(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0.0, scale: Any = 1.0) -> Array:
     """Cauchy samples of density 1 / (π scale (1 + ((x - loc) / scale)²))."""
 
@@ -143,6 +151,7 @@ def cauchy(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0
     return _scaled("cauchy", sample, shape, dtype, loc, scale)
 
 
+@without_engine_frames
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Log-normal samples exp(sigma · z), with z from the standard normal distribution."""
     key = check_key(key, "lognormal")
@@ -150,6 +159,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = np.flo
     return e.exp(draw)
 
 
+@without_engine_frames
 def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Rayleigh samples of density x exp(-x² / (2 scale²)) / scale²."""
 
@@ -159,6 +169,7 @@ def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, dtype: Any = np.floa
     return _scaled("rayleigh", sample, shape, dtype, 0.0, scale)
 
 
+@without_engine_frames
 def weibull_min(
     key: Any, scale: Any = 1.0, concentration: Any = 1.0, shape: Any = None, dtype: Any = np.float64
 ) -> Array:
@@ -174,6 +185,7 @@ def weibull_min(
     return _scaled("weibull_min", sample, full, dtype, 0.0, scale)
 
 
+@without_engine_frames
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Pareto samples of density b x^(-b - 1) on [1, ∞)."""
     dtype = float_dtype("pareto", dtype)
@@ -183,6 +195,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = np.float64) -> Arra
     return e.exp(e.divide(e.negative(e.log(_unit(key, "pareto", full, dtype))), b))
 
 
+@without_engine_frames
 def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Samples of the triangular density, which is zero at left and right and highest at mode.
 
@@ -203,6 +216,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dt
     return where(low, rising, falling)
 
 
+@without_engine_frames
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Standard normal samples between two bounds, which may be infinite; the sample is differentiable in both.
 
@@ -239,6 +253,7 @@ def _halved(x: Array) -> Array:
     return e.multiply(x, 0.5)
 
 
+@without_engine_frames
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = np.float64, *, scale: Any = 1.0) -> Array:
     """Gamma samples of density x^(a - 1) exp(-x) / Γ(a), times `scale`.
 
@@ -269,6 +284,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = np.float64, *, scale
     return e.multiply(out, scale)
 
 
+@without_engine_frames
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Logarithms of gamma samples, which stay finite where the samples underflow (small a)."""
     dtype = float_dtype("loggamma", dtype)
@@ -276,6 +292,7 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = np.float64) -> Ar
     return _loggamma(check_key(key, "gamma"), a, full_shape("gamma", shape, shape_of(a)))
 
 
+@without_engine_frames
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Beta samples of density ∝ x^(a - 1) (1 - x)^(b - 1) on (0, 1)."""
     dtype = float_dtype("beta", dtype)
@@ -286,6 +303,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = np.float64) -
     return e.exp(e.subtract(x, e.logaddexp(x, y)))
 
 
+@without_engine_frames
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Dirichlet samples: points of the simplex, of density ∝ ∏ x_i^(alpha_i - 1).
 
@@ -306,6 +324,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = np.float64) 
     return e.divide(weights, expand(reduce_sum(weights, axes=(last,)), (last,)))
 
 
+@without_engine_frames
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Chi-square samples with `df` degrees of freedom."""
     dtype = float_dtype("chisquare", dtype)
@@ -314,6 +333,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = np.float64) -> 
     return e.multiply(e.exp(_loggamma(check_key(key, "chisquare"), _halved(df), full)), 2.0)
 
 
+@without_engine_frames
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Samples of the F distribution: the ratio of two chi-square samples, each divided by its degrees of freedom."""
     dtype = float_dtype("f", dtype)
@@ -324,6 +344,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = np.float
     return e.multiply(e.exp(e.subtract(x, y)), e.divide(dfden, dfnum))
 
 
+@without_engine_frames
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Samples of Student's t distribution with `df` degrees of freedom: z / √(chi-square / df) for a normal z."""
     dtype = float_dtype("t", dtype)
@@ -335,6 +356,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     return e.multiply(z, e.exp(_halved(e.subtract(e.log(half), _loggamma(second, half, full)))))
 
 
+@without_engine_frames
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Wald (inverse Gaussian) samples with a given mean and scale one; differentiable in the mean."""
     dtype = float_dtype("wald", dtype)
@@ -344,6 +366,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = np.float64) -> Arr
     )
 
 
+@without_engine_frames
 def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Maxwell samples: the Euclidean norms of three standard normal samples."""
     dtype = float_dtype("maxwell", dtype)
@@ -358,6 +381,7 @@ def signs(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     return convert(e.subtract(e.multiply(convert(coins, dtype=np.dtype(np.int8)), 2), 1), dtype=np.dtype(dtype))
 
 
+@without_engine_frames
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """loc + scale · s · m, with a random sign s and a Maxwell sample m."""
     dtype = float_dtype("double_sided_maxwell", dtype)
@@ -369,6 +393,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = None, dtyp
     return e.add(loc, e.multiply(scale, e.multiply(signs(first, full, dtype), maxwell(second, full, dtype))))
 
 
+@without_engine_frames
 def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     """Samples of density ∝ exp(-|x|^p)."""
     dtype = float_dtype("generalized_normal", dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.random.variates import random_binomial, random_poisson
@@ -48,6 +48,7 @@ def _bound(name: str, value: Any, dtype: np.dtype[Any], shift: int) -> Array:
     return e.add(value, shift) if shift else value
 
 
+@without_engine_frames
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Array:
     """Integers from minval to maxval - 1, exactly uniform.
 
@@ -74,6 +75,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
     return ops.random_integers(keys.check_key(key, "randint"), low, last, dtype=kind)
 
 
+@without_engine_frames
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Array:
     """Booleans that are True with probability p."""
     p = _probability("bernoulli", p)
@@ -81,11 +83,13 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Array:
     return e.less(ops.random_unit(keys.check_key(key, "bernoulli"), shape=full, dtype=_DOUBLE, inside=False), p)
 
 
+@without_engine_frames
 def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Array:
     """Samples -1 and 1 with equal probability."""
     return signs(keys.check_key(key, "rademacher"), keys.sample_shape("rademacher", shape), dtype)
 
 
+@without_engine_frames
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
     """Poisson samples with mean lam.
 
@@ -99,6 +103,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Arr
     return random_poisson(keys.check_key(key, "poisson"), keys.broadcast_parameter(lam, full), dtype=kind)
 
 
+@without_engine_frames
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
     """Binomial samples: the number of successes in n trials of probability p.
 
@@ -113,6 +118,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64)
     return random_binomial(keys.check_key(key, "binomial"), n, keys.broadcast_parameter(p, full), dtype=kind)
 
 
+@without_engine_frames
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
     """Geometric samples 1, 2, ...: the number of trials of probability p up to the first success."""
     kind = keys.integer_dtype("geometric", dtype)
@@ -127,6 +133,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Arr
     return convert(e.minimum(trials, float(np.iinfo(kind).max) * (1 - 2.0**-52)), dtype=kind)
 
 
+@without_engine_frames
 def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
     """Multinomial samples: how often each of k outcomes occurs in n trials.
 
@@ -162,6 +169,7 @@ def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int
     return convert(stack([*counts, trials_left], axis=-1), dtype=kind)
 
 
+@without_engine_frames
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Array:
     """Indices of categories along an axis, drawn with probabilities softmax(logits).
 
@@ -188,6 +196,7 @@ def _order(key: Array, shape: tuple[int, ...], axis: int) -> Array:
     return argsort(ops.random_bits(key, shape=shape, dtype=_WORD), axis=axis, kind="stable")
 
 
+@without_engine_frames
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Array:
     """The elements of x along an axis in random order, or 0, ..., x - 1 for an integer.
 
@@ -209,6 +218,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     return take(x, _order(key, (shape_of(x)[axis],), 0), axis)
 
 
+@without_engine_frames
 def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Array:
     """Elements of an array along an axis, or of 0, ..., a - 1 for an integer, drawn at random.
 

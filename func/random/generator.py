@@ -13,7 +13,7 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import current_staging, running_vmaps
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.vmap import Vmap
@@ -54,6 +54,7 @@ class Generator:
         ((3, 2), 6)
     """
 
+    @without_engine_frames
     def __init__(self, seed: Any = None) -> None:
         if seed is None:
             seed = secrets.randbits(64)
@@ -321,6 +322,7 @@ class Generator:
         return discrete.permutation(self.next_key(), x.reshape(-1)).reshape(shape)
 
 
+@without_engine_frames
 def default_rng(seed: Any = None) -> Generator:
     """A Generator with this seed; a Generator is returned as it is."""
     return seed if isinstance(seed, Generator) else Generator(seed)

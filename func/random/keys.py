@@ -9,7 +9,7 @@ import numpy as np
 
 from func.backends import HOST_TYPES
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, operand, shape_of
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import getitem
@@ -19,6 +19,7 @@ _KEY_DTYPE = np.dtype(np.uint32)
 _WORDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64))
 
 
+@without_engine_frames
 def key(seed: Any) -> Array:
     """The key of an integer seed: an array (2,) of uint32, which holds the lowest 64 bits of the seed.
 
@@ -67,6 +68,7 @@ def _described(value: Array) -> str:
     )
 
 
+@without_engine_frames
 def split(key: Any, num: Any = 2) -> Array:
     """New keys of a key, an array (num, 2), or (*num, 2) for a shape.
 
@@ -91,6 +93,7 @@ def keys_of(key: Array, num: int) -> list[Array]:
     return [getitem(keys, index=(i, (0, 2, 1))) for i in range(num)]
 
 
+@without_engine_frames
 def fold_in(key: Any, data: Any) -> Array:
     """The key of a key and an integer (taken modulo 2^62), such as the number of a step or of a batch element.
 
@@ -106,6 +109,7 @@ def fold_in(key: Any, data: Any) -> Array:
     return ops.random_fold_in(key, data)
 
 
+@without_engine_frames
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Array:
     """Random bits: uniform unsigned integers of 8, 16, 32 or 64 bits.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.structural.shapes import expand, reduce_sum, where
@@ -17,6 +18,7 @@ from func.random.continuous import exponential, generalized_normal
 from func.random.keys import broadcast_parameter, check_key, float_dtype, full_shape, keys_of, parameter, sample_shape
 
 
+@without_engine_frames
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = np.float64, method: str = "cholesky"
 ) -> Array:
@@ -75,6 +77,7 @@ def _factor(cov: Array, method: str) -> Array:
     return e.multiply(vectors, expand(roots, (len(shape_of(roots)) - 1,)))
 
 
+@without_engine_frames
 def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Points (*shape, d) with a uniform distribution in the unit ball of the p-norm of R^d.
 
@@ -92,6 +95,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float6
     return e.divide(g, expand(length, (len(full),)))
 
 
+@without_engine_frames
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Orthogonal matrices (*shape, n, n), distributed uniformly (by Haar measure).
 

@@ -15,7 +15,7 @@ from func.control.scanning import scan
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, StagingError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.live import is_recorded
 from func.interpreters.nan_safe import any_nan, are_zeros_structural, note_pullback, structural_zeros
@@ -62,6 +62,7 @@ def _hiding_frames(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
+@without_engine_frames
 def per_sample(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Any:
     """Statistics of the gradients of all samples of a batch, computed without storing these gradients.
 

@@ -34,6 +34,7 @@ import numpy as np
 from func import tree
 from func.interception import intercepted_call, on_plain_memory
 from func.interpreters.core import CARRIERS, TRACED, Tracer
+from func.interpreters.core.refusals import hide_outside
 from func.numpy.code_prefix import function_code, with_prefix
 from func.numpy.patching import called_inside
 
@@ -366,14 +367,20 @@ class Door:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call while traced values exist."""
-        if not self.always and not any([holds_traced(x) for x in args]) and not holds_traced(kwargs):
-            was_intercepting, out = on_plain_memory(self.original, args, kwargs, keep=self.keeps_arguments)
-            return out if was_intercepting else self.original(*args, **kwargs)
-        if self.always and args and type(args[0]).__name__ == "LowLevelCallable":  # compiled: it sees no traced values
-            return self.original(*args, **kwargs)
-        if self.target is None:
-            self.target = self.found()
-        return called_inside(self.target, self.without_defaults(args, kwargs), kwargs)
+        try:
+            if not self.always and not any([holds_traced(x) for x in args]) and not holds_traced(kwargs):
+                was_intercepting, out = on_plain_memory(self.original, args, kwargs, keep=self.keeps_arguments)
+                return out if was_intercepting else self.original(*args, **kwargs)
+            if (
+                self.always and args and type(args[0]).__name__ == "LowLevelCallable"
+            ):  # compiled: it sees no traced values
+                return self.original(*args, **kwargs)
+            if self.target is None:
+                self.target = self.found()
+            return called_inside(self.target, self.without_defaults(args, kwargs), kwargs)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     def found(self) -> Callable[..., Any]:
         """The function of func that the door leads to."""

@@ -20,6 +20,7 @@ from func.compilation.staging import stage_call, stage_with_variant
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, StagingError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program
 from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star
@@ -48,6 +49,7 @@ WORTH = 4
 """How many times fewer products than for the dense Jacobian make "auto" take the sparse one."""
 
 
+@without_engine_frames
 def sparsity(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -99,6 +101,7 @@ def sparsity(
     return pattern_of
 
 
+@without_engine_frames
 def sparse_jacobian(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -145,6 +148,7 @@ def sparse_jacobian(
     return transformed(sparse_jacobian, func, options)(evaluate)
 
 
+@without_engine_frames
 def sparse_hessian(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,

@@ -10,10 +10,12 @@ import scipy.sparse
 
 from func.interpreters.core.display import Picture, write_svg
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.source import without_engine_frames
 
 SHADES = "·░▒▓■"
 
 
+@without_engine_frames
 def spy(matrix: Any, path: str | os.PathLike[str] | None = None, *, width: int = 64) -> Picture:
     """A picture of where a matrix has entries: as text, in notebooks as SVG, and as a file where a path is given.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,11 +13,11 @@ from numpy import ndarray
 from func import tree
 from func.configuration import config
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
-from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError
+from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, UnsupportedArrayError
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import are_in_order, are_separate, note_arguments, owner_of, read_only
-from func.transforms.boundary import array_leaf, name_of, output_leaves, own_tree, split_aux
+from func.transforms.boundary import array_leaf, name_of, output_leaves, own_tree, parameter_names, split_aux
 
 
 class Arguments:
@@ -200,13 +201,14 @@ def differentiable(
     *,
     needs_every: bool = True,
     root: str = "argument {}",
+    function: Callable[..., Any] | None = None,
 ) -> CallArguments:
     """The arguments of a call, of which the floating point leaves at some places are to be differentiated.
 
     An integer leaf inside a tree is inactive. Integers are refused if no leaf is active, and one that is a whole
     argument also if `needs_every` argument is to be differentiated; those become floats where
     `config.promote_integers` is on. `kinds` are the kinds of dtypes that active leaves may have: "f", "c" or both.
-    Messages name positional arguments by `root`.
+    Messages name positional arguments by the parameters of `function`, or by `root`.
 
     Raises:
         DifferentiatedInputError: There is nothing to differentiate (a TypeError).
@@ -236,22 +238,35 @@ def differentiable(
         is_whole = spec is None or spec.num_nodes == 1
         paths = [name] if is_whole and values else tree.path_names(value, name)
         for leaf, path in zip(values, paths, strict=True):
-            leaf = array_leaf(leaf, path, transform)
+            try:
+                leaf = array_leaf(leaf, path, transform)
+            except UnsupportedArrayError:
+                array_leaf(leaf, _with_name(path, root, function), transform)
+                raise
             dtype = dtype_of(leaf)
             if dtype.kind in "iu" and is_whole and needs_every and not allow_int and config.promote_integers:
                 dtype = np.dtype(np.float64)
                 leaf = convert(leaf, dtype=dtype)
             if is_inexact(dtype):
                 if dtype.kind in "fc" and dtype.kind not in kinds:
-                    _refuse_kind(kinds, path, transform)
+                    _refuse_kind(kinds, _with_name(path, root, function), transform)
                 active.append(len(leaves))
             elif is_whole and needs_every and not allow_int:
-                _refuse_integers(leaf, path, transform, True)
+                _refuse_integers(leaf, _with_name(path, root, function), transform, True)
             first_path = first_path or path
             leaves.append(leaf)
     if leaves and not active and not allow_int:
-        _refuse_integers(leaves[0], first_path, transform, False)
+        _refuse_integers(leaves[0], _with_name(first_path, root, function), transform, False)
     return CallArguments(args, kwargs, places, None if is_flat else specs, leaves, active)
+
+
+def _with_name(path: str, root: str, function: Callable[..., Any] | None) -> str:
+    """The path to a leaf of a positional argument, by the name of its parameter where that is known."""
+    numbers = re.match(re.escape(root).replace(r"\{\}", r"(\d+)"), path)
+    if function is None or numbers is None or not numbers.groups():
+        return path
+    number = int(numbers[1])
+    return parameter_names(function, number + 1)[number] + path[numbers.end() :]
 
 
 def _refuse_kind(kinds: str, path: str, transform: str) -> None:

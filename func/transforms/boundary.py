@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import inspect
 import sys
@@ -58,7 +59,11 @@ _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 def describe(value: Any) -> str:
     """A short description of an output: aval of arrays, type of anything else."""
     try:
-        return repr(aval_of(value)) if type(value) in _DESCRIBED or hasattr(value, "dtype") else type(value).__name__
+        return (
+            repr(aval_of(value)).rstrip("~")
+            if type(value) in _DESCRIBED or hasattr(value, "dtype")
+            else type(value).__name__
+        )
     except (KeyError, TypeError, ValueError):
         return type(value).__name__
 
@@ -85,7 +90,8 @@ def _advice(value: Any, path: str, transform: str) -> str:
     if path.startswith("output") or hasattr(value, "dtype"):
         return ""
     is_flag = isinstance(value, (str, bytes, type, enum.Enum)) or callable(value)
-    tree_class = f"; if {type(value).__name__} holds arrays, make it a tree by func.tree.register_node"
+    register = "register_dataclass" if dataclasses.is_dataclass(value) else "register_node"
+    tree_class = f"; if {type(value).__name__} holds arrays, make it a tree by func.tree.{register}"
     if transform in ("jit", "make_program", "to_source"):
         names = "static_argnames (or static_argnums)" if transform == "jit" else "static_argnums"
         return f"; name arguments that are no numbers in {names}{'' if is_flag else tree_class}"
@@ -111,15 +117,20 @@ def argument_paths(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: Collection[int] = ()
 ) -> list[str]:
     """How messages name the leaves of arguments: `params['w']`. Positional arguments in `static` are not in `args`."""
+    named = parameter_names(function, len(args) + len(static))
+    roots = [name for i, name in enumerate(named) if i not in static]
+    paths = [path for root, value in zip(roots, args, strict=False) for path in tree.path_names(value, root)]
+    return [*paths, *[path for name in sorted(kwargs) for path in tree.path_names(kwargs[name], name)]]
+
+
+def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    """How messages name positional arguments: by their parameters, `argument 3` where these have no names."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    numbers = [i for i in range(len(args) + len(static)) if i not in static]
-    roots = [named[i] if i < len(named) else f"argument {i}" for i in numbers]
-    paths = [path for root, value in zip(roots, args, strict=False) for path in tree.path_names(value, root)]
-    return [*paths, *[path for name in sorted(kwargs) for path in tree.path_names(kwargs[name], name)]]
+    return [*named[:count], *[f"argument {i}" for i in range(len(named), count)]]
 
 
 def _without_tensors(value: Any) -> Any:

@@ -13,6 +13,7 @@ from func.backends import HOST_TYPES, namespace_of_type
 from func.interpreters.calls.checkpoint import checkpointed as checkpointed_outputs
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.primitives.structural.identity import named
 from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable
@@ -22,6 +23,7 @@ from func.transforms.memory_limits import parse_bytes
 from func.transforms.transformed import transformed
 
 
+@without_engine_frames
 def checkpoint(
     func: Callable[..., Any] | None = None,
     *,
@@ -143,6 +145,7 @@ def _is_array(leaf: Any) -> bool:
     return kind not in (bool, int, str) and (kind in HOST_TYPES or namespace_of_type(kind) is not None)
 
 
+@without_engine_frames
 def checkpoint_name(x: Any, name: str) -> Any:
     """The identity, giving a value a name that checkpoint policies can refer to; takes a tree.
 

@@ -28,7 +28,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, CustomRuleError, SharedMemoryError
 from func.interpreters.core.modes import Setting, holding, value_in_force
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert
@@ -166,6 +166,7 @@ class CustomRule:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self.__call__, instance)
 
+    @without_engine_frames
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
@@ -226,6 +227,7 @@ class custom_jvp(CustomRule):
         np.float64(0.5)
     """
 
+    @without_engine_frames
     def __init__(self, func: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(func, nondiff_argnums)
         self.rule: Callable[..., Any] | None = None
@@ -250,6 +252,7 @@ class custom_jvp(CustomRule):
 
         self.rule = combined
 
+    @without_engine_frames
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
             raise CustomRuleError(f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp")
@@ -364,6 +367,7 @@ class custom_vjp(CustomRule):
         np.float64(1.0)
     """
 
+    @without_engine_frames
     def __init__(self, func: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(func, nondiff_argnums)
         self.fwd: Callable[..., Any] | None = None
@@ -375,6 +379,7 @@ class custom_vjp(CustomRule):
         check_callable(bwd, "custom_vjp.defvjp")
         self.fwd, self.bwd = fwd, bwd
 
+    @without_engine_frames
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp")
@@ -460,6 +465,7 @@ class _VjpBackward(Record):
         return flat_cotangents(cts, self.spec.children(), f"bwd {name_of(self.bwd)}")
 
 
+@without_engine_frames
 def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the
     arguments (a tuple; one alone for a single argument).
@@ -575,6 +581,7 @@ class custom_vmap(CustomRule):
         array([0., 2., 4.])
     """
 
+    @without_engine_frames
     def __init__(self, func: Callable[..., Any]) -> None:
         super().__init__(func)
         self.rule: Callable[..., Any] | None = None
@@ -585,6 +592,7 @@ class custom_vmap(CustomRule):
         self.rule = rule
         return rule
 
+    @without_engine_frames
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
             raise CustomRuleError(f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap")

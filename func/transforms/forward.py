@@ -23,7 +23,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
@@ -47,6 +47,7 @@ from func.transforms.boundary import (
 )
 
 
+@without_engine_frames
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Evaluate a function together with its derivative along tangents: (out, tangent_out[, aux]).
 
@@ -65,11 +66,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         >>> func.jvp(np.sin, (0.0,), (2.0,))
         (np.float64(0.0), np.float64(2.0))
     """
-    try:
-        return jvp_by(Jvp, func, primals, tangents, strict=strict, has_aux=has_aux)
-    except Exception as error:
-        hide_engine_frames(error)
-        raise
+    return jvp_by(Jvp, func, primals, tangents, strict=strict, has_aux=has_aux)
 
 
 def jvp_by(
@@ -170,6 +167,7 @@ def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
     return convert(tangent, dtype=dtype)
 
 
+@without_engine_frames
 def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Evaluate a function and get its derivative at that point as a linear function: (out, jvp_fn[, aux]).
 
@@ -223,6 +221,7 @@ class Linearized:
         self._avals = avals
         self._out_spec = out_spec
 
+    @without_engine_frames
     def __call__(self, *tangents: Any) -> Any:
         dots, spec = tree.flatten(tangents)
         if spec != self._spec:
@@ -243,6 +242,7 @@ def _scalar_or_copy(x: Array) -> Array:
     return x.copy() if x.shape else x[()]
 
 
+@without_engine_frames
 def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
     """The transpose of a function that is linear in its arguments, of which only shapes and dtypes matter.
 
@@ -277,6 +277,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     def pull(cts: Sequence[Any]) -> list[Any]:
         return transpose_program(program, cts)
 
+    @without_engine_frames
     def transposed(ct: Any) -> Any:
         leaves, ct_spec = tree.flatten(ct)
         if ct_spec != out_spec:
@@ -310,6 +311,7 @@ def _check_linear(program: Program, name: str) -> None:
             linear.update(equation.outputs)
 
 
+@without_engine_frames
 def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Hessian-vector product of a scalar function: the Hessian at `primals` applied to `tangents`.
 
@@ -343,6 +345,7 @@ def _full_gradient(function: Callable[..., Any], primals: tuple[Any, ...]) -> Ca
     return reverse.grad(function, argnums=tuple(range(len(primals))))
 
 
+@without_engine_frames
 def vhp(func: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
     """Vector-Hessian product: `cotangents` applied to the Hessian from the left. Equal to `hvp` for smooth functions,
     computed in reverse over reverse mode.
@@ -360,6 +363,7 @@ def vhp(func: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
     return product[0] if len(primals) == 1 else product
 
 
+@without_engine_frames
 def ggnvp(model: Callable[..., Any], loss: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Generalised Gauss-Newton vector product of `loss(model(*primals))`: Jᵀ H J v, with J the Jacobian of the model
     and H the Hessian of the loss with respect to the model's output.

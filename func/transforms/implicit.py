@@ -22,7 +22,7 @@ from func.interpreters.calls.callback import pure_callback as pure_callback_prim
 from func.interpreters.calls.custom_rules import custom_jvp_call
 from func.interpreters.core import ZERO, Array, Aval, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError, SingularSystemError
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.drivers import output_avals, taylor_flat
 from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -235,6 +235,7 @@ def solution_of(solved: Solved) -> tuple[Any, Any]:
     return tree.unflatten(solved.spec, outs[:count]), tree.unflatten(solved.aux_spec, outs[count:])
 
 
+@without_engine_frames
 def custom_root(
     f: Callable[..., Any],
     solve: Callable[..., Any],
@@ -432,6 +433,7 @@ class LinearSolveRule(Record):
         return list(zip(outs, series, strict=True))
 
 
+@without_engine_frames
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,

@@ -13,6 +13,7 @@ from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat, running
 from func.interpreters.grad import pull_back
@@ -32,6 +33,7 @@ from func.transforms.transformed import transformed
 from func.transforms.vmapping import Chunks, chunks
 
 
+@without_engine_frames
 def jacrev(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -114,6 +116,7 @@ def jacrev(
     return transformed(jacrev, func, options)(blocks.within_limit(jacobian_of))
 
 
+@without_engine_frames
 def jacfwd(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -268,7 +271,8 @@ class _Blocks:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
         """The call with these arguments, as a function of the leaves to differentiate."""
         places = self.selection.places(args, kwargs)
-        arguments = differentiable(args, kwargs, places, self.transform, "c" if self.holomorphic else "f")
+        kinds = "c" if self.holomorphic else "f"
+        arguments = differentiable(args, kwargs, places, self.transform, kinds, function=self.function)
         return FlatCall(self.function, self.transform, arguments, self.has_aux)
 
     def check_outputs(self, values: Sequence[Array]) -> None:
@@ -349,6 +353,7 @@ def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
     return as_seed(rows, like)
 
 
+@without_engine_frames
 def jacobian(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -439,6 +444,7 @@ def jacobian(
 _BY_MODE: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
 
 
+@without_engine_frames
 def hessian(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,

@@ -11,6 +11,7 @@ from func.interpreters.calls.callback import VMAP_METHODS, name_of_function
 from func.interpreters.calls.callback import pure_callback as primitive
 from func.interpreters.core import Aval, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
+from func.interpreters.core.source import without_engine_frames
 from func.transforms.boundary import array_leaf, check_callable
 
 
@@ -42,6 +43,7 @@ def promised(leaf: Any) -> Aval:
     return Aval(tuple(shape_of(leaf)), dtype_of(leaf))
 
 
+@without_engine_frames
 def pure_callback(
     function: Callable[..., Any], result_shape: Any, /, *args: Any, vmap_method: str | None = None
 ) -> Any:

@@ -14,7 +14,7 @@ from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.table import multiply
@@ -27,6 +27,7 @@ from func.transforms.transformed import transformed
 from func.transforms.vmapping import vmap
 
 
+@without_engine_frames
 def jet(func: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     """The derivatives of a function along a curve: (out, series_out).
 
@@ -56,18 +57,15 @@ def jet(func: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         >>> func.jet(lambda x, y: x * y, (2.0, 3.0), ([1.0, 0.0], [1.0, 0.0]))  # (2 + t) (3 + t)
         (np.float64(6.0), [np.float64(5.0), np.float64(2.0)])
     """
-    try:
-        check_callable(func, "jet")
-        call = _call_at(func, primals, "jet")
-        order, derivatives = _given_series(call, primals, series)
-        check_factorial(order, "jet")
-        values, outs = _expanded(call, order, [_scaled(own, inverse=True) for own in derivatives], "jet")
-        return _handed_out(call, values, [_scaled(own) for own in outs])
-    except Exception as error:
-        hide_engine_frames(error)
-        raise
+    check_callable(func, "jet")
+    call = _call_at(func, primals, "jet")
+    order, derivatives = _given_series(call, primals, series)
+    check_factorial(order, "jet")
+    values, outs = _expanded(call, order, [_scaled(own, inverse=True) for own in derivatives], "jet")
+    return _handed_out(call, values, [_scaled(own) for own in outs])
 
 
+@without_engine_frames
 def taylor(func: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
     """The Taylor coefficients of t -> f(x + t v) at t = 0: a list [c₀, c₁, …] of order + 1 trees like f(x).
 
@@ -84,27 +82,24 @@ def taylor(func: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
         >>> func.taylor(lambda x: 1 / (1 - x), 0.0, 1.0, order=3)
         [np.float64(1.0), np.float64(1.0), np.float64(1.0), np.float64(1.0)]
     """
-    try:
-        check_callable(func, "taylor")
-        _check_order(order, "taylor")
-        call = _call_at(func, (x,), "taylor")
-        directions, spec = tree.flatten(v)
-        if spec != tree.structure(x):
-            raise TangentError(f"func.taylor: v has the tree {spec}, but x {tree.structure(x)}")
-        fitted = [
-            _fitted(leaf, direction, path, "taylor")
-            for leaf, direction, path in zip(call.arguments.leaves, directions, tree.path_names(x, "x"), strict=True)
-        ]
-        coefficients = [[fitted[i], *[ZERO] * (order - 1)][:order] for i in call.arguments.active]
-        values, outs = _expanded(call, order, coefficients, "taylor")
-        columns = [values, *[[own[k] for own in outs] for k in range(order)]]
-        owned = own([x for column in columns for x in column])
-        return [tree.unflatten(call.out_spec, owned[i * len(values) : (i + 1) * len(values)]) for i in range(order + 1)]
-    except Exception as error:
-        hide_engine_frames(error)
-        raise
+    check_callable(func, "taylor")
+    _check_order(order, "taylor")
+    call = _call_at(func, (x,), "taylor")
+    directions, spec = tree.flatten(v)
+    if spec != tree.structure(x):
+        raise TangentError(f"func.taylor: v has the tree {spec}, but x {tree.structure(x)}")
+    fitted = [
+        _fitted(leaf, direction, path, "taylor")
+        for leaf, direction, path in zip(call.arguments.leaves, directions, tree.path_names(x, "x"), strict=True)
+    ]
+    coefficients = [[fitted[i], *[ZERO] * (order - 1)][:order] for i in call.arguments.active]
+    values, outs = _expanded(call, order, coefficients, "taylor")
+    columns = [values, *[[own[k] for own in outs] for k in range(order)]]
+    owned = own([x for column in columns for x in column])
+    return [tree.unflatten(call.out_spec, owned[i * len(values) : (i + 1) * len(values)]) for i in range(order + 1)]
 
 
+@without_engine_frames
 def derivatives(
     func: Callable[..., Any] | None = None,
     order: int = 1,

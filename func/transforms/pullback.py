@@ -10,6 +10,7 @@ import numpy as np
 from func import tree
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, known_value, shape_of
 from func.interpreters.core.errors import TangentError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node, pull_back
 from func.interpreters.live import is_recorded
 from func.interpreters.primitives.structural.identity import as_seeds, is_abstract_value
@@ -72,6 +73,7 @@ class Pullback:
         self._zeros = [ZerosLike(leaf) for leaf in arguments.values()]
         self._arguments = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
 
+    @without_engine_frames
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         seeds = [
             (node, seed)

@@ -10,6 +10,7 @@ from func import tree
 from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
@@ -32,6 +33,7 @@ from func.transforms.pullback import Pullback
 from func.transforms.transformed import transformed
 
 
+@without_engine_frames
 def grad(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -79,6 +81,7 @@ def grad(
     return transformed(grad, func, options)(gradients_of)
 
 
+@without_engine_frames
 def value_and_grad(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -108,6 +111,7 @@ def value_and_grad(
     return transformed(value_and_grad, func, options)(gradients_of)
 
 
+@without_engine_frames
 def grad_and_value(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -137,6 +141,7 @@ def grad_and_value(
     return transformed(grad_and_value, func, options)(gradients_of)
 
 
+@without_engine_frames
 def elementwise_grad(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -219,7 +224,8 @@ class _Gradients:
         interpreter = grad_interpreter(transform)
         with TransformScope(interpreter), running(interpreter):
             places = self.selection.places(args, kwargs)
-            arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int)
+            function = self.function
+            arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int, function=function)
             values = arguments.values()
             tracers = [interpreter.lift(leaf) for leaf in values]
             place_arguments(interpreter, self.function, arguments, tracers, values)
@@ -254,6 +260,7 @@ class _Gradients:
         return self.selection.arranged(arguments.arranged(own(cts), zeros))
 
 
+@without_engine_frames
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Evaluate a function and get its vector-Jacobian product: (out, vjp_fn), with has_aux (out, vjp_fn, aux).
 
@@ -272,7 +279,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         raise ArgumentError(f"func.vjp: {name_of(func)} needs at least one primal to differentiate")
     interpreter = grad_interpreter("vjp")
     with TransformScope(interpreter), running(interpreter):
-        arguments = differentiable(primals, {}, range(len(primals)), "vjp")
+        arguments = differentiable(primals, {}, range(len(primals)), "vjp", function=func)
         given = arguments.values()
         arguments.leaves = defensive_copies(arguments.leaves)
         call = FlatCall(func, "vjp", arguments, has_aux)

@@ -14,6 +14,7 @@ from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import all_mapped, map_flat, running
 from func.interpreters.laplace import Laplace
 from func.interpreters.live import Live
@@ -27,6 +28,7 @@ from func.transforms.power_series import check_factorial, taylor
 from func.transforms.transformed import transformed
 
 
+@without_engine_frames
 def laplacian(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -85,6 +87,7 @@ def laplacian(
     return laplacian_of
 
 
+@without_engine_frames
 def biharmonic(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -106,6 +109,7 @@ def biharmonic(
     return transformed(biharmonic, func, options)(lambda args, kwargs: twice(*args, **kwargs))
 
 
+@without_engine_frames
 def hessian_diagonal(
     func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
@@ -157,6 +161,7 @@ def hessian_diagonal(
     return diagonal_of
 
 
+@without_engine_frames
 def divergence(
     func: Callable[..., Any] | None = None,
     argnums: int = 0,
@@ -210,6 +215,7 @@ def divergence(
     return divergence_of
 
 
+@without_engine_frames
 def directional_derivatives(func: Callable[..., Any] | None = None, order: int = 1) -> Callable[..., Any]:
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
 
@@ -265,7 +271,7 @@ def _call(
 ) -> FlatCall:
     """The call with these arguments, whose leaves to differentiate are real."""
     name = selection.transform
-    arguments = differentiable(args, kwargs, selection.places(args, kwargs), name, "fc")
+    arguments = differentiable(args, kwargs, selection.places(args, kwargs), name, "fc", function=function)
     if any([dtype_of(x).kind == "c" for x in arguments.values()]):
         raise ArgumentError(
             f"func.{name} needs real input, but an argument of {name_of(function)} is complex; differentiate with "

@@ -11,6 +11,7 @@ import numpy as np
 from func import random, tree
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -24,6 +25,7 @@ from func.transforms.transformed import transformed
 KINDS = ("hessian", "jacobian")
 
 
+@without_engine_frames
 def hutchinson_trace(
     func: Callable[..., Any],
     key: Any,
@@ -69,6 +71,7 @@ def hutchinson_trace(
     return estimate_of
 
 
+@without_engine_frames
 def hutchinson_diagonal(
     func: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
 ) -> Callable[..., Any]:
@@ -97,6 +100,7 @@ def hutchinson_diagonal(
     return estimate_of
 
 
+@without_engine_frames
 def hutch_plus_plus(
     func: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
 ) -> Callable[..., Any]:
@@ -150,7 +154,7 @@ class _Operator:
         self.function = function
         self.transform = transform
         self.of = of
-        self.arguments: CallArguments = differentiable(args, kwargs, [0], transform, "fc")
+        self.arguments: CallArguments = differentiable(args, kwargs, [0], transform, "fc", function=function)
         self.spec = tree.structure(args[0])
         self.point = self.arguments.values()
         for x in self.point:

@@ -10,7 +10,8 @@ import numpy as np
 
 from func import tree
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.core.errors import ArgumentError, MappedAxisError
+from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
@@ -19,7 +20,15 @@ from func.interpreters.vmap import MappedCall, Vmap
 from func.numpy.memory import place_like
 from func.numpy.sharing import note_arguments, read_only, shared_groups
 from func.transforms.arguments import Arguments
-from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves, output_paths, own
+from func.transforms.boundary import (
+    argument_paths,
+    array_leaf,
+    check_callable,
+    name_of,
+    output_leaves,
+    output_paths,
+    own,
+)
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, planning, whole_results
 from func.transforms.transformed import transformed
 
@@ -50,6 +59,7 @@ class _Default(int):
 FIRST_AXIS = _Default(0)
 
 
+@without_engine_frames
 def vmap(
     func: Callable[..., Any] | None = None,
     in_dims: Any = FIRST_AXIS,
@@ -193,12 +203,17 @@ class BatchedCall:
             *broadcast_prefix(arg_dims, tree.structure(args), "in_dims", "arguments"),
             *broadcast_prefix(kwarg_dims, tree.structure(kwargs), "in_dims", "keyword arguments"),
         ]
-        paths = [*tree.path_names(args, "args"), *[path[1:] for path in tree.path_names(kwargs, "_")]]
+        names = functools.partial(argument_paths, function, args, kwargs)
         active = [i for i, dim in enumerate(dims) if dim is not None]
-        sizes: dict[str, int] = {}
+        sizes: dict[int, int] = {}
         self.given = [(leaves[i], dims[i]) for i in active]
         for i in active:
-            leaves[i], sizes[paths[i]] = _with_leading_batch(leaves[i], dims[i], paths[i])
+            try:
+                leaves[i], sizes[i] = _with_leading_batch(leaves[i], dims[i], "")
+            except (MappedAxisError, UnsupportedArrayError):  # names are found once they are needed
+                path = names()[i]
+                keyword = "" if i < spec.num_leaves - len(tree.leaves(kwargs)) else path
+                leaves[i], sizes[i] = _with_leading_batch(leaves[i], dims[i], path, keyword)
         self.all_given = list(leaves)
         for (given, _), i in zip(self.given, active, strict=True):
             self.all_given[i] = given
@@ -209,10 +224,10 @@ class BatchedCall:
         self.in_spec = spec
         self.arguments = Arguments([spec], leaves, active)
         self.is_mapped = [dim is not None for dim in dims]
-        self.size = self._common_size(sizes, axis_size)
+        self.size = self._common_size(sizes, axis_size, names)
         self.call = MappedCall(self.size)
 
-    def _common_size(self, sizes: dict[str, int], axis_size: int | None) -> int:
+    def _common_size(self, sizes: dict[int, int], axis_size: int | None, names: Callable[[], list[str]]) -> int:
         distinct = set(sizes.values())
         if not distinct:
             if axis_size is None:
@@ -222,7 +237,8 @@ class BatchedCall:
                 )
             return axis_size
         if len(distinct) > 1:
-            listed = ", ".join([f"{path} has {size}" for path, size in sizes.items()])
+            paths = names()
+            listed = ", ".join([f"{paths[i]} has {size}" for i, size in sizes.items()])
             raise MappedAxisError(f"func.vmap: mapped axes differ in size: {listed}")
         (size,) = distinct
         if axis_size is not None and axis_size != size:
@@ -416,20 +432,19 @@ def _split_dims(
     return in_dims, kwarg_dims
 
 
-def _with_leading_batch(leaf: Any, dim: Any, path: str) -> tuple[Array, int]:
-    """A mapped leaf with the batch axis in front, and the size of that axis."""
+def _with_leading_batch(leaf: Any, dim: Any, path: str, keyword: str = "") -> tuple[Array, int]:
+    """A mapped leaf with the batch axis in front, and the size of that axis; `keyword` if it is a keyword argument."""
     leaf = array_leaf(leaf, path, "vmap")
     shape = shape_of(leaf)
     if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
         raise MappedAxisError(f"func.vmap: in_dims must hold ints and None, got {dim!r} for {path}")
     if not shape:
-        keyword = path[2:-2] if path.startswith("['") else None
         advice = (
             "use None in in_dims for it"
-            if keyword is None
+            if not keyword
             else f"put its axis into a dict behind the positional ones, in_dims=(0, {{{keyword!r}: None}})"
         )
-        name = path if keyword is None else f"the keyword argument {keyword}"
+        name = f"the keyword argument {keyword}" if keyword else path
         raise MappedAxisError(f"func.vmap: {name} is a scalar and has no axis to map; {advice}")
     if not -len(shape) <= dim < len(shape):
         raise MappedAxisError(f"func.vmap: in_dims={dim} is out of range for {path} of shape {shape}")

@@ -50,6 +50,12 @@ def _own_attributes(value: Any) -> dict[str, Any]:
     return attributes if type(attributes) is dict else {}
 
 
+def _data_of_class(kind: type) -> dict[str, Any]:
+    """The attributes of a class and its bases that are data."""
+    bases = reversed(type.__getattribute__(kind, "__mro__"))
+    return {name: value for base in bases for name, value in vars(base).items() if name[:2] != "__" and _is_data(value)}
+
+
 class _OutsideReads:
     """Finds what a function reads from outside its arguments: {path: value}. It runs no code of the user's."""
 
@@ -117,8 +123,10 @@ class _OutsideReads:
                 self._attributes(path, vars(value), names, depth)
         elif _is_data(value) or _is(value, (np.random.Generator, np.random.RandomState)):
             self.values[path] = value
-        elif not _is(value, type):
-            self._attributes(path, _own_attributes(value), names, depth)
+        elif _is(value, type):
+            self._attributes(path, _data_of_class(value), names, depth)
+        else:
+            self._attributes(path, {**_data_of_class(type(value)), **_own_attributes(value)}, names, depth)
 
     def _attributes(self, path: str, attributes: dict[str, Any], names: tuple[str, ...], depth: int) -> None:
         if depth:

@@ -215,7 +215,7 @@ class _Planner:
             self.plan_.support.update([(function.__name__, function) for function in code.support])
             step = self._written(index, equation, code, operands)
         drops = self._release(index)
-        return PlanStep(step.text, step.target, drops) if drops else step
+        return PlanStep(step.text, step.target, drops, equation.line)
 
     def _written(self, index: int, equation: Equation, code: Code, operands: list[str]) -> PlanStep:
         """The statement of a code, which writes into given memory where that is worth it."""
@@ -386,7 +386,7 @@ class _Planner:
                 self.names[out] = blocks[out] = name
                 (storage,) = self.storages[out]
                 self.writable[storage] = ()
-            steps.append(PlanStep(code.text.format(*operands, out=blocks[out])))
+            steps.append(PlanStep(code.text.format(*operands, out=blocks[out]), line=equation.line))
         drops = [name for index in range(start, stop) for name in self._release(index)]
         length = math.prod(equations[0].outputs[0].shape)
         return Loop(length, tuple(wholes.items()), tuple(scratch.items()), tuple(steps), tuple(drops))

@@ -20,6 +20,9 @@ class TracerConversionError(FuncError, TypeError):
 class StagingError(FuncError, TypeError):
     """Python code asked a traced (abstract) array for its value."""
 
+    argument: str = ""
+    """The argument of the staged function that was asked for its value, as a user would write it; empty for others."""
+
 
 class ScalarOutputError(FuncError, TypeError):
     """The output of a function whose gradient was asked for is not one real number."""

@@ -15,8 +15,10 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from func.interpreters.core.errors import FuncError, TracerConversionError
+from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.source import (
     Line,
+    hide_engine_frames,
     is_engine_file,
     is_library_file,
     library_calls_of,
@@ -76,6 +78,16 @@ def worded(error: Exception, interpreter: Any) -> Exception:
             f"a traced value reached code that takes plain arrays only: {text}\n  at {line_of_error(error)}\n{hint}"
         )
     return error
+
+
+def hide_outside(error: BaseException) -> None:
+    """Drop the engine's frames from an error that leaves an operation on a tensor; inside a transform that comes last.
+
+    `try: ... except Exception as error: hide_outside(error); raise` costs nothing where there is no error, which a
+    decorator would.
+    """
+    if current_transform() is None:
+        hide_engine_frames(error)
 
 
 def add_hint(error: Exception, given: Sequence[Any]) -> None:
@@ -162,6 +174,15 @@ def is_indexing(frame: FrameType | None) -> bool:
     """Whether a frame is at `a[x]`."""
     name, argument = instruction(frame)
     return name in ("BINARY_SUBSCR", "BINARY_SLICE") or (name == "BINARY_OP" and _SYMBOLS.get(argument) == "[]")
+
+
+def is_slicing(frame: FrameType | None) -> bool:
+    """Whether a frame is at `a[:x]`, or at `a[x, y]`, which may hold slices."""
+    if frame is None or not is_indexing(frame):
+        return False
+    code = frame.f_code.co_code
+    before = [dis.opname[code[place]] for place in range(0, frame.f_lasti, 2) if code[place]]
+    return instruction(frame)[0] == "BINARY_SLICE" or before[-1:] in (["BUILD_SLICE"], ["BUILD_TUPLE"])
 
 
 def is_operator(frame: FrameType | None) -> bool:

@@ -8,9 +8,11 @@ import itertools
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _root = os.path.dirname(_here)
@@ -51,8 +53,8 @@ _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 @functools.lru_cache(None)
 def is_engine_file(path: str) -> bool:
-    """True for the files of func itself (and of optree, which calls back into it)."""
-    return path.startswith(_ENGINE)
+    """True for the files of func itself, and for the code that it compiles."""
+    return path.startswith((*_ENGINE, "<func."))
 
 
 @functools.lru_cache(None)
@@ -147,11 +149,15 @@ def called_object(frame: FrameType | None) -> Any:
         node = node.value
     if not isinstance(node, ast.Name):
         return None
-    value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    variables = (frame.f_locals, frame.f_globals, frame.f_builtins)
+    value = next((names_in[node.id] for names_in in variables if node.id in names_in), None)
     for name in reversed(names):
-        if not isinstance(value, ModuleType):
+        if isinstance(value, ModuleType):
+            value = vars(value).get(name)
+        elif type(value).__module__ == "numpy":  # a method of an array, which looking it up does not call
+            value = getattr(value, name, None)
+        else:
             return None
-        value = vars(value).get(name)
     return value
 
 
@@ -187,17 +193,54 @@ def at_line(prefix: str = "  at ") -> str:
     return f"\n{prefix}{line}" if line is not None else ""
 
 
+def _line_of_compiled_code(frame: FrameType, number: int) -> Line | None:
+    """The user's line that a line of compiled source computes; None for other code."""
+    if not frame.f_code.co_filename.startswith("<func."):
+        return None
+    lines = frame.f_globals.get("lines_of_user", ())  # `LINES` of func.backends.source, which this does not import
+    return lines[number - 1] if number <= len(lines) else None
+
+
+def note_line(error: BaseException, line: Line | None, where: str) -> None:
+    """Say to which line of the user's the code belongs that raised an error: no frame of the traceback is there."""
+    note = f"  {where}, at {line}"
+    if line is not None and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
 def hide_engine_frames(error: BaseException) -> BaseException:
-    """Drop the engine's frames from an error's traceback, unless FUNC_TRACEBACK=full is set."""
-    if os.environ.get("FUNC_TRACEBACK") == "full":
-        return error
+    """Drop the engine's frames from an error's traceback, unless FUNC_TRACEBACK=full is set.
+
+    In place of a frame of compiled code the error has a note with the user's line that this code computes.
+    """
     frames: list[TracebackType] = []
     trace = error.__traceback__
     while trace is not None:
         if not is_engine_file(trace.tb_frame.f_code.co_filename):
             frames.append(trace)
+        else:
+            note_line(error, _line_of_compiled_code(trace.tb_frame, trace.tb_lineno), "in compiled code")
         trace = trace.tb_next
+    if os.environ.get("FUNC_TRACEBACK") == "full":
+        return error
     user_trace: TracebackType | None = None
     for frame in reversed(frames):
         user_trace = TracebackType(user_trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return error.with_traceback(user_trace)
+
+
+def without_engine_frames(function: Function) -> Function:
+    """Decorate a public function: errors leave it without the engine's frames.
+
+    Transforms do so for what runs inside them, so that this serves what is called outside of them.
+    """
+
+    @functools.wraps(function)
+    def function_at_boundary(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide_engine_frames(error)
+            raise
+
+    return cast(Function, function_at_boundary)

@@ -86,8 +86,8 @@ class Wiring:
     """(): functions of the modules of SciPy that have been imported look for traced values from here on."""
     library_hint: Callable[[list[tuple[str, str]], str], str | None]
     """(functions, otherwise): what to write instead of a call of these functions of a library."""
-    staged_hint: Callable[[str], str]
-    """(otherwise): what to write where a value is asked for that is not known while code is staged."""
+    staged_hint: Callable[..., str]
+    """(otherwise, argument=""): what to write where a value is asked for that is not known while code is staged."""
     box_arguments: Callable[[Any, Any, Any, Any], None]
     """(interpreter, function, boxes, given): boxes lie in memory as what was given; notes which arguments share it."""
     array_from_sequence: Callable[[Any], Any]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, snapshot
-from func.interpreters.core.source import Line
+from func.interpreters.core.source import Line, hide_engine_frames, note_line
 from func.interpreters.core.wiring import WIRING
 
 if TYPE_CHECKING:
@@ -109,8 +109,12 @@ class Program:
         self._hash: int | None = None
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
-        outs = self.run(args) if self.nan_safe is None else WIRING.run_nan_safe(self, args)
-        return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in outs])
+        try:
+            outs = self.run(args) if self.nan_safe is None else WIRING.run_nan_safe(self, args)
+            return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in outs])
+        except Exception as error:
+            hide_engine_frames(error)
+            raise
 
     def run(
         self, args: Sequence[Array], override: Callable[[int, tuple[Array, ...]], Any] | None = None
@@ -126,7 +130,11 @@ class Program:
             operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
             outs = override(i, operands) if override is not None else None
             if outs is None:
-                out = bind(equation.primitive, operands, equation.params)
+                try:
+                    out = bind(equation.primitive, operands, equation.params)
+                except Exception as error:
+                    note_line(error, equation.line, "in a program")
+                    raise
                 outs = out if equation.primitive.multiple else (out,)
             values.update(zip(equation.outputs, outs, strict=True))
             for var in last_use[i]:

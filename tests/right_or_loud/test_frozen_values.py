@@ -101,6 +101,31 @@ def test_changed_attributes_are_named() -> None:
     assert all(any(f"self.{name} was" in message for message in messages) for name in ("scale", "weights", "options"))
 
 
+class Shared:
+    """Has its numbers in the class."""
+
+    rate = 2.0
+
+    def apply(self, x: Any) -> Any:
+        return np.sum(x) * self.rate
+
+
+class Inherited(Shared):
+    """Has them in its base."""
+
+
+@pytest.mark.parametrize("kind", [Shared, Inherited])
+def test_changed_attributes_of_classes_are_named(kind: type[Shared], monkeypatch: pytest.MonkeyPatch) -> None:
+    (message,) = _changes(kind().apply, lambda: monkeypatch.setattr(Shared, "rate", 5.0))
+    assert message.startswith("func.jit: self.rate was 2.0 when the function was traced and is 5.0 now")
+    monkeypatch.undo()
+    model = kind()
+    (message,) = _changes(model.apply, lambda: setattr(model, "rate", 4.0))  # hides that of the class
+    assert message.startswith("func.jit: self.rate was 2.0 when the function was traced and is 4.0 now")
+    (message,) = _changes(lambda x: x * kind.rate, lambda: monkeypatch.setattr(Shared, "rate", 5.0))
+    assert message.startswith("func.jit: kind.rate was 2.0")
+
+
 def test_changed_globals_and_variables_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     scale = 2.0
 

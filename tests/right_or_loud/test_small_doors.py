@@ -203,12 +203,12 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an object for grad": (
         lambda: func.grad(lambda self, x: x)(re.compile("x"), 2.0),
         func.errors.UnsupportedArrayError,
-        "argument 0 cannot be traced: Pattern .* choose other argnums",
+        "func.grad: self cannot be traced: Pattern .* choose other argnums",
     ),
     "an object for vmap": (
         lambda: func.vmap(lambda self, x: x)(re.compile("x"), X),
         func.errors.UnsupportedArrayError,
-        r"args\[0\] cannot be traced: Pattern .* None in in_dims",
+        "self cannot be traced: Pattern .* None in in_dims",
     ),
     "a large integer for jit": (
         lambda: func.jit(lambda x: x)(LARGE),
@@ -294,7 +294,7 @@ for _name, _tree in {"list": [1, 2], "dict": {"a": np.arange(3)}, "nested": ([np
         ERRORS[f"nothing but integers in a {_name} {len(ERRORS)}"] = (
             lambda transform=_transform, tree=_tree: transform(lambda x: 1.0 * func.tree.leaves(x)[0])(tree),
             func.errors.DifferentiatedInputError,
-            r"with respect to argument 0\[\S+, which is an? (Python int|array|number)",
+            r"with respect to (x|argument 0|tree)\[\S+, which is an? (Python int|array|number)",
         )
 
 

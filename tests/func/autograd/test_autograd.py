@@ -878,7 +878,7 @@ def test_numbers_are_read_on_purpose_only() -> None:
 
     x = leaf()
     plain = np.zeros(3)
-    with pytest.raises(func.errors.TracerConversionError, match=r"np\.sin, not math\.sin"):
+    with pytest.raises(func.errors.TracerConversionError, match=r"write np\.sin"):
         math.sin(x[0])
     with pytest.raises((func.errors.TracerConversionError, ValueError)):
         plain[0] = x[0]

@@ -45,7 +45,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         lambda: func.grad(lambda x: x * 2)(3),
         errors.DifferentiatedInputError,
         TypeError,
-        "argument 0, which is a Python int.*pass a float",
+        "with respect to x, which is a Python int.*pass a float",
     ),
     "integer array": (
         lambda: func.grad(np.sum)(np.arange(3)),
@@ -81,14 +81,14 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         lambda: func.vmap(lambda p, y: p["a"] * y)({"a": X}, np.ones(4)),
         errors.MappedAxisError,
         ValueError,
-        r"args\[0\]\['a'\] has 3, args\[1\] has 4",
+        r"p\[.a.\] has 3, y has 4",
     ),
     "mapped scalar": (lambda: func.vmap(lambda p: p)(3.0), errors.MappedAxisError, ValueError, "use None in in_dims"),
     "mapped axis": (
         lambda: func.vmap(lambda p: p, in_dims=1)(X),
         errors.MappedAxisError,
         ValueError,
-        r"in_dims=1 is out of range for args\[0\] of shape \(3,\)",
+        r"in_dims=1 is out of range for p of shape \(3,\)",
     ),
     "in_dims tree": (
         lambda: func.vmap(lambda p: p["a"], in_dims=({"b": 0},))({"a": X}),
@@ -166,7 +166,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         lambda: func.grad(np.sum)(np.array(["a"])),
         errors.UnsupportedArrayError,
         TypeError,
-        "argument 0 cannot be traced",
+        "func.grad: a cannot be traced",
     ),
     "masked array": (
         lambda: func.grad(np.sum)(np.ma.array([1.0, 2.0])),
