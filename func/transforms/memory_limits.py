@@ -46,9 +46,11 @@ MOST_NAMED = 3
 def parse_bytes(limit: Any, transform: str) -> int:
     """A memory limit in bytes: a whole number of them, or a text as "2 GiB"."""
     if isinstance(limit, str):
+        from fractions import Fraction  # here, for the start-up time
+
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", limit)
         unit = UNITS.get((found.group(2) or "b").lower()) if found else None
-        count = int(float(found.group(1)) * unit) if found and unit else 0
+        count = int(Fraction(found.group(1)) * unit) if found and unit else 0
     else:
         try:
             count = 0 if isinstance(limit, (bool, np.bool_)) else operator.index(limit)
@@ -268,4 +270,4 @@ def _key(leaf: Any) -> Any:
         hash(leaf)
     except TypeError:
         return id(leaf)
-    return type(leaf), leaf if isinstance(leaf, (int, str)) else None
+    return type(leaf), None if isinstance(leaf, (float, complex)) else leaf

@@ -11,7 +11,7 @@ import pytest
 import func
 from func.errors import ArgumentError, MemoryLimitError
 from func.interpreters.core.copies import kept_copy
-from func.transforms.memory_limits import parse_bytes, shown_bytes
+from func.transforms.memory_limits import Planning, parse_bytes, planning, shown_bytes
 
 PYTHON = 200_000
 """Bytes that Python's own objects, tracers and frames among them, may take beside the arrays."""
@@ -125,6 +125,9 @@ def test_limits_below_one_element_say_by_how_much(name: str) -> None:
 
 
 SIZES = {
+    "1.1 TB": 1_100_000_000_000,
+    "0.1 kB": 100,
+    f"{10**400} kB": 10**403,
     1000: 1000,
     np.int64(7): 7,
     "1000": 1000,
@@ -303,3 +306,24 @@ def test_nested_checkpoints(name: str) -> None:
 def test_a_checkpoint_that_cannot_be_cut() -> None:
     with pytest.raises(MemoryLimitError, match=r"cannot be met: network keeps .* segments, .* more"):
         func.grad(lambda w: np.sum(func.checkpoint(network, memory_limit="10 kB")(w, INPUTS)))(WEIGHTS)
+
+
+def test_a_plan_is_for_the_objects_among_the_arguments_too() -> None:
+    """Functions and options that are passed decide what is needed: each has a plan of its own."""
+
+    def small(x: Any) -> Any:
+        return np.sum(x)
+
+    def large(x: Any) -> Any:
+        return np.sum(np.outer(x, x))
+
+    limited = func.vmap(lambda x, f: f(x), in_dims=(0, None), memory_limit="100 kB")
+    x = np.ones((16, 50))
+    chosen = []
+    for f in (small, large):
+        np.testing.assert_array_equal(limited(x, f), func.vmap(f)(x))
+        with planning(Planning()) as plan:
+            assert plan is not None
+            func.eval_shape(lambda x, f=f: limited(x, f), x)
+        chosen.append(plan.notes[0].split(": ")[1].split(" of ")[0])
+    assert chosen == ["16", "4"]
