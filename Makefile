@@ -46,6 +46,7 @@ lint: $(VENV)/installed-lint
 
 types: $(VENV)/installed-lint
 	$(BIN)/mypy
+	$(BIN)/mypy tests/project/typed_programs.py
 	$(BIN)/pyright
 
 docs: $(VENV)/installed-docs

@@ -21,6 +21,7 @@ from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.program.program import Program
 from func.transforms.boundary import check_callable, name_of
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
 if TYPE_CHECKING:
@@ -79,13 +80,14 @@ def _path(path: str | os.PathLike[str], function: str) -> str:
     raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
 
 
+@keeps_parameters
 @without_engine_frames
 def to_source(
     func: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., str]:
     """The source of a module that computes a function for arguments like the given ones, without func.
 
     `to_source(f)(*args)` traces f (any transform of a function: `func.grad(f)`, `func.hessian(f)`), optimises the
@@ -116,7 +118,7 @@ def to_source(
     """
     options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     if func is None:
-        return functools.partial(to_source, **options)
+        return functools.partial(to_source, **options)  # type: ignore[return-value]
     check_callable(func, "to_source")
     jitted: Any = func
     if not isinstance(func, Jitted):

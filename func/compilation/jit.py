@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, Protocol, overload
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from func.numpy.memory import InputLayouts, layout_key
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 from func.transforms.memory_limits import PLANNING, limit_error, parse_bytes
+from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFunction
 from func.transforms.transformed import global_name
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ FAST = "+fast"
 _ENABLED: ContextVar[Setting | None] = ContextVar("func_jit_enabled", default=None)
 
 
-_JITTED: weakref.WeakSet[Jitted] = weakref.WeakSet()
+_JITTED: weakref.WeakSet[Jitted[..., Any]] = weakref.WeakSet()
 
 
 class CacheInfo(NamedTuple):
@@ -163,6 +164,24 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
         leave(_ENABLED, setting, token)
 
 
+class JitTransform(Protocol[Options]):
+    """f(...) becomes a compiled function of the same parameters with the same result."""
+
+    # fmt: off
+    @overload
+    def __call__(self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs) -> Jitted[..., Any]: ...
+    @overload
+    def __call__(self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs) -> Jitted[P, R]: ...
+    @overload
+    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> JitTransform[...]: ...
+    # fmt: on
+
+
+def _returns_jitted(transform: FunctionOf[Options, Any]) -> JitTransform[Options]:
+    return transform  # type: ignore[return-value]
+
+
+@_returns_jitted
 @without_engine_frames
 def jit(
     func: Callable[..., Any] | None = None,
@@ -231,7 +250,7 @@ def jit(
     return Jitted(func, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit)
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """What `func.jit` returns: a function that is compiled for every kind of arguments that it is called with."""
 
     def __init__(
@@ -267,6 +286,12 @@ class Jitted:
         self._fast_call = _weakly(self, "_call_again")
         """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R]: ...
+    @overload
+    def __get__(
+        self: Jitted[Concatenate[Any, Options], R], instance: object, owner: type | None = None
+    ) -> TransformedFunction[Options, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -287,12 +312,12 @@ class Jitted:
             ),
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if kwargs or _ENABLED.get() is not None:
-                return self._call(args, kwargs)
+                return self._call(args, kwargs)  # type: ignore[no-any-return]
             self._calls += 1
-            return self._fast_call(*args)
+            return self._fast_call(*args)  # type: ignore[no-any-return]
         except Exception as error:
             hide_engine_frames(error)
             raise
@@ -535,7 +560,7 @@ def clear_caches() -> None:
         jitted.clear_cache()
 
 
-def _weakly(jitted: Jitted, name: str) -> Callable[..., Any]:
+def _weakly(jitted: Jitted[..., Any], name: str) -> Callable[..., Any]:
     """A method that the jitted function's own native code calls; a bound method would keep both alive for ever."""
     reference = weakref.ref(jitted)
     return lambda *args: getattr(reference(), name)(*args)
@@ -570,5 +595,5 @@ def _copy(value: Any) -> Any:
 
 def _rebuild(
     function: Any, numbers: Any, names: Any, donated: Any, compiler: Any, fast_math: bool, memory_limit: Any = None
-) -> Jitted:
+) -> Jitted[..., Any]:
     return Jitted(function, numbers, names, donated, compiler, fast_math, memory_limit)

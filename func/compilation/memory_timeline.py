@@ -15,6 +15,7 @@ from func.interpreters.core.source import hide_engine_frames, without_engine_fra
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
+from func.transforms.signatures import P
 
 MOST_ROWS = 24
 """Rows of a printed timeline; a longer one shows the peak of several steps in each row."""
@@ -24,7 +25,7 @@ COLORS = {ARGUMENT: "#9db4c0", CONSTANT: "#c2b280", RESULT: "#5c946e", INTERMEDI
 
 
 @without_engine_frames
-def memory(func: Callable[..., Any]) -> Callable[..., MemoryTimeline]:
+def memory(func: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
     """The memory that a call of a function needs: called with arguments (or avals), it gives a timeline.
 
     Nothing is computed. Of a jitted function it is what the compiled program has planned. Of any other function it is

@@ -23,16 +23,18 @@ from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
 
+@keeps_parameters
 @without_engine_frames
 def make_program(
     func: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Program]:
     """The Program of a function: called with arguments (or avals), it gives the traced equations.
 
     Arguments at `static_argnums`, or called `static_argnames`, are passed as they are. Python that depends on traced
@@ -52,7 +54,7 @@ def make_program(
     """
     options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     if func is None:
-        return functools.partial(make_program, **options)
+        return functools.partial(make_program, **options)  # type: ignore[return-value]
     check_callable(func, "make_program")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     for number in static:

@@ -23,6 +23,7 @@ from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
 from func.transforms.boundary import check_callable, name_of
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
 LARGEST_BLOCK = 1000
@@ -31,6 +32,7 @@ KEPT_PLANS = 64
 """How many compiled computations one function keeps, one for each structure, shape, dtype and plain number."""
 
 
+@keeps_parameters
 @without_engine_frames
 def kronecker_factors(
     func: Callable[..., Any] | None = None,

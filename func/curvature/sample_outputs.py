@@ -19,6 +19,7 @@ from func.sample_gradients.per_sample import batch_dims, per_sample
 from func.transforms.boundary import check_callable, name_of, scalar_output
 from func.transforms.custom import stop_gradient
 from func.transforms.jacobians import hessian
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 from func.transforms.vmapping import BatchedCall
 
@@ -131,6 +132,7 @@ def outputs_as_samples(
     return OutputSamples(loss, (None, 0, 0, None), (units, repeated, shared), count, tuple([x.shape for x in avals]))
 
 
+@keeps_parameters
 @without_engine_frames
 def ntk(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable[..., Any]:
     """The neural tangent kernel J Jᵀ of a model between all samples of a batch, without the Jacobian J.

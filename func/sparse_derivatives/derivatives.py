@@ -31,6 +31,7 @@ from func.transforms.arguments import Selection
 from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad, vjp
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 from func.transforms.vmapping import vmap
 
@@ -49,6 +50,7 @@ WORTH = 4
 """How many times fewer products than for the dense Jacobian make "auto" take the sparse one."""
 
 
+@keeps_parameters
 @without_engine_frames
 def sparsity(
     func: Callable[..., Any] | None = None,
@@ -101,6 +103,7 @@ def sparsity(
     return pattern_of
 
 
+@keeps_parameters
 @without_engine_frames
 def sparse_jacobian(
     func: Callable[..., Any] | None = None,
@@ -148,6 +151,7 @@ def sparse_jacobian(
     return transformed(sparse_jacobian, func, options)(evaluate)
 
 
+@keeps_parameters
 @without_engine_frames
 def sparse_hessian(
     func: Callable[..., Any] | None = None,

@@ -20,9 +20,11 @@ from func.transforms.boundary import array_leaf, check_callable
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
 from func.transforms.memory_limits import parse_bytes
+from func.transforms.signatures import keeps_signature
 from func.transforms.transformed import transformed
 
 
+@keeps_signature
 @without_engine_frames
 def checkpoint(
     func: Callable[..., Any] | None = None,

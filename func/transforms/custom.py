@@ -38,6 +38,7 @@ from func.numpy.memory import laid_out, layouts_of
 from func.numpy.sharing import BY_ERROR, BY_RULE, COPY_HINT, lose_writes
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
 from func.transforms.closures import Closure
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import global_name, transformed
 
 
@@ -465,6 +466,7 @@ class _VjpBackward(Record):
         return flat_cotangents(cts, self.spec.children(), f"bwd {name_of(self.bwd)}")
 
 
+@keeps_parameters
 @without_engine_frames
 def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the

@@ -29,10 +29,12 @@ from func.numpy.sharing import shared_groups
 from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable, place_arguments
 from func.transforms.boundary import check_callable, defensive_copies, name_of, own
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, parse_bytes, planning, whole_results
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 from func.transforms.vmapping import Chunks, chunks
 
 
+@keeps_parameters
 @without_engine_frames
 def jacrev(
     func: Callable[..., Any] | None = None,
@@ -116,6 +118,7 @@ def jacrev(
     return transformed(jacrev, func, options)(blocks.within_limit(jacobian_of))
 
 
+@keeps_parameters
 @without_engine_frames
 def jacfwd(
     func: Callable[..., Any] | None = None,
@@ -353,6 +356,7 @@ def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
     return as_seed(rows, like)
 
 
+@keeps_parameters
 @without_engine_frames
 def jacobian(
     func: Callable[..., Any] | None = None,
@@ -444,6 +448,7 @@ def jacobian(
 _BY_MODE: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
 
 
+@keeps_parameters
 @without_engine_frames
 def hessian(
     func: Callable[..., Any] | None = None,

@@ -23,6 +23,7 @@ from func.interpreters.taylor import Taylor
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import array_leaf, check_callable, own
 from func.transforms.forward import fit_tangent
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 from func.transforms.vmapping import vmap
 
@@ -99,6 +100,7 @@ def taylor(func: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
     return [tree.unflatten(call.out_spec, owned[i * len(values) : (i + 1) * len(values)]) for i in range(order + 1)]
 
 
+@keeps_parameters
 @without_engine_frames
 def derivatives(
     func: Callable[..., Any] | None = None,

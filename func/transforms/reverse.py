@@ -30,9 +30,11 @@ from func.transforms.boundary import (
     unbox,
 )
 from func.transforms.pullback import Pullback
+from func.transforms.signatures import keeps_parameters, value_first, value_last
 from func.transforms.transformed import transformed
 
 
+@keeps_parameters
 @without_engine_frames
 def grad(
     func: Callable[..., Any] | None = None,
@@ -81,6 +83,7 @@ def grad(
     return transformed(grad, func, options)(gradients_of)
 
 
+@value_first
 @without_engine_frames
 def value_and_grad(
     func: Callable[..., Any] | None = None,
@@ -111,6 +114,7 @@ def value_and_grad(
     return transformed(value_and_grad, func, options)(gradients_of)
 
 
+@value_last
 @without_engine_frames
 def grad_and_value(
     func: Callable[..., Any] | None = None,
@@ -141,6 +145,7 @@ def grad_and_value(
     return transformed(grad_and_value, func, options)(gradients_of)
 
 
+@keeps_parameters
 @without_engine_frames
 def elementwise_grad(
     func: Callable[..., Any] | None = None,

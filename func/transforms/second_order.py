@@ -25,9 +25,11 @@ from func.transforms.boundary import check_callable, defensive_copies, name_of, 
 from func.transforms.forward import jvp
 from func.transforms.jacobians import unit_rows
 from func.transforms.power_series import check_factorial, taylor
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
 
+@keeps_parameters
 @without_engine_frames
 def laplacian(
     func: Callable[..., Any] | None = None,
@@ -87,6 +89,7 @@ def laplacian(
     return laplacian_of
 
 
+@keeps_parameters
 @without_engine_frames
 def biharmonic(
     func: Callable[..., Any] | None = None,
@@ -109,6 +112,7 @@ def biharmonic(
     return transformed(biharmonic, func, options)(lambda args, kwargs: twice(*args, **kwargs))
 
 
+@keeps_parameters
 @without_engine_frames
 def hessian_diagonal(
     func: Callable[..., Any] | None = None,
@@ -161,6 +165,7 @@ def hessian_diagonal(
     return diagonal_of
 
 
+@keeps_parameters
 @without_engine_frames
 def divergence(
     func: Callable[..., Any] | None = None,
@@ -215,6 +220,7 @@ def divergence(
     return divergence_of
 
 
+@keeps_parameters
 @without_engine_frames
 def directional_derivatives(func: Callable[..., Any] | None = None, order: int = 1) -> Callable[..., Any]:
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.

@@ -30,6 +30,7 @@ from func.transforms.boundary import (
     own,
 )
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, planning, whole_results
+from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
 AUTO_CHUNK_BYTES = 1 << 26
@@ -59,6 +60,7 @@ class _Default(int):
 FIRST_AXIS = _Default(0)
 
 
+@keeps_parameters
 @without_engine_frames
 def vmap(
     func: Callable[..., Any] | None = None,

@@ -1,0 +1,124 @@
+"""Static types of transforms: what they return has the parameters of the function, so that editors complete them.
+
+A transform is written as a function of `func=None` and its options. The decorators of this module change nothing when
+code runs. They tell type checkers what `transform(f, **options)` returns, and that `transform(**options)` is a
+decorator. NumPy's ufuncs, whose types have a parameter list for every kind of argument, become functions of anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+import numpy as np
+
+P = ParamSpec("P")
+"""The parameters of the function."""
+Options = ParamSpec("Options")
+R = TypeVar("R")
+"""What the function returns."""
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+FunctionOf = Callable[Concatenate[Callable[..., Any] | None, Options], Callable[..., T]]
+"""A transform as it is written."""
+
+
+class TransformedFunction(Generic[P, T_co]):
+    """What a transform returns, as type checkers see it: a function, or method, of given parameters."""
+
+    __name__: str
+    __wrapped__: Callable[..., Any]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co:
+        raise NotImplementedError
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> TransformedFunction[P, T_co]: ...
+    @overload
+    def __get__(
+        self: TransformedFunction[Concatenate[Any, Options], T_co], instance: object, owner: type | None = None
+    ) -> TransformedFunction[Options, T_co]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+
+
+class KeepsParameters(Protocol[Options, T_co]):
+    """f(...) becomes a function of the same parameters with a result of another type."""
+
+    @overload
+    def __call__(
+        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[..., T_co]: ...
+    @overload
+    def __call__(
+        self, func: Callable[P, Any], *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[P, T_co]: ...
+    @overload
+    def __call__(
+        self, func: None = None, *args: Options.args, **kwargs: Options.kwargs
+    ) -> KeepsParameters[..., T_co]: ...
+
+
+class KeepsSignature(Protocol[Options]):
+    """f(...) becomes a function of the same parameters with the same result."""
+
+    @overload
+    def __call__(
+        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[..., Any]: ...
+    @overload
+    def __call__(
+        self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[P, R]: ...
+    @overload
+    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> KeepsSignature[...]: ...
+
+
+class ValueFirst(Protocol[Options]):
+    """f(...) becomes a function of the same parameters that returns (what f returns, a derivative)."""
+
+    @overload
+    def __call__(
+        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[..., tuple[Any, Any]]: ...
+    @overload
+    def __call__(
+        self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[P, tuple[R, Any]]: ...
+    @overload
+    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> ValueFirst[...]: ...
+
+
+class ValueLast(Protocol[Options]):
+    """f(...) becomes a function of the same parameters that returns (a derivative, what f returns)."""
+
+    @overload
+    def __call__(
+        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[..., tuple[Any, Any]]: ...
+    @overload
+    def __call__(
+        self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
+    ) -> TransformedFunction[P, tuple[Any, R]]: ...
+    @overload
+    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> ValueLast[...]: ...
+
+
+def keeps_parameters(transform: FunctionOf[Options, T]) -> KeepsParameters[Options, T]:
+    """Decorate a transform that changes what a function returns."""
+    return transform  # type: ignore[return-value]
+
+
+def keeps_signature(transform: FunctionOf[Options, Any]) -> KeepsSignature[Options]:
+    """Decorate a transform that leaves parameters and results what they are."""
+    return transform  # type: ignore[return-value]
+
+
+def value_first(transform: FunctionOf[Options, Any]) -> ValueFirst[Options]:
+    """Decorate a transform that returns the value, then a derivative."""
+    return transform  # type: ignore[return-value]
+
+
+def value_last(transform: FunctionOf[Options, Any]) -> ValueLast[Options]:
+    """Decorate a transform that returns a derivative, then the value."""
+    return transform  # type: ignore[return-value]
