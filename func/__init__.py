@@ -26,7 +26,8 @@ from func.compilation.staging import eval_shape, make_program
 from func.configuration import config
 from func.control.associative_scan import associative_scan
 from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
-from func.control.scanning import map, scan
+from func.control.scanning import map as map
+from func.control.scanning import scan
 from func.interception import intercept
 from func.numpy.warned_lines import install as _attribute_warnings
 from func.scipy.imports import watch_imports as _watch_imports
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# All public names but `map`: `from func import *` leaves the builtin of that name what it is.
 # fmt: off
 __all__ = [
     "Tensor", "associative_scan", "autograd", "backward", "biharmonic", "checkpoint", "checkpoint_name",
@@ -73,7 +75,7 @@ __all__ = [
     "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hessian_diagonal", "hutch_plus_plus",
     "hutchinson_diagonal", "hutchinson_trace", "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd",
     "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors", "lanczos", "lanczos_quadrature", "laplacian",
-    "linalg", "linear_operator", "linear_transpose", "linearize", "load", "make_program", "map", "memory", "no_grad",
+    "linalg", "linear_operator", "linear_transpose", "linearize", "load", "make_program", "memory", "no_grad",
     "ntk", "numpy", "per_sample", "pure_callback", "random", "remat", "save", "scan", "scipy", "set_grad_enabled",
     "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy", "stop_gradient", "switch", "taylor", "tensor",
     "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
@@ -115,7 +117,7 @@ _attribute_warnings()
 
 def __dir__() -> list[str]:
     """The public names alone: completion shows nothing of the inside."""
-    return _public_names(globals())
+    return _public_names(globals(), ["map"])
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.program.program import Program
-from func.transforms.boundary import check_callable, name_of
+from func.transforms.boundary import check_callable, name_of, refuse_values
 from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
@@ -120,6 +120,7 @@ def to_source(
     if func is None:
         return functools.partial(to_source, **options)  # type: ignore[return-value]
     check_callable(func, "to_source")
+    refuse_values(static_argnums, "static_argnums", "to_source", func)
     jitted: Any = func
     if not isinstance(func, Jitted):
         jitted = jit(func, static_argnums=static_argnums, static_argnames=static_argnames)

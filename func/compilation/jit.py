@@ -35,7 +35,14 @@ from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
-from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
+from func.transforms.boundary import (
+    argument_paths,
+    check_callable,
+    name_of,
+    output_leaves,
+    takes_function_alone,
+    traced_leaf,
+)
 from func.transforms.memory_limits import PLANNING, limit_error, parse_bytes
 from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFunction
 from func.transforms.transformed import global_name
@@ -183,6 +190,7 @@ def _returns_jitted(transform: FunctionOf[Options, Any]) -> JitTransform[Options
 
 @_returns_jitted
 @without_engine_frames
+@takes_function_alone
 def jit(
     func: Callable[..., Any] | None = None,
     *,

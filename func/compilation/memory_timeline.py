@@ -13,7 +13,7 @@ from func.compilation.jit import Jitted
 from func.interpreters.core.display import axes_for
 from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
-from func.transforms.boundary import check_callable, name_of
+from func.transforms.boundary import check_callable, name_of, takes_function_alone
 from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
 from func.transforms.signatures import P
 
@@ -25,6 +25,7 @@ COLORS = {ARGUMENT: "#9db4c0", CONSTANT: "#c2b280", RESULT: "#5c946e", INTERMEDI
 
 
 @without_engine_frames
+@takes_function_alone
 def memory(func: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
     """The memory that a call of a function needs: called with arguments (or avals), it gives a timeline.
 

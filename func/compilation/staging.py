@@ -22,7 +22,7 @@ from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts
 from func.numpy.sharing import note_traced_arguments
-from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
+from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, refuse_values, traced_leaf
 from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
@@ -56,12 +56,12 @@ def make_program(
     if func is None:
         return functools.partial(make_program, **options)  # type: ignore[return-value]
     check_callable(func, "make_program")
+    refuse_values(static_argnums, "static_argnums", "make_program", func)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     for number in static:
         if not isinstance(number, (int, np.integer)):
             raise TypeError(
-                f"func.make_program: static_argnums must be an int or a tuple of ints, got {static_argnums!r}; did you "
-                f"mean func.make_program({name_of(func)})(...)?"
+                f"func.make_program: static_argnums must be an int or a tuple of ints, got {static_argnums!r}"
             )
     named = StaticArguments(func, [number for number in static if number >= 0], static_argnames)
 

@@ -22,7 +22,7 @@ from func.interpreters.core.source import without_engine_frames
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
-from func.transforms.boundary import check_callable, name_of
+from func.transforms.boundary import check_callable, name_of, refuse_values
 from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 
@@ -76,6 +76,7 @@ def kronecker_factors(
     if func is None:
         return functools.partial(kronecker_factors, **options)
     check_callable(func, "kronecker_factors")
+    refuse_values(in_dims, "in_dims", "kronecker_factors", func)
     root = roots_of(likelihood, "kronecker_factors")
     plans: dict[Any, _MomentPlan] = {}
 

@@ -16,7 +16,7 @@ from func.interpreters.core import Array, Aval, Tracer, is_inexact
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import without_engine_frames
 from func.sample_gradients.per_sample import batch_dims, per_sample
-from func.transforms.boundary import check_callable, name_of, scalar_output
+from func.transforms.boundary import check_callable, name_of, refuse_values, scalar_output
 from func.transforms.custom import stop_gradient
 from func.transforms.jacobians import hessian
 from func.transforms.signatures import keeps_parameters
@@ -159,6 +159,7 @@ def ntk(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable
     if func is None:
         return functools.partial(ntk, in_dims=in_dims)
     check_callable(func, "ntk")
+    refuse_values(in_dims, "in_dims", "ntk", func)
 
     @transformed(ntk, func, {"in_dims": in_dims})
     def kernel_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -34,7 +34,15 @@ from func.sample_gradients.factors import (
     sample_gradients,
 )
 from func.transforms.arguments import differentiable
-from func.transforms.boundary import array_leaf, check_callable, defensive_copies, like_input, name_of, own
+from func.transforms.boundary import (
+    array_leaf,
+    check_callable,
+    defensive_copies,
+    like_input,
+    name_of,
+    own,
+    refuse_values,
+)
 from func.transforms.custom import stop_gradient
 from func.transforms.reverse import grad
 from func.transforms.vmapping import BatchedCall, vmap
@@ -95,6 +103,7 @@ def per_sample(func: Callable[..., Any] | None = None, in_dims: Any = None) -> A
     if func is None:
         return functools.partial(per_sample, in_dims=in_dims)
     check_callable(func, "per_sample")
+    refuse_values(in_dims, "in_dims", "per_sample", func)
     return PerSample(func, in_dims)
 
 

@@ -19,7 +19,7 @@ from func.compilation.jit import jit
 from func.compilation.staging import stage_call, stage_with_variant
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
-from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, StagingError
+from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program
@@ -248,7 +248,7 @@ class _Call:
         if not active:
             if chosen:
                 array_leaf(self.leaves[chosen[0]], "the argument", transform)
-            raise TypeError(
+            raise DifferentiatedInputError(
                 f"func.{transform}: the chosen arguments of {name_of(self.function)} hold no floating point array"
             )
         return active

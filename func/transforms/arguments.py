@@ -320,6 +320,9 @@ class Selection:
         """The one position of the most common form of call."""
         if self._position is None:
             check_argnums(argnums, function, transform)
+        for name in argnames if isinstance(argnames, (tuple, list)) else (argnames,):
+            if name is not None and not isinstance(name, str):
+                raise TypeError(f"func.{transform}: argnames must be a string or a tuple of strings, got {argnames!r}")
         self.names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
         self._parameters = _parameters_of(function) if self.names else {}
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy import ndarray
@@ -34,6 +35,44 @@ from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.strides import copy_lying
 from func.interpreters.imperative.interpreter import copy_of
 from func.numpy.sharing import note_inner_arguments, read_only, shared_groups
+
+
+def is_value(x: Any) -> bool:
+    """Whether something given for an option is a value: an argument of the function may have been meant."""
+    return isinstance(x, (float, complex)) or (hasattr(x, "dtype") and not isinstance(x, (np.integer, np.dtype)))
+
+
+def meant(option: Any, transform: str, function: Callable[..., Any]) -> str:
+    """The end of a message about an option: what to write where a value was given for it."""
+    return f"; did you mean func.{transform}({name_of(function)})(...)?" if is_value(option) else ""
+
+
+def refuse_values(option: Any, name: str, transform: str, function: Callable[..., Any]) -> None:
+    """Raise where a value was given for an option that holds ints and None."""
+    if is_value(option):
+        raise TypeError(
+            f"func.{transform}: {name} must hold ints and None, got {type(option).__name__}"
+            f"{meant(option, transform, function)}"
+        )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def takes_function_alone(transform: F) -> F:
+    """Decorate a transform whose options have names: values after the function were meant for what it returns."""
+
+    @functools.wraps(transform)
+    def checked(func: Any = None, *values: Any, **options: Any) -> Any:
+        if values:
+            name = transform.__name__
+            raise TypeError(
+                f"func.{name} takes the function alone, and options by name; did you mean "
+                f"func.{name}({name_of(func)})(...)?"
+            )
+        return transform(func, **options)
+
+    return checked  # type: ignore[return-value]
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -16,7 +16,7 @@ from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.primitives.structural.identity import named
 from func.numpy import patching
-from func.transforms.boundary import array_leaf, check_callable
+from func.transforms.boundary import array_leaf, check_callable, takes_function_alone
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
 from func.transforms.memory_limits import parse_bytes
@@ -26,6 +26,7 @@ from func.transforms.transformed import transformed
 
 @keeps_signature
 @without_engine_frames
+@takes_function_alone
 def checkpoint(
     func: Callable[..., Any] | None = None,
     *,

@@ -36,7 +36,15 @@ from func.numpy import patching
 from func.numpy.guarding import guard_places, is_refused_write, shared_places
 from func.numpy.memory import laid_out, layouts_of
 from func.numpy.sharing import BY_ERROR, BY_RULE, COPY_HINT, lose_writes
-from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
+from func.transforms.boundary import (
+    array_leaf,
+    check_callable,
+    defensive_copies,
+    name_of,
+    own_arguments,
+    refuse_values,
+    takes_function_alone,
+)
 from func.transforms.closures import Closure
 from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import global_name, transformed
@@ -157,6 +165,7 @@ class CustomRule:
 
     def __init__(self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
         check_callable(function, type(self).__name__)
+        refuse_values(nondiff_argnums, "nondiff_argnums", type(self).__name__, function)
         self.function = function
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         functools.update_wrapper(self, function)
@@ -468,6 +477,7 @@ class _VjpBackward(Record):
 
 @keeps_parameters
 @without_engine_frames
+@takes_function_alone
 def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the
     arguments (a tuple; one alone for a single argument).

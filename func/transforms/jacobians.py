@@ -33,6 +33,8 @@ from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
 from func.transforms.vmapping import Chunks, chunks
 
+_Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+
 
 @keeps_parameters
 @without_engine_frames
@@ -84,11 +86,17 @@ def jacrev(
     if func is None:
         return functools.partial(jacrev, **options)
     blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit)
+    return transformed(jacrev, func, options)(_by_rows(func, blocks))
+
+
+def _by_rows(func: Callable[..., Any], blocks: _Blocks) -> _Call:
+    """The Jacobian by reverse mode, under the name of the transform that `blocks` has."""
+    blocks.mode = "rev"
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any], blocks_of: _Blocks) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
-        interpreter = grad_interpreter("jacrev")
+        interpreter = grad_interpreter(blocks.transform)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(leaf) for leaf in leaves]
             place_arguments(interpreter, func, call.arguments, lifted, leaves)
@@ -111,11 +119,11 @@ def jacrev(
                 return [zeros_like(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
 
             cts = pull(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(pull, value)
-            rows.append(_reshaped(cts, shapes, holomorphic))
+            rows.append(_reshaped(cts, shapes, blocks.holomorphic))
             del cts  # which `result` copies where something else refers to them
         return blocks_of.result(call, rows)
 
-    return transformed(jacrev, func, options)(blocks.within_limit(jacobian_of))
+    return blocks.within_limit(jacobian_of)
 
 
 @keeps_parameters
@@ -157,6 +165,12 @@ def jacfwd(
     blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
+    return transformed(jacfwd, func, options)(_by_columns(func, blocks))
+
+
+def _by_columns(func: Callable[..., Any], blocks: _Blocks) -> _Call:
+    """The Jacobian by forward mode, under the name of the transform that `blocks` has."""
+    blocks.mode = "fwd"
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any], blocks_of: _Blocks) -> Any:
         call = blocks_of.call(args, kwargs)
@@ -171,7 +185,7 @@ def jacfwd(
 
             def push(dx: Array, position: int = position, leaf: Array = leaf) -> list[Array]:
                 def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-                    interpreter = Jvp("jacfwd", live)
+                    interpreter = Jvp(blocks.transform, live)
                     with TransformScope(interpreter), running(interpreter):
                         lifted = [interpreter.lift(x, zeros_like(x)) if has_shared else own_box(x) for x in leaves]
                         lifted[position] = interpreter.lift(leaf, dx)
@@ -198,7 +212,7 @@ def jacfwd(
         del columns
         return blocks_of.result(call, rows)
 
-    return transformed(jacfwd, func, options)(blocks.within_limit(jacobian_of))
+    return blocks.within_limit(jacobian_of)
 
 
 def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjugated: bool = False) -> list[Array]:
@@ -210,7 +224,19 @@ def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjug
 class _Blocks:
     """What `jacrev` and `jacfwd` have in common: the calls, the basis vectors, and the form of the Jacobian."""
 
-    __slots__ = ("chunk_size", "function", "has_aux", "holomorphic", "plan", "progress", "selection", "transform")
+    __slots__ = (
+        "chunk_size",
+        "function",
+        "has_aux",
+        "holomorphic",
+        "mode",
+        "plan",
+        "progress",
+        "selection",
+        "transform",
+    )
+    mode: str
+    """Forward, "fwd", or reverse, "rev"."""
 
     def __init__(
         self,
@@ -264,7 +290,7 @@ class _Blocks:
         """The most unit vectors that belong to one array: of the inputs in forward mode, else of the outputs."""
         call = self.call(args, kwargs)
         leaves = call.arguments.values()
-        if self.transform == "jacrev":
+        if self.mode == "rev":
             stage = DerivedStage(self.transform)
             with TransformScope(stage, staging=True), running(stage):
                 outs = call.outputs(stage, [stage.variable(aval_of(leaf)) for leaf in leaves], is_repeated=True)
@@ -431,21 +457,13 @@ def jacobian(
                 outs = call.outputs(interpreter, defensive_copies(call.arguments.values()), is_repeated=True)
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
-        return _BY_MODE[chosen](
-            func,
-            argnums,
-            has_aux,
-            argnames=argnames,
-            chunk_size=chunk_size,
-            holomorphic=holomorphic,
-            progress=progress,
-            memory_limit=memory_limit,
-        )(*args, **kwargs)
+        blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian", memory_limit)
+        return _BY_MODE[chosen](func, blocks)(args, kwargs)
 
     return jacobian_of
 
 
-_BY_MODE: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
+_BY_MODE = {"fwd": _by_columns, "rev": _by_rows}
 
 
 @keeps_parameters
@@ -458,6 +476,7 @@ def hessian(
     argnames: str | tuple[str, ...] | None = None,
     mode: str = "auto",
     chunk_size: int | None = None,
+    holomorphic: bool = False,
     progress: bool = False,
     memory_limit: int | str | None = None,
 ) -> Callable[..., Any]:
@@ -472,6 +491,7 @@ def hessian(
         has_aux: The function returns (output, aux); the result is then (hessian, aux).
         mode: "auto" or "fwd-rev" (forward over reverse), "rev-rev", "fwd-fwd", "rev-fwd": outer, then inner mode.
         chunk_size: Columns (rows) at a time, to bound memory.
+        holomorphic: Needed for complex outputs; gives the complex second derivatives of a holomorphic function.
         memory_limit: The most memory that a call may need, from which the chunks follow; see `jacrev`.
         progress: Show a progress bar over the chunks.
 
@@ -487,6 +507,7 @@ def hessian(
         "argnames": argnames,
         "mode": mode,
         "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
         "progress": progress,
         "memory_limit": memory_limit,
     }
@@ -499,14 +520,14 @@ def hessian(
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
     outer, inner = modes[mode]
-    derivative = _BY_MODE[inner](func, argnums, has_aux, argnames=argnames)
-    second = _BY_MODE[outer](
-        derivative,
-        argnums,
-        has_aux,
-        argnames=argnames,
-        chunk_size=chunk_size,
-        progress=progress,
-        memory_limit=memory_limit,
+    first_blocks = _Blocks(func, argnums, argnames, has_aux, None, holomorphic, False, "hessian")
+    first = _BY_MODE[inner](func, first_blocks)
+
+    @functools.wraps(func)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        return first(args, kwargs)
+
+    second_blocks = _Blocks(
+        derivative, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "hessian", memory_limit
     )
-    return transformed(hessian, func, options)(lambda args, kwargs: second(*args, **kwargs))
+    return transformed(hessian, func, options)(_BY_MODE[outer](derivative, second_blocks))

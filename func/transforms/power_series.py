@@ -21,7 +21,7 @@ from func.interpreters.primitives.elementwise.table import multiply
 from func.interpreters.primitives.structural.shapes import full_like, reshape
 from func.interpreters.taylor import Taylor
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.boundary import array_leaf, check_callable, own
+from func.transforms.boundary import array_leaf, check_callable, meant, own
 from func.transforms.forward import fit_tangent
 from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
@@ -134,7 +134,7 @@ def derivatives(
     if func is None:
         return functools.partial(derivatives, **options)
     check_callable(func, "derivatives")
-    _check_order(order, "derivatives")
+    _check_order(order, "derivatives", func)
     check_factorial(order, "derivatives")
     chosen: Any = argnums if argnames is None else argnames
     if not isinstance(chosen, (int, np.integer) if argnames is None else str):
@@ -187,9 +187,10 @@ def _at_number(
     return function(*args[:place], number, *args[place + 1 :], **kwargs)
 
 
-def _check_order(order: Any, transform: str) -> None:
+def _check_order(order: Any, transform: str, function: Callable[..., Any] | None = None) -> None:
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)):
-        raise TypeError(f"func.{transform}: order must be an int, not {order!r}")
+        hint = "" if function is None else meant(order, transform, function)
+        raise TypeError(f"func.{transform}: order must be an int, not {order!r}{hint}")
     if order < 0:
         raise ArgumentError(f"func.{transform}: order must be 0 or more, not {order}")
 

@@ -21,7 +21,7 @@ from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reduce_sum, reshape
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.boundary import check_callable, defensive_copies, name_of, output_leaves, own
+from func.transforms.boundary import check_callable, defensive_copies, meant, name_of, output_leaves, own
 from func.transforms.forward import jvp
 from func.transforms.jacobians import unit_rows
 from func.transforms.power_series import check_factorial, taylor
@@ -65,16 +65,22 @@ def laplacian(
     options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
     if func is None:
         return functools.partial(laplacian, **options)
-    check_callable(func, "laplacian")
-    selection = Selection(func, "laplacian", argnums, argnames)
+    return transformed(laplacian, func, options)(_laplacian(func, argnums, argnames, has_aux, "laplacian"))
 
-    @transformed(laplacian, func, options)
+
+def _laplacian(
+    func: Callable[..., Any], argnums: Any, argnames: Any, has_aux: bool, transform: str
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """The Laplacian of a call, under the name of a transform."""
+    check_callable(func, transform)
+    selection = Selection(func, transform, argnums, argnames)
+
     def laplacian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _call(func, selection, args, kwargs, has_aux)
         values = call.arguments.values()
 
         def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-            interpreter = Laplace("laplacian", live)
+            interpreter = Laplace(transform, live)
             with TransformScope(interpreter), running(interpreter):
                 lifted = [interpreter.lift(x) if math.prod(shape_of(x)) else x for x in values]
                 place_arguments(interpreter, func, call.arguments, lifted, values)
@@ -82,7 +88,7 @@ def laplacian(
             return [x for x, _ in pairs], [second for _, second in pairs]
 
         outs, seconds = nan_safe.push(run, values, ())
-        _check_outputs(func, "laplacian", outs)
+        _check_outputs(func, transform, outs)
         full = [zeros_like(x) if second is ZERO else second for x, second in zip(outs, seconds, strict=True)]
         return call.result(tree.unflatten(call.out_spec, own(full)))
 
@@ -107,9 +113,14 @@ def biharmonic(
     options: dict[str, Any] = {"argnums": argnums, "argnames": argnames}
     if func is None:
         return functools.partial(biharmonic, **options)
-    check_callable(func, "biharmonic")
-    twice = laplacian(laplacian(func, argnums, argnames=argnames), argnums, argnames=argnames)
-    return transformed(biharmonic, func, options)(lambda args, kwargs: twice(*args, **kwargs))
+    once = _laplacian(func, argnums, argnames, False, "biharmonic")
+
+    @functools.wraps(func)
+    def laplacian_of(*args: Any, **kwargs: Any) -> Any:
+        return once(args, kwargs)
+
+    twice = _laplacian(laplacian_of, argnums, argnames, False, "biharmonic")
+    return transformed(biharmonic, func, options)(twice)
 
 
 @keeps_parameters
@@ -240,7 +251,8 @@ def directional_derivatives(func: Callable[..., Any] | None = None, order: int =
         return functools.partial(directional_derivatives, order=order)
     check_callable(func, "directional_derivatives")
     if not _is_order(order):
-        raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}")
+        hint = meant(order, "directional_derivatives", func)
+        raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}{hint}")
     check_factorial(order, "directional_derivatives")
 
     @transformed(directional_derivatives, func, {"order": order})

@@ -24,6 +24,7 @@ from func.transforms.boundary import (
     argument_paths,
     array_leaf,
     check_callable,
+    is_value,
     name_of,
     output_leaves,
     output_paths,
@@ -175,10 +176,10 @@ def _one_of_two(name: str, value: Any, synonym: str, other: Any) -> Any:
         if value is not FIRST_AXIS:
             raise ArgumentError(f"func.vmap: {synonym} is a synonym of {name}; give one of them")
         value = other
-    if hasattr(value, "shape") and not isinstance(value, np.integer):
+    if is_value(value):
         raise ArgumentError(
-            f"func.vmap: {name} must hold ints and None, got a {type(value).__name__}; vmap takes the function alone, "
-            "func.vmap(f)(x)"
+            f"func.vmap: {name} must hold ints and None, got a {type(value).__name__}; vmap takes the function "
+            "alone: did you mean func.vmap(f)(x)?"
         )
     return value
 

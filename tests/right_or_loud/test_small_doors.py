@@ -158,7 +158,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an argument for in_dims": (
         lambda: func.vmap(constant, X),
         func.errors.ArgumentError,
-        r"in_dims must hold ints and None, got a ndarray; vmap takes the function alone, func\.vmap\(f\)\(x\)",
+        r"vmap takes the function alone: did you mean func\.vmap\(f\)\(x\)\?",
     ),
     "a scalar keyword of vmap": (
         lambda: func.vmap(lambda x, *, s: x * s)(X, s=2.0),

@@ -1,5 +1,6 @@
 """One interface: options that all transforms of a kind take, and the names that completion shows."""
 
+import builtins
 import importlib
 import inspect
 import pickle
@@ -46,7 +47,7 @@ def test_argnums_has_argnames_beside_it(name: str) -> None:
     assert "argnames" in inspect.signature(getattr(func, name)).parameters
 
 
-OF_NUMBERS = sorted({*BY_ARGNUMS} - {"linear_operator", "sparse_hessian", "sparse_jacobian", "sparsity"})
+OF_NUMBERS = sorted({*BY_ARGNUMS} - {"sparse_hessian", "sparse_jacobian", "sparsity"})
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
@@ -55,6 +56,80 @@ def test_argnames_name_defaults_that_were_not_passed(name: str) -> None:
     got, expected = transform(by_default, argnames="x")(0.0), transform(of_one)(0.5)
     for a, b in zip(func.tree.leaves(got), func.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b)
+
+
+SPARSE: dict[str, Callable[..., Any]] = {
+    "sparse_jacobian": lambda **options: func.sparse_jacobian(by_default_vectors, **options),
+    "sparse_hessian": lambda **options: func.sparse_hessian(
+        lambda *a, **k: np.sum(by_default_vectors(*a, **k)), **options
+    ),
+    "sparsity": lambda **options: func.sparsity(by_default_vectors, **options),
+}
+
+
+def by_default_vectors(shift: Any = 1.0, x: Any = X) -> Any:
+    return shift * x**3
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_argnames_of_sparse_derivatives(name: str) -> None:
+    got = SPARSE[name](argnames="x")(2.0, x=X)
+    np.testing.assert_array_equal(got.toarray(), SPARSE[name](argnums=1)(2.0, X).toarray())
+    if name != "sparse_hessian":
+        np.testing.assert_array_equal(SPARSE[name](argnames="x")(2.0).toarray(), got.toarray())
+
+
+@pytest.mark.parametrize("kind", ["jacobian", "hessian"])
+def test_argnames_of_linear_operators(kind: str) -> None:
+    def f(shift: Any, x: Any) -> Any:
+        values = shift * x**3
+        return values if kind == "jacobian" else np.sum(values)
+
+    by_name = func.linear_operator(kind, f, 2.0, X, argnames="x")
+    by_number = func.linear_operator(kind, f, 2.0, X, argnums=1)
+    np.testing.assert_allclose(by_name @ X, by_number @ X)
+    np.testing.assert_allclose(
+        by_name @ X, (6.0 if kind == "jacobian" else 12.0) * X ** (3 if kind == "jacobian" else 2)
+    )
+
+
+NOT_CALLED = {"linear_operator"}
+
+
+@pytest.mark.parametrize("name", sorted({*BY_ARGNUMS} - NOT_CALLED))
+def test_errors_name_the_transform_that_was_called(name: str) -> None:
+    transform = getattr(func, name)
+    for options, error, words in (
+        ({"argnames": "c"}, func.errors.ArgumentError, "names 'c'"),
+        ({"argnums": 7}, func.errors.ArgumentError, "argnums=7 is out of range"),
+        ({"argnames": 3}, TypeError, "argnames .*string"),
+    ):
+        with pytest.raises(error, match=rf"^func\.{name}\b.*{words}"):
+            transform(by_default, **options)(0.0, 0.5)
+    with pytest.raises(func.errors.DifferentiatedInputError, match=rf"^func\.{name}\b"):
+        transform(by_default)(1, 0.5)
+
+
+@pytest.mark.parametrize("name", [*DECORATORS, "memory"])
+@pytest.mark.parametrize("value", [X, 2.0, np.float64(2.0)])
+def test_values_beside_the_function_are_refused_at_once(name: str, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=rf"did you mean func\.{name.replace('remat', 'checkpoint')}\("):
+        getattr(func, name)(np.sin, value)
+
+
+@pytest.mark.parametrize("mode", ["auto", "fwd-rev", "rev-rev", "fwd-fwd", "rev-fwd"])
+def test_holomorphic_hessians(mode: str) -> None:
+    z = np.array([1.0 + 2.0j, 0.5 - 1.0j])
+    got = func.hessian(lambda z: z[0] ** 3 * z[1] + np.exp(1j * z[1]), mode=mode, holomorphic=True)(z)
+    mixed = 3 * z[0] ** 2
+    np.testing.assert_allclose(got, [[6 * z[0] * z[1], mixed], [mixed, -np.exp(1j * z[1])]])
+
+
+def test_names_that_star_imports_bring_shadow_no_builtin() -> None:
+    names: dict[str, Any] = {}
+    exec("from func import *", names)
+    assert [name for name in names if hasattr(builtins, name) and name != "__builtins__"] == []
+    assert "map" in dir(func) and callable(func.map)
 
 
 def test_argnames_behind_collected_arguments_are_no_positions() -> None:
@@ -164,7 +239,11 @@ SCIPY += ["scipy.signal.windows", "scipy.sparse.linalg", "scipy.spatial.transfor
 @pytest.mark.parametrize("name", ["", *MODULES, *SCIPY])
 def test_completion_shows_the_public_names_alone(name: str) -> None:
     module = importlib.import_module(f"func.{name}".rstrip("."))
-    public = {*module.__all__, *(importlib.import_module(name).__all__ if name in SCIPY else ())}
+    public = {
+        *module.__all__,
+        *(["map"] if not name else []),
+        *(importlib.import_module(name).__all__ if name in SCIPY else ()),
+    }
     assert {shown for shown in dir(module) if not shown.startswith("__")} == public
 
 
