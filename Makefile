@@ -24,7 +24,7 @@ help:
 	@echo "make lowest  run a part of the tests with the lowest versions that pyproject.toml declares"
 	@echo "make lint    check style, formatting and the import layers"
 	@echo "make types   check types with mypy and pyright"
-	@echo "make docs    build the pages into docs/_build/html, warnings being errors"
+	@echo "make docs    build the pages into docs/_build/html, warnings being errors, and execute four notebooks"
 	@echo "make bench   time func against its peers and renew docs/performance.md (ARGS='--quick' for a short run)"
 	@echo "make mutants plant small faults, one at a time, and look whether the tests notice (ARGS='--only fft')"
 	@echo "make fuzz    run random programs in every mode against the truth (TIME=2h, ARGS='nests --seed 7')"
@@ -51,6 +51,7 @@ types: $(VENV)/installed-lint
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m tools.notebooks docs/_build/html/notebooks
 	@echo "built docs/_build/html/index.html"
 
 # Without ARGS the page and the plot of the documentation are renewed.
