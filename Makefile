@@ -16,7 +16,7 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lowest lint types docs bench mutants fuzz clean
+.PHONY: help demo test lowest lint types docs dist bench mutants fuzz clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
@@ -25,6 +25,7 @@ help:
 	@echo "make lint    check style, formatting and the import layers"
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors, and execute four notebooks"
+	@echo "make dist    build source distribution and wheel into dist/, and use the wheel in a fresh environment"
 	@echo "make bench   time func against its peers and renew docs/performance.md (ARGS='--quick' for a short run)"
 	@echo "make mutants plant small faults, one at a time, and look whether the tests notice (ARGS='--only fft')"
 	@echo "make fuzz    run random programs in every mode against the truth (TIME=2h, ARGS='nests --seed 7')"
@@ -53,6 +54,9 @@ docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python -m tools.notebooks docs/_build/html/notebooks
 	@echo "built docs/_build/html/index.html"
+
+dist: $(VENV)/installed-test
+	$(BIN)/python -m tools.dist --keep dist
 
 # Without ARGS the page and the plot of the documentation are renewed.
 bench: $(VENV)/installed-peers $(VENV)/installed-examples $(VENV)/installed-torch

@@ -114,8 +114,16 @@ def _text(dispatcher: types.FunctionType) -> str | None:
     )
 
 
-_STUB = f"def dispatcher(*args, **kwargs):\n    return {_ORIGINAL!r}.first(*args, **kwargs)\n"
-"""The first code of a dispatcher that does more: its source is compiled when it is first called."""
+_STUB = f"def dispatcher(*args, **kwargs):\n    {{}} {_ORIGINAL!r}.first(*args, **kwargs)\n"
+"""The first code of a dispatcher that does more: its source is compiled when it is first called.
+
+It is a generator function where the dispatcher is one: Python 3.13 warns of code of another kind.
+"""
+
+
+def _giving(flags: int) -> str:
+    """The statement that hands on what a dispatcher with these flags returns."""
+    return "yield from" if flags & inspect.CO_GENERATOR else "return"
 
 
 def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
@@ -130,7 +138,7 @@ def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
 
 def _without_source(code: types.CodeType) -> types.CodeType:
     """The code of a dispatcher behind a test, which calls the original."""
-    give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
+    give = _giving(code.co_flags)
     prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs", _EXIST), "    ")
     text = f"def dispatcher(*args, **kwargs):\n{prefix}    {give} {_ORIGINAL!r}.call(*args, **kwargs)\n"
     return function_code(text, code.co_filename)
@@ -226,9 +234,10 @@ def install(dispatchers: Sequence[types.FunctionType]) -> None:
     shared = list(dict.fromkeys([text for text in texts.values() if text is not None]))
     whole = compile("\n".join(shared), __file__, "exec", dont_inherit=True)
     codes = dict(zip(shared, [c for c in whole.co_consts if isinstance(c, types.CodeType)], strict=True))
-    stub = function_code(_STUB, __file__)
+    stubs = {give: function_code(_STUB.format(give), __file__) for give in ("return", "yield from")}
     for dispatcher, text in texts.items():
         if text is None:
+            stub = stubs[_giving(dispatcher.__code__.co_flags)]
             dispatcher.__code__ = _Original(dispatcher).bound(stub, stub.co_varnames)
         else:
             names = _names(dispatcher.__code__)

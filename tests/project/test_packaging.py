@@ -88,6 +88,7 @@ def test_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) -> Non
 def test_version_has_one_source() -> None:
     assert func.__version__ == "0.1.0"
     assert metadata.version("func") == func.__version__
+    assert f"\nversion: {func.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_links_are_relative_and_reach_the_folders() -> None:
