@@ -17,7 +17,7 @@ EXTRAS = ("bfloat16",)
 def constraints(requirements: Iterable[str]) -> Iterator[str]:
     """The lowest version of each requirement with a lower bound."""
     for requirement in requirements:
-        bound = re.fullmatch(r"([\w.-]+)>=([\d.]+)", requirement)
+        bound = re.fullmatch(r"([\w.-]+)>=([\d.]+)(?:,<[\d.]+)?", requirement)
         if bound is not None:
             name, version = bound.groups()
             yield f"{name}=={version}{'.*' if version.count('.') < 2 else ''}"

@@ -22,6 +22,7 @@ from func.interpreters.core import EVALUATE, Tracer, concrete, is_readable, know
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.refusals import (
+    asks_inside,
     hide_outside,
     instruction,
     is_formatting,
@@ -437,7 +438,7 @@ def _instead_of_value(what: str) -> str:
     if what == "index" and is_slicing(frame):
         return f"{_STATIC.format(what='x[:n] needs a known n')} {INDEX_HINT}"
     instead = INDEX_HINT if what == "index" and is_indexing(frame) else _STAGED[what]
-    if what == "bool" and instruction(frame)[0].startswith(("CALL", "PRECALL", "BINARY_OP", "COMPARE_OP")):
+    if what == "bool" and asks_inside(frame):
         instead += " Where NumPy compares the elements of a list, write np.array([...]) around the list."
     return instead
 

@@ -9,6 +9,7 @@ refusal is raised again in its place.
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
 from types import FrameType
@@ -183,6 +184,16 @@ def is_slicing(frame: FrameType | None) -> bool:
     code = frame.f_code.co_code
     before = [dis.opname[code[place]] for place in range(0, frame.f_lasti, 2) if code[place]]
     return instruction(frame)[0] == "BINARY_SLICE" or before[-1:] in (["BUILD_SLICE"], ["BUILD_TUPLE"])
+
+
+def asks_inside(frame: FrameType | None) -> bool:
+    """Whether a truth value is asked for by C code that a call or an operator runs, and not by `if` or `while`.
+
+    From Python 3.13 on a comparison whose truth value the next instruction needs makes it itself.
+    """
+    name, argument = instruction(frame)
+    is_test = name == "COMPARE_OP" and sys.version_info >= (3, 13) and bool(argument & 16)
+    return name.startswith(("CALL", "PRECALL", "BINARY_OP", "COMPARE_OP")) and not is_test
 
 
 def is_operator(frame: FrameType | None) -> bool:
