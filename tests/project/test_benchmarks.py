@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import func
-from benchmarks import apart
+from benchmarks import apart, bars
 from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH
 from benchmarks.names import matches
 from benchmarks.pages import write_page
@@ -188,3 +188,11 @@ def test_patterns_and_trees() -> None:
     tree = {"b": (1, [2]), "a": 3}
     assert leaves(tree) == [1, 2, 3]
     assert convert(lambda leaf: -leaf, tree) == rebuild(tree, iter([-1, -2, -3])) == {"b": (-1, [-2]), "a": -3}
+
+
+def test_the_bar_chart_of_readme_is_that_of_its_table() -> None:
+    """`python -m benchmarks.bars` draws it; the picture's description has the numbers."""
+    rows = bars.compiled_rows((bars.ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(rows) >= 5 and all(len(ratios) == len(bars.PEERS) for ratios in rows.values())
+    picture = bars.PICTURE.read_text(encoding="utf-8")
+    assert "; ".join(map(bars.described, rows.items())) in picture
