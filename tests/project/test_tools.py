@@ -7,7 +7,7 @@ import pytest
 mpmath = pytest.importorskip("mpmath")
 pytest.importorskip("llvmlite")
 
-from tools import minimax, mutants  # noqa: E402
+from tools import minimax, mutants, site_check  # noqa: E402
 
 
 @pytest.mark.parametrize("name", minimax.tables())
@@ -39,3 +39,45 @@ def test_a_mutant_is_noticed_and_taken_back(tmp_path: Path) -> None:
     assert (tmp_path / "answer.py").read_text() == "ANSWER = 42\n"
     with pytest.raises(ValueError, match="occurs 0 times"):
         fault.planted("nothing")
+
+
+GOOD = """<html lang="en"><head><meta name="viewport" content="width=device-width"><title>{title}</title></head><body>
+<h1 id="top">{title}</h1>{body}</body></html>"""
+FAULTS = {
+    "a link": ('<a href="missing.html">x</a>', "missing.html leads nowhere"),
+    "a link out of the folder": ('<a href="../other.html">x</a>', "leads nowhere"),
+    "an anchor": ('<a href="two.html#below">x</a>', "two.html#below names a place that is not there"),
+    "an anchor of its own": ('<a href="#below">x</a>', "#below names a place that is not there"),
+    "an image": ('<img src="gone.png" alt="a picture">', "gone.png leads nowhere"),
+    "an image without words": ('<img src="two.html">', "has no text in its place"),
+    "a second heading": ("<h1>again</h1>", "2 headings of the first order"),
+    "a long word": ("<p>" + "x" * 61 + "</p>", "61 characters and cannot scroll"),
+}
+
+
+def _site(folder: Path, body: str) -> list[str]:
+    (folder / "one.html").write_text(GOOD.format(title="One", body=body))
+    (folder / "two.html").write_text(GOOD.format(title="Two", body='<a href="one.html#top">x</a>'))
+    return list(site_check.problems(folder))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_pages_are_found(name: str, tmp_path: Path) -> None:
+    body, words = FAULTS[name]
+    (found,) = _site(tmp_path, body)
+    assert found.startswith("one.html: ") and words in found
+
+
+def test_pages_without_faults_pass(tmp_path: Path) -> None:
+    word = "x" * 200
+    body = f'<pre>{word}</pre><a href="https://example.org">x</a><a href="two.html#top">y</a><p>a<br>b</p>'
+    assert not _site(tmp_path, body)
+    (tmp_path / "two.html").write_text(GOOD.format(title="One", body=""))
+    assert len(list(site_check.problems(tmp_path))) == 2  # one title for two pages
+
+
+def test_weak_colors_are_found() -> None:
+    assert site_check.contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert site_check.contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+    sheet = "a { color: #999999; background: #ffffff; } b { color: #111111; background-color: #ffffff }"
+    assert [found.split(":")[0] for found in site_check.weak_colors(sheet)] == ["a"]
