@@ -71,7 +71,7 @@ fuzz: $(VENV)/installed-peers $(VENV)/installed-torch
 	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --time $(TIME) $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/gallery examples/output *.egg-info
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

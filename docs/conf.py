@@ -1,5 +1,8 @@
 """How Sphinx builds the pages."""
 
+import importlib
+import inspect
+from pathlib import Path
 from typing import Any
 
 import func
@@ -12,8 +15,10 @@ version = release = func.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -39,6 +44,64 @@ sphinx_gallery_conf = {
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+# The reference: a page for every public name, and one for each group of them with a table.
+TOPICS = {
+    "Gradients": "grad value_and_grad grad_and_value elementwise_grad vjp jvp linearize linear_transpose stop_gradient",
+    "Jacobians and Hessians": "jacobian jacrev jacfwd hessian hvp vhp ggnvp",
+    "Batches": "vmap map",
+    "Compilation": "jit make_program eval_shape to_source save load disable_jit clear_caches",
+    "Branches and loops": "cond switch while_loop fori_loop scan associative_scan",
+    "Rules of your own": "custom_jvp custom_vjp custom_gradient custom_vmap custom_root custom_linear_solve "
+    "fixed_point pure_callback",
+    "Memory": "checkpoint remat checkpoint_name checkpoint_policies memory",
+    "Higher orders": "jet taylor derivatives laplacian biharmonic divergence hessian_diagonal directional_derivatives "
+    "hutchinson_trace hutchinson_diagonal hutch_plus_plus",
+    "Sparse derivatives": "sparse_jacobian sparse_hessian sparsity spy",
+    "Samples and curvature": "per_sample linear_operator kronecker_factors ntk lanczos lanczos_quadrature",
+    "Tensors": "tensor Tensor backward no_grad enable_grad set_grad_enabled is_grad_enabled inference_mode",
+    "Arrays that hold traced values, and settings": "intercept config",
+}
+"""The names of func itself, by topic; `map` is among them although a star import leaves it alone."""
+MODULES = "autograd collectives debug errors linalg random special testing tree"
+INSIDE = "autograd.graph autograd.functional autograd.forward_ad"
+ELSEWHERE = {"numpy": "coverage", "scipy": "scipy-coverage"}
+"""Modules whose functions are NumPy's and SciPy's, with the pages that list them."""
+
+
+def pages_of(module: str, names: list[str], folder: Path) -> str:
+    """Write a page for each public name of a module, which the sidebar does not list; returns the table of them."""
+    for name in names:
+        full, thing = f"{module}.{name}", getattr(importlib.import_module(module), name)
+        kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
+        members = "   :members:\n   :show-inheritance:\n" if kind == "class" else ""
+        text = f":orphan:\n\n{full}\n{'=' * len(full)}\n\n.. auto{kind}:: {full}\n{members}"
+        (folder / f"{full}.rst").write_text(text)
+    entries = "\n".join([f"   {name}" for name in names])
+    return f".. autosummary::\n   :nosignatures:\n\n{entries}\n"
+
+
+def write_reference(folder: Path) -> None:
+    """Write the pages; a public name of func that has no topic is an error."""
+    named = [name for names in TOPICS.values() for name in names.split()]
+    modules = [*MODULES.split(), *ELSEWHERE]
+    if missing := {*func.__all__, "map"} ^ {*named, *modules}:
+        raise ValueError(f"docs/conf.py: the reference has no topic for these, or they are gone: {sorted(missing)}")
+    (folder / "names").mkdir(parents=True, exist_ok=True)
+    parts = ["func\n====\n", ".. currentmodule:: func\n"]
+    for topic, names in TOPICS.items():
+        parts += [f"{topic}\n{'-' * len(topic)}\n", pages_of("func", names.split(), folder / "names")]
+    (folder / "func.rst").write_text("\n".join(parts))
+    for name in [*MODULES.split(), *INSIDE.split()]:
+        title = f"func.{name}"
+        module = importlib.import_module(title)
+        listed = [one for one in module.__all__ if name != "autograd" or one not in func.__all__]
+        listed = [one for one in listed if not inspect.ismodule(getattr(module, one))]
+        table = pages_of(title, listed, folder / "names")
+        (folder / f"{title}.rst").write_text(f"{title}\n{'=' * len(title)}\n\n.. automodule:: {title}\n\n{table}")
+
+
+write_reference(Path(__file__).parent / "reference")
+autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_custom_sections = ["Source"]

@@ -78,7 +78,8 @@ class Page(HTMLParser):
 def problems(folder: Path) -> Iterator[str]:
     """What is wrong with the pages of a folder, a line each."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
-    titles = Counter([page.title.strip() for page in pages.values()])
+    own = [page for path, page in pages.items() if not path.relative_to(folder).as_posix().startswith("_modules")]
+    titles = Counter([page.title.strip() for page in own])
     for path, page in pages.items():
         name = path.relative_to(folder).as_posix()
         if not name.startswith("_"):
