@@ -16,6 +16,7 @@ from func.numpy.argument_checks import arrayed, count, rank_of, to_dtype, to_hos
 from func.numpy.convolution import convolve
 from func.numpy.indexing import cut, entry, values_for_shape
 from func.numpy.joining import joined
+from func.numpy.linalg.decompositions import real_eigvals
 from func.numpy.memory import copied, like_copy
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
@@ -175,7 +176,7 @@ def roots(p: Any) -> Array:
         dtype_of(p),
     )
     companion = ops.add(below, slicing.embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
-    eigenvalues = linalg.eigvals(companion)
+    eigenvalues = real_eigvals(companion)
     if not trailing:
         return copied(eigenvalues)
     return slicing.concatenate(eigenvalues, shapes.full_like(eigenvalues, 0, (trailing,)), axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -49,9 +50,17 @@ def by_name(module: Any, name: str) -> Callable[[Any], Any]:
 
     def call(x: Any) -> Any:
         function = getattr(module, name)
-        return function(x)
+        if name not in DEPRECATED:
+            return function(x)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f"numpy.{name} is deprecated", DeprecationWarning)
+            return function(x)
 
     return call
+
+
+DEPRECATED = ("fix",)
+"""Functions that a newer NumPy warns of by their names: func has them as long as there is a NumPy that does."""
 
 
 UNARY = """

@@ -64,8 +64,12 @@ def _finite(a: Array) -> Array:
     return a
 
 
+_ALWAYS_COMPLEX = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 5)
+"""From NumPy 2.5 on the eigenvalues of a real matrix are complex numbers also where all are real."""
+
+
 def _is_real(w: Array, a: Array) -> bool:
-    """Whether NumPy returns the eigenvalues as real numbers; False while staging, where it is unknown."""
+    """Whether the eigenvalues of a real matrix are all real; False while staging, where it is unknown."""
     known = known_value(w)
     return dtype_of(a).kind != "c" and known is not None and bool((known.imag == 0).all())
 
@@ -82,16 +86,22 @@ def eig(a: Array) -> Any:
 
     Each vector keeps Euclidean length one and its largest component real, as in LAPACK; the undetermined part of the
     derivative at equal eigenvalues is zero. The results are real if all eigenvalues of a real matrix are real (always
-    complex while staging).
+    complex while staging, and from NumPy 2.5 on).
     """
     a = _finite(matrices(a))
     w, v = spectral.eig(a)
-    return EigResult(_real_part(w), _real_part(v)) if _is_real(w, a) else EigResult(w, v)
+    is_real = not _ALWAYS_COMPLEX and _is_real(w, a)
+    return EigResult(_real_part(w), _real_part(v)) if is_real else EigResult(w, v)
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Array) -> Array:
-    """Eigenvalues of a square matrix, as numpy.linalg.eigvals; always complex while staging."""
+    """Eigenvalues of a square matrix, as numpy.linalg.eigvals; always complex while staging, and from NumPy 2.5 on."""
+    return spectral.eigvals(_finite(matrices(a))) if _ALWAYS_COMPLEX else real_eigvals(a)
+
+
+def real_eigvals(a: Array) -> Array:
+    """Eigenvalues of a square matrix, as real numbers where all those of a real matrix are."""
     a = _finite(matrices(a))
     w = spectral.eigvals(a)
     return _real_part(w) if _is_real(w, a) else w
