@@ -77,6 +77,7 @@ class Page(HTMLParser):
 
 def problems(folder: Path) -> Iterator[str]:
     """What is wrong with the pages of a folder, a line each."""
+    folder = folder.resolve()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     own = [page for path, page in pages.items() if not path.relative_to(folder).as_posix().startswith("_modules")]
     titles = Counter([page.title.strip() for page in own])
@@ -94,7 +95,7 @@ def _of_page(path: Path, page: Page, pages: dict[Path, Page], folder: Path) -> I
         if parts.scheme or parts.netloc or link in ("", "#"):
             continue
         target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-        if not target.exists() or not target.is_relative_to(folder.resolve()):
+        if not target.exists() or not target.is_relative_to(folder):
             yield f"{link} leads nowhere"
         elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
             yield f"{link} names a place that is not there"
