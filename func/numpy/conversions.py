@@ -174,6 +174,7 @@ _INSTEAD_OF_MATH = {
     "erf": "func.special.erf(x)",
     "erfc": "func.special.erfc(x)",
     "factorial": "func.special.factorial(x)",
+    "fma": "x * y + z",
     "fsum": "np.sum(x)",
     "gamma": "func.special.gamma(x)",
     "isqrt": "np.floor(np.sqrt(x))",
@@ -182,7 +183,9 @@ _INSTEAD_OF_MATH = {
     "perm": "func.special.perm(n, k)",
     "pow": "x**y",
     "prod": "np.prod(x)",
+    "remainder": "x - y * np.rint(x / y)",
     "sumprod": "np.sum(x * y)",
+    "ulp": "np.spacing(np.abs(x))",
 }
 """What to write for functions of math that NumPy has under another name, or not."""
 

@@ -24,6 +24,7 @@ import pytest
 
 import func
 from func.interpreters.core.source import is_engine_file
+from func.numpy import conversions
 
 PROGRAMS = tomllib.loads((pathlib.Path(__file__).parent / "wrong_programs.toml").read_text())["program"]
 
@@ -59,6 +60,11 @@ def test_wrong_programs_are_told_what_to_write(program: dict[str, str]) -> None:
         run(program["source"])
     assert words(caught.value) == program["error"].rstrip()
     assert engine_frames(caught.value) == []
+
+
+def test_every_function_of_math_has_another_name_to_write() -> None:
+    functions = [name for name, value in vars(math).items() if name[0] != "_" and callable(value)]
+    assert [name for name in functions if not hasattr(np, name) and name not in conversions._INSTEAD_OF_MATH] == []
 
 
 def test_there_are_fifty_wrong_programs() -> None:
