@@ -53,6 +53,7 @@ types: $(VENV)/installed-lint
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python -m tools.site_check docs/_build/html
+	$(BIN)/python -m tools.browser_check docs/_build/html
 	$(BIN)/python -m tools.notebooks docs/_build/html/notebooks
 	@echo "built docs/_build/html/index.html"
 
