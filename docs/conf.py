@@ -5,6 +5,9 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx.pycode import ModuleAnalyzer
+
 import func
 
 project = "func"
@@ -62,20 +65,61 @@ TOPICS = {
     "Arrays that hold traced values, and settings": "intercept config",
 }
 """The names of func itself, by topic; `map` is among them although a star import leaves it alone."""
+GUIDES = {
+    "Gradients": "transforms",
+    "Jacobians and Hessians": "transforms",
+    "Batches": "transforms",
+    "Compilation": "jit",
+    "Branches and loops": "control-flow",
+    "Rules of your own": "extending",
+    "Memory": "memory",
+    "Higher orders": "taylor",
+    "Sparse derivatives": "sparse",
+    "Samples and curvature": "curvature",
+    "Tensors": "autograd",
+    "Arrays that hold traced values, and settings": "configuration",
+    "func.autograd": "autograd",
+    "func.autograd.forward_ad": "autograd",
+    "func.autograd.functional": "autograd",
+    "func.autograd.graph": "autograd",
+    "func.collectives": "transforms",
+    "func.debug": "debugging",
+    "func.errors": "errors",
+    "func.linalg": "numpy",
+    "func.random": "random",
+    "func.special": "scipy",
+    "func.testing": "testing-gradients",
+    "func.tree": "classes",
+}
+"""The page that tells about each topic, and about each module."""
 MODULES = "autograd collectives debug errors linalg random special testing tree"
 INSIDE = "autograd.graph autograd.functional autograd.forward_ad"
 ELSEWHERE = {"numpy": "coverage", "scipy": "scipy-coverage"}
 """Modules whose functions are NumPy's and SciPy's, with the pages that list them."""
+MOST_SIBLINGS = 12
+"""Names of a topic that each of its pages lists; of more, the page of the module is the list."""
 
 
-def pages_of(module: str, names: list[str], folder: Path) -> str:
+def description_of(full: str, name: str, thing: Any) -> str:
+    """The directive that describes a public name; an engine's class under another name has the words beside its name."""
+    if inspect.isclass(thing) and thing.__name__ != name:
+        words = ModuleAnalyzer.for_module("func.autograd.tensor").find_attr_docs()["", name]
+        return f".. py:class:: {full}\n\n" + "".join([f"   {line}\n" for line in words])
+    kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
+    members = "   :members:\n   :show-inheritance:\n" if kind == "class" else ""
+    return f".. auto{kind}:: {full}\n{members}"
+
+
+def pages_of(module: str, topic: str, names: list[str], folder: Path) -> str:
     """Write a page for each public name of a module, which the sidebar does not list; returns the table of them."""
     for name in names:
         full, thing = f"{module}.{name}", getattr(importlib.import_module(module), name)
-        kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
-        members = "   :members:\n   :show-inheritance:\n" if kind == "class" else ""
-        text = f":orphan:\n\n{full}\n{'=' * len(full)}\n\n.. auto{kind}:: {full}\n{members}"
-        (folder / f"{full}.rst").write_text(text)
+        siblings = [f":py:obj:`{module}.{other}`" for other in names if other != name and len(names) <= MOST_SIBLINGS]
+        seen_also = ", ".join([*siblings, f":doc:`/{GUIDES[topic]}`"])
+        above = f".. rst-class:: above\n\n:doc:`Reference </api>` › :doc:`{module} </reference/{module}>`"
+        parts = [":orphan:", f"{full}\n{'=' * len(full)}", above + ("" if topic == module else f" › {topic}")]
+        parts += [description_of(full, name, thing), f".. seealso:: {seen_also}\n"]
+        (folder / f"{full}.rst").write_text("\n\n".join(parts))
     entries = "\n".join([f"   {name}" for name in names])
     return f".. autosummary::\n   :nosignatures:\n\n{entries}\n"
 
@@ -89,25 +133,27 @@ def write_reference(folder: Path) -> None:
     (folder / "names").mkdir(parents=True, exist_ok=True)
     parts = ["func\n====\n", ".. currentmodule:: func\n"]
     for topic, names in TOPICS.items():
-        parts += [f"{topic}\n{'-' * len(topic)}\n", pages_of("func", names.split(), folder / "names")]
+        parts += [f"{topic}\n{'-' * len(topic)}\n", pages_of("func", topic, names.split(), folder / "names")]
     (folder / "func.rst").write_text("\n".join(parts))
     for name in [*MODULES.split(), *INSIDE.split()]:
         title = f"func.{name}"
         module = importlib.import_module(title)
         listed = [one for one in module.__all__ if name != "autograd" or one not in func.__all__]
         listed = [one for one in listed if not inspect.ismodule(getattr(module, one))]
-        table = pages_of(title, listed, folder / "names")
+        table = pages_of(title, title, listed, folder / "names")
         (folder / f"{title}.rst").write_text(f"{title}\n{'=' * len(title)}\n\n.. automodule:: {title}\n\n{table}")
 
 
 write_reference(Path(__file__).parent / "reference")
 autosummary_generate = False
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88  # a longer one has a line for each parameter
 napoleon_custom_sections = ["Source"]
 default_role = "code"
 
 html_theme = "furo"
+pygments_dark_style = "a11y-high-contrast-dark"  # the pair of Furo's light one
 html_title = "func"
 html_static_path = ["_static"]
 html_css_files = ["func.css"]
@@ -121,6 +167,24 @@ def escape_signs(app: Any, what: str, name: str, thing: Any, options: Any, lines
             lines[i] = line.replace("|", r"\|").replace("*", r"\*")
 
 
+def trim_blocks(app: Any, document: nodes.document) -> None:
+    """Leave out the empty line that the highlighter of sessions keeps at the end of a block."""
+    for block in document.findall(nodes.literal_block):
+        if block.rawsource == block.astext():  # what Sphinx highlights
+            block.rawsource = block.rawsource.rstrip("\n")
+            block[:] = [nodes.Text(block.rawsource)]
+
+
+def write_ellipsis(
+    app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Callable[..., Any] as Python writes it; Sphinx prints a list around the ellipsis."""
+    with_list, without = "Callable[[...], ", "Callable[..., "
+    return signature and signature.replace(with_list, without), returned and returned.replace(with_list, without)
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-process-signature", write_ellipsis)
+    app.connect("doctree-read", trim_blocks)
     app.connect("autodoc-process-docstring", escape_signs, priority=400)

@@ -58,6 +58,27 @@ from func.numpy.conversions import no_attribute
 from func.numpy.memory import copied, copied_as_it_is
 
 Tensor = Tracer
+"""An array that records what is done with it, made by :py:obj:`func.tensor`: `isinstance(x, func.Tensor)` asks for one.
+
+It has the attributes and methods of a NumPy array, goes through NumPy's functions and through every transform, and has
+those of the imperative interface:
+
+- `backward()`, `grad`, `requires_grad`, `requires_grad_()`, `retain_grad()`, `is_leaf`, `grad_fn`: reverse mode
+- `detach()`, `numpy()`, `item()`, `tolist()`: the value alone
+- `clone()`: a copy that stays in the graph
+- `register_hook()`, `register_post_accumulate_grad_hook()`: functions of the gradient as it arrives
+
+Traced values are of this class too: what a function sees inside of a transform.
+
+Example:
+    >>> import func
+    >>> x = func.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    >>> isinstance(x, func.Tensor)
+    True
+"""
 
 MOST_CELLS = 12
 """Rows, and columns, of a table that notebooks show; of more, the first and the last."""
