@@ -101,7 +101,7 @@ MOST_SIBLINGS = 12
 
 
 def description_of(full: str, name: str, thing: Any) -> str:
-    """The directive that describes a public name; an engine's class under another name has the words beside its name."""
+    """The directive that describes a public name; a class under another name has the words beside its name."""
     if inspect.isclass(thing) and thing.__name__ != name:
         words = ModuleAnalyzer.for_module("func.autograd.tensor").find_attr_docs()["", name]
         return f".. py:class:: {full}\n\n" + "".join([f"   {line}\n" for line in words])
