@@ -74,13 +74,13 @@ TABLE: dict[str, str] = {
         ~OdeSolution.__call__
     """,
     "scipy.interpolate": """
-        AAA AAA.__call__ Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis
-        BPoly.integrate BSpline BSpline.__call__ BSpline.basis_element BSpline.construct_fast
-        BSpline.design_matrix BSpline.from_power_basis BSpline.insert_knot BSpline.integrate
-        BarycentricInterpolator BarycentricInterpolator.__call__ BarycentricInterpolator.add_xi
-        BarycentricInterpolator.derivative BarycentricInterpolator.set_yi BivariateSpline.__call__
-        BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator CubicHermiteSpline
-        CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
+        AAA AAA.__call__ Akima1DInterpolator BPoly.__call__ BPoly.__init__ BPoly.construct_fast BPoly.extend
+        BPoly.from_derivatives BPoly.from_power_basis BPoly.integrate BSpline BSpline.__call__
+        BSpline.basis_element BSpline.construct_fast BSpline.design_matrix BSpline.from_power_basis
+        BSpline.insert_knot BSpline.integrate BarycentricInterpolator BarycentricInterpolator.__call__
+        BarycentricInterpolator.add_xi BarycentricInterpolator.derivative BarycentricInterpolator.set_yi
+        BivariateSpline.__call__ BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator
+        CubicHermiteSpline CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
         KroghInterpolator.derivative KroghInterpolator.derivatives LSQBivariateSpline
         LSQSphereBivariateSpline.__call__ LSQSphereBivariateSpline.__init__ LSQUnivariateSpline
         LinearNDInterpolator LinearNDInterpolator.__call__ NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__

@@ -16,6 +16,8 @@ import func
 from tests.support.coverage import direction, inner, loss_of
 from tests.support.numpy_properties import extrapolated
 
+DEPRECATED = "ignore:`[a-z_]+` is deprecated .*removed in SciPy 1.20:DeprecationWarning"
+"""SciPy's own warnings about functions that it will drop."""
 Function = Callable[[Any], Any]
 COLUMNS = ("value", "jvp", "vjp", "order 2", "vmap", "jit", "unmodified")
 

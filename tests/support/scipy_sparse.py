@@ -184,6 +184,8 @@ METHODS: dict[str, Row] = {
     "matrix of complex": row(lambda m, x: np.abs(a(m, x * np.exp(1j * x)) @ V)),
     "data": row(lambda m, x: np.sin(a(m, x).data) * 2),
 }
+if hasattr(scipy.sparse, "matrix_transpose"):  # since SciPy 1.18
+    FUNCTIONS["matrix_transpose"] = row(lambda m, x: m.matrix_transpose(a(m, x)))
 ROWS: dict[str, Row] = {**CONSTRUCTORS, **FUNCTIONS, **OPERATORS, **METHODS}
 
 REASONS = {

@@ -149,7 +149,7 @@ ROWS: dict[str, Row] = {
     "ks_1samp asymptotic": Row(lambda m, x: m.ks_1samp(x[:, 0], scipy.stats.norm.cdf, method="asymp").pvalue, X),
     "kstest": Row(lambda m, x: _pair(m.kstest(x[:, 0], "norm", (x[0, 1],))), X, rtol=1e-5),
     "mvsdist": Row(_posteriors, X, rtol=1e-5),
-    "obrientransform": Row(lambda m, x: m.obrientransform(x[:, 0], x[:, 1]), X),
+    "obrientransform": Row(lambda m, x: np.stack(m.obrientransform(x[:, 0], x[:, 1])), X),
     "ppcc_max": Row(lambda m, x: m.ppcc_max(x, (0.05, 0.5)), X[:4, 0], rtol=SEARCHED),
     "ppcc_plot": Row(lambda m, x: m.ppcc_plot(x[:, 0], 0.1, 0.5, N=2)[1], X),
     "probplot": Row(lambda m, x: np.stack(m.probplot(x[:, 0])[1]), X),

@@ -24,6 +24,19 @@ from func.transforms.custom import stop_gradient
 INT = np.dtype(int)
 
 
+def _positional(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function and all its arguments by position."""
+    args = tuple(args) if np.iterable(args) else (args,)
+    if not kwargs:
+        return f, args
+    names, count = list(kwargs), len(args)
+
+    def function(x: Any, *values: Any) -> Any:
+        return f(x, *values[:count], **dict(zip(names, values[count:], strict=True)))
+
+    return function, (*args, *kwargs.values())
+
+
 @with_converters
 def tanhsinh(
     f: Callable[..., Any],
@@ -31,6 +44,7 @@ def tanhsinh(
     b: Any,
     *,
     args: Any = (),
+    kwargs: Any = None,
     log: bool = False,
     maxlevel: Any = None,
     minlevel: Any = 2,
@@ -41,9 +55,10 @@ def tanhsinh(
 ) -> Any:
     """Integrals of an elementwise function, one for each element of the limits and `args`, with derivatives in these.
 
-    On traced values each element is integrated by itself, and `callback` is not supported.
+    `kwargs` are further arguments by name, with any version of SciPy. On traced values each element is integrated by
+    itself, and `callback` is not supported.
     """
-    args = tuple(args) if np.iterable(args) else (args,)
+    f, args = _positional(f, args, kwargs)
     options = {"maxlevel": maxlevel, "minlevel": minlevel, "atol": atol, "rtol": rtol}
     if not Parameters((f, args)).is_traced and not holds_traced((a, b)):
         return original(_scipy.tanhsinh)(
@@ -149,6 +164,7 @@ def nsum(
     *,
     step: Any = 1,
     args: Any = (),
+    kwargs: Any = None,
     log: bool = False,
     maxterms: Any = (2**20),
     tolerances: Any = None,
@@ -157,7 +173,7 @@ def nsum(
 
     The number of terms, which `b` says, has no derivative. Each element is summed by itself on traced values.
     """
-    args = tuple(args) if np.iterable(args) else (args,)
+    f, args = _positional(f, args, kwargs)
     if not Parameters((f, args)).is_traced and not holds_traced((a, b, step)):
         return original(_scipy.nsum)(f, a, b, step=step, args=args, log=log, maxterms=maxterms, tolerances=tolerances)
     if log:

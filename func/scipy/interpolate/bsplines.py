@@ -10,6 +10,7 @@ import scipy.interpolate as _scipy
 
 import func.numpy as fnp
 from func.interpreters.core import Array, shape_of
+from func.scipy import doors
 from func.scipy.interpolate.basis import checked_knots, differentiated, full, integrated, spline_values, tensor_values
 from func.scipy.interpolate.collocation import (
     coefficients,
@@ -22,8 +23,6 @@ from func.scipy.interpolate.data_arguments import (
     array_of,
     first_axis,
     floats,
-    identity,
-    is_made_of_traced,
     is_traced,
     nan_where,
     numbers,
@@ -34,13 +33,17 @@ from func.scipy.interpolate.data_arguments import (
     shaped,
     traced_version,
 )
+from func.scipy.interpolate.held_attributes import HeldAttribute, HoldsTraced
 
 
-class BSpline(_scipy.BSpline):  # type: ignore[misc]
+class BSpline(HoldsTraced, _scipy.BSpline):  # type: ignore[misc]
     """A spline in the B-spline basis with knots t, coefficients c (n, …) and degree k, as scipy.interpolate.BSpline.
 
     Differentiable in knots, coefficients and points; at a knot the derivative is that of the piece to its right.
     """
+
+    _held_names = ("t", "c", "k", "extrapolate", "axis")
+    t, c, k, extrapolate, axis = HeldAttribute(), HeldAttribute(), HeldAttribute(), HeldAttribute(), HeldAttribute()
 
     @traced_version(_scipy.BSpline.__init__)
     def __init__(self, t: Any, c: Any, k: Any, extrapolate: Any = True, axis: int = 0) -> None:
@@ -55,19 +58,20 @@ class BSpline(_scipy.BSpline):  # type: ignore[misc]
         self._fill(t, c, k, extrapolate if extrapolate == "periodic" else bool(extrapolate), axis)
 
     def _fill(self, t: Array, c: Array, k: int, extrapolate: Any, axis: int) -> None:
-        for name, value in (("t", t), ("c", c)):
-            setattr(self, f"_{name}" if hasattr(_scipy.BSpline, name) else name, value)
-        self._asarray = identity
-        self.k, self.extrapolate, self.axis = k, extrapolate, axis
+        self._hold(t=t, c=c, k=k, extrapolate=extrapolate, axis=axis)
 
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "t", "c")
+    def _store(self, *, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
+        doors.original(_scipy.BSpline.__init__)(self, t, c, k, extrapolate)
+        self.axis = axis
 
     @classmethod
     def construct_fast(cls, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
         """A spline of these knots and coefficients, without checks."""
+        t, c = array_of(t), array_of(c)
+        if not is_traced(t, c):
+            return super().construct_fast(t, c, k, extrapolate, axis)
         self = object.__new__(cls)
-        self._fill(array_of(t), array_of(c), k, extrapolate, axis)
+        self._fill(t, c, k, extrapolate, axis)
         return self
 
     @classmethod
@@ -262,11 +266,14 @@ def BSpline_design_matrix(cls: Any, x: Any, t: Any, k: int, extrapolate: Any = F
     )
 
 
-class NdBSpline(_scipy.NdBSpline):  # type: ignore[misc]
+class NdBSpline(HoldsTraced, _scipy.NdBSpline):  # type: ignore[misc]
     """A tensor-product spline of several variables, as scipy.interpolate.NdBSpline.
 
     Differentiable in knots, coefficients and points.
     """
+
+    _held_names = ("t", "c", "k", "extrapolate")
+    t, c, k, extrapolate = HeldAttribute(), HeldAttribute(), HeldAttribute(), HeldAttribute()
 
     @traced_version(_scipy.NdBSpline.__init__)
     def __init__(self, t: Any, c: Any, k: Any, *, extrapolate: Any = None) -> None:
@@ -286,27 +293,10 @@ class NdBSpline(_scipy.NdBSpline):  # type: ignore[misc]
                     f"Knots, coefficients and degree in dimension {d} are inconsistent: got {shape_of(c)[d]} "
                     f"coefficients for {shape_of(v)[0]} knots, need at least {n} for k={order}."
                 )
-        self._knots, self._orders, self._coefficients = knots, tuple(orders), c
-        self._asarray = identity
-        self.extrapolate = True if extrapolate is None else bool(extrapolate)
+        self._hold(t=knots, c=c, k=tuple(orders), extrapolate=True if extrapolate is None else bool(extrapolate))
 
-    @property
-    def t(self) -> Any:
-        """The knots of each variable."""
-        return self._knots if hasattr(self, "_knots") else _scipy.NdBSpline.t.fget(self)
-
-    @property
-    def c(self) -> Any:
-        """The coefficients."""
-        return self._coefficients if hasattr(self, "_coefficients") else _scipy.NdBSpline.c.fget(self)
-
-    @property
-    def k(self) -> Any:
-        """The degree in each variable."""
-        return self._orders if hasattr(self, "_orders") else _scipy.NdBSpline.k.fget(self)
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "_knots", "_coefficients")
+    def _store(self, *, t: Any, c: Any, k: Any, extrapolate: bool) -> None:
+        doors.original(_scipy.NdBSpline.__init__)(self, t, c, k, extrapolate=extrapolate)
 
     @traced_version(_scipy.NdBSpline.__call__)
     def __call__(self, xi: Any, *, nu: Any = None, extrapolate: Any = None) -> Any:

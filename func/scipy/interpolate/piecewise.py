@@ -27,7 +27,6 @@ from func.scipy.interpolate.data_arguments import (
     common,
     floats,
     holds,
-    identity,
     is_made_of_traced,
     is_never,
     is_traced,
@@ -41,6 +40,7 @@ from func.scipy.interpolate.data_arguments import (
     shaped,
     traced_version,
 )
+from func.scipy.interpolate.held_attributes import HeldAttribute, HoldsTraced
 
 
 def intervals(x: Array, points: Array) -> Array:
@@ -98,20 +98,20 @@ def bernstein(c: Array, s: Array, h: Array, nu: int) -> Array:
     return rows[0]
 
 
-class _Piecewise:
+class _Piecewise(HoldsTraced):
     """What func's PPoly and BPoly share; their methods take SciPy's objects of plain numbers as well."""
 
-    __slots__ = ()
     _local: Callable[[Array, Array, Array, int], Array]
-
-    def __func_holds_traced__(self: Any) -> bool:
-        return is_made_of_traced(self, "c", "x")
+    _scipy_class: type
+    _held_names = ("c", "x", "extrapolate", "axis")
+    c, x, extrapolate, axis = HeldAttribute(), HeldAttribute(), HeldAttribute(), HeldAttribute()
 
     def _fill(self: Any, c: Array, x: Array, extrapolate: Any, axis: int) -> None:
-        for name, value in (("c", c), ("x", x)):
-            setattr(self, f"_{name}" if hasattr(type(self), f"_{name}") else name, value)
-        self._asarray = identity
-        self.extrapolate = True if extrapolate is None else extrapolate
+        self._hold(c=c, x=x, extrapolate=True if extrapolate is None else extrapolate, axis=axis)
+
+    def _store(self: Any, *, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
+        # Not by construct_fast: that of BPoly in SciPy 1.18.1 evaluates its coefficients as those of powers.
+        doors.original(self._scipy_class.__init__)(self, c, x, extrapolate)
         self.axis = axis
 
     def _init(self: Any, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
@@ -142,7 +142,7 @@ class _Piecewise:
 
     @classmethod
     def construct_fast(cls, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> Any:
-        """An object of these coefficients and breakpoints, without checks."""
+        """An object of these coefficients and breakpoints."""
         self = object.__new__(cls)
         self._fill(array_of(c), array_of(x), extrapolate, axis)
         return self
@@ -230,6 +230,8 @@ class PPoly(_Piecewise, _scipy.PPoly):  # type: ignore[misc]
 
     Differentiable in coefficients, breakpoints and points.
     """
+
+    _scipy_class = _scipy.PPoly
 
     @traced_version(_scipy.PPoly.__init__)
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
@@ -378,6 +380,8 @@ def _refined(c: Array, x: Array, y: Array, found: Any, values: Sequence[Any]) ->
 
 class BPoly(_Piecewise, _scipy.BPoly):  # type: ignore[misc]
     """Piecewise polynomials in the Bernstein basis, with coefficients (k, intervals, …), as scipy.interpolate.BPoly."""
+
+    _scipy_class = _scipy.BPoly
 
     @traced_version(_scipy.BPoly.__init__)
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
@@ -529,9 +533,9 @@ def _class_for(poly: Any) -> Any:
 
 def PPoly___init__(self: Any, *args: Any, **kwargs: Any) -> None:
     """The constructor of SciPy's two classes for traced values: the object becomes one of func's class."""
-    own = {_scipy.PPoly: PPoly, _scipy.BPoly: BPoly}.get(type(self))
+    own: Any = _OWN_CLASSES.get(type(self))
     if own is None:
-        doors.original(_scipy.PPoly.__init__)(self, *args, **kwargs)
+        doors.original(_owner(self)._scipy_class.__init__)(self, *args, **kwargs)
         return
     self.__class__ = own
     self._init(*args, **kwargs)
@@ -547,7 +551,7 @@ def PPoly_integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
     return _Piecewise._between(self, a, b, extrapolate)
 
 
-BPoly_integrate = PPoly_integrate
+BPoly___init__, BPoly___call__, BPoly_integrate = PPoly___init__, PPoly___call__, PPoly_integrate
 
 
 def PPoly_extend(self: Any, c: Any, x: Any) -> None:
@@ -588,6 +592,9 @@ def BPoly_from_derivatives(cls: Any, xi: Any, yi: Any, orders: Any = None, extra
 def PPoly_construct_fast(cls: Any, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> Any:
     """SciPy's class method for traced coefficients."""
     return (BPoly if issubclass(cls, _scipy.BPoly) else PPoly).construct_fast(c, x, extrapolate, axis)
+
+
+BPoly_construct_fast = PPoly_construct_fast
 
 
 class NdPPoly(_scipy.NdPPoly):  # type: ignore[misc]

@@ -43,7 +43,7 @@ HOST: dict[str, str] = {
     "ncf": "cdf sf ppf isf stats",
     "nct": "cdf sf ppf isf stats",
     "ncx2": "cdf sf ppf isf",
-    "norminvgauss": "sf isf",
+    "norminvgauss": "cdf sf isf",
     "pearson3": "cdf sf ppf isf",
     "rdist": "cdf sf ppf isf",
     "rice": "cdf sf ppf isf",

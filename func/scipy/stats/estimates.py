@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.stats as _scipy
 from scipy.stats import _stats_py
 
@@ -34,6 +35,10 @@ __all__ = [
 ]
 
 
+KEEPS_PRECISION = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
+"""Whether SciPy's lines through points have the precision of the points, rather than double precision."""
+
+
 def known(condition: Any) -> bool:
     """Whether a condition holds somewhere, as far as that is known."""
     return not is_abstract_value(condition) and bool(np.any(func.stop_gradient(condition)))
@@ -47,7 +52,7 @@ def floats(x: Any) -> Any:
 
 def _points(y: Any, x: Any, dtype: Any = None) -> tuple[Any, Any]:
     y = np.ravel(floats(y))
-    x = np.arange(len(y), dtype=float) if x is None else np.ravel(floats(x))
+    x = np.arange(len(y), dtype=y.dtype if KEEPS_PRECISION else float) if x is None else np.ravel(floats(x))
     if len(x) != len(y):
         raise ValueError("Array shapes are incompatible for broadcasting.")
     if len(x) < 2:
@@ -85,7 +90,7 @@ def siegelslopes(y: Any, x: Any = None, method: str = "hierarchical") -> Any:
     """The line by repeated medians of slopes."""
     if method not in ("hierarchical", "separate"):
         raise ValueError("method can only be 'hierarchical' or 'separate'")
-    y, x = [v.astype(float) for v in _points(y, x)]
+    y, x = _points(y, x) if KEEPS_PRECISION else [v.astype(float) for v in _points(y, x)]
     slopes, apart, _ = _slopes(y, x)
     slope = _median_over_rows(slopes, apart)
     if method == "separate":
@@ -110,7 +115,7 @@ def theilslopes(y: Any, x: Any = None, alpha: Any = 0.95, method: str = "separat
     """The line by the median of slopes, with an interval of the slope between two of the slopes."""
     if method not in ("joint", "separate"):
         raise ValueError(f"method must be either 'joint' or 'separate'.'{method}' is invalid.")
-    y, x = _points(y, x, float)
+    y, x = _points(y, x, None if KEEPS_PRECISION else float)
     slopes, _, increasing = _slopes(y, x)
     slopes, increasing = np.reshape(slopes, (-1,)), np.reshape(increasing, (-1,))
     if not is_abstract_value(increasing) and not np.any(increasing):
@@ -178,8 +183,11 @@ def false_discovery_control(ps: Any, *, axis: Any = 0, method: str = "bh") -> An
     return np.clip(np.moveaxis(adjusted, -1, int(axis)), 0.0, 1.0)
 
 
+_GIVES_TUPLE = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
+
+
 def obrientransform(*samples: Any) -> Any:
-    """O'Brien's transform of samples, whose means are their variances."""
+    """O'Brien's transform of samples, whose means are their variances; an array, from SciPy 1.18 on a tuple."""
     arrays = []
     for sample in samples:
         a = floats(sample)
@@ -187,9 +195,11 @@ def obrientransform(*samples: Any) -> Any:
         squares = (a - np.mean(a)) ** 2
         total = np.sum(squares)
         t = ((n - 1.5) * n * squares - 0.5 * total) / ((n - 1) * (n - 2))
-        if known(np.abs(total / (n - 1) - np.mean(t)) > np.sqrt(np.finfo(float).eps)):
+        if not _GIVES_TUPLE and known(np.abs(total / (n - 1) - np.mean(t)) > np.sqrt(np.finfo(float).eps)):
             raise ValueError("Lack of convergence in obrientransform.")
         arrays.append(t)
+    if _GIVES_TUPLE:
+        return tuple(arrays)
     if len({a.shape for a in arrays}) > 1:
         raise UnsupportedFunctionError(
             f"scipy.stats.obrientransform of traced samples of several lengths gives an array of objects{at_line()}\n"

@@ -22,6 +22,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original
+from func.scipy.stats.estimates import KEEPS_PRECISION
 from func.scipy.stats.policies import in_wrapper
 
 __all__ = [
@@ -212,7 +213,7 @@ def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = No
         message = "An input array is constant; the correlation coefficient is not defined."
         warnings.warn(_scipy.ConstantInputWarning(message), stacklevel=2)
     r = _correlation(x, y, along)
-    if n == 2:
+    if n == 2 and not KEEPS_PRECISION:
         pvalue = np.ones(np.shape(r))[()]
     else:
         half = n / 2 - 1
@@ -235,9 +236,9 @@ def pointbiserialr(x: Any, y: Any) -> Any:
 
 
 @functools.cache
-def _of_constants() -> Any:
+def _of_constants(dtype: Any) -> Any:
     """The correlation with equal numbers, which is 0 or NaN by SciPy's version."""
-    return original(_scipy.linregress)([0.0, 1.0, 2.0], [0.0, 0.0, 0.0]).rvalue
+    return original(_scipy.linregress)([0.0, 1.0, 2.0], [0.0, 0.0, 0.0]).rvalue.astype(dtype)
 
 
 @in_wrapper("linregress")
@@ -251,19 +252,19 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
     if _known(np.max(x) == np.min(x)) and x.size > 1:
         raise ValueError("Cannot calculate a linear regression if all x values are identical")
     n = x.size
-    x, y = x.astype(float), y.astype(float)
+    x, y = [v.astype(np.result_type(x, y) if KEEPS_PRECISION else float) for v in (x, y)]
     xmean, ymean = np.mean(x), np.mean(y)
     xm, ym = x - xmean, y - ymean
     ssx, ssy, sxy = np.mean(xm * xm), np.mean(ym * ym), np.mean(xm * ym)
     flat = (ssx == 0) | (ssy == 0)
-    r = np.where(flat, _of_constants(), np.clip(sxy / np.sqrt(np.where(flat, 1.0, ssx * ssy)), -1.0, 1.0))
+    r = np.where(flat, _of_constants(x.dtype), np.clip(sxy / np.sqrt(np.where(flat, 1.0, ssx * ssy)), -1.0, 1.0))
     slope = sxy / ssx
     intercept = ymean - slope * xmean
-    if n == 2:
+    if n == 2 and not KEEPS_PRECISION:
         pvalue = np.where(y[0] == y[1], 1.0, 0.0)[()]
         stderr = intercept_stderr = 0.0 * slope
     else:
-        df = n - 2
+        df = x.dtype.type(n - 2)
         t = r * np.sqrt(df / ((1.0 - r + 1.0e-20) * (1.0 + r + 1.0e-20)))
         two_sided = {"two-sided": lambda: 2 * sc.stdtr(df, -np.abs(t))}
         two_sided |= {"less": lambda: sc.stdtr(df, t), "greater": lambda: sc.stdtr(df, -t)}

@@ -10,6 +10,7 @@ import copy
 import operator
 import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -114,7 +115,7 @@ def numbers(result: Any) -> list[Any]:
         return [x for item in (*result, *extra) for x in numbers(item)]
     if isinstance(result, (np.ndarray, np.generic, float, int)) and not isinstance(result, bool):
         return [result] if np.asarray(result).dtype.kind in "biufc" else []
-    if hasattr(result, "__dict__") and not callable(result):
+    if hasattr(result, "__dict__") and not callable(result) and not isinstance(result, ModuleType):
         return [x for item in vars(result).values() for x in numbers(item)]
     return []
 

@@ -29,7 +29,7 @@ from tests.support.scipy_interpolate import (
     Y,
     Z,
 )  # fmt: skip
-from tests.support.scipy_rows import Row, check, parameters
+from tests.support.scipy_rows import DEPRECATED, Row, check, parameters
 
 COMPLEX = Y + 1j * np.cos(Y)
 FALLING = NODES[::-1].copy()
@@ -37,8 +37,16 @@ SMALL = np.arange(4.0) ** 1.3
 P3 = np.reshape(np.arange(36.0) ** 0.7, (3, 4, 3))
 
 
+def skip_faults(name):
+    """Skip what SciPy 1.18 itself does wrong: FITPACK reads the knots given beyond their end, or crashes."""
+    if name in ("bisplrep", "UnivariateSpline set_smoothing_factor") and scipy.__version__.startswith("1.18."):
+        pytest.skip(f"{name} is at fault in SciPy {scipy.__version__}")
+
+
 @pytest.mark.parametrize(("name", "column"), parameters(ROWS))
+@pytest.mark.filterwarnings(DEPRECATED)
 def test_interpolate_rows(name, column):
+    skip_faults(name)
     check(ROWS[name], "interpolate", column)
 
 
@@ -327,6 +335,7 @@ def _with(made, method, *args):
 @pytest.mark.parametrize("column", ["value", "jvp", "vmap"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_options(name, column):
+    skip_faults(name)
     if column not in OPTIONS[name].without:
         check(OPTIONS[name], "interpolate", column)
 
@@ -358,6 +367,40 @@ def test_classes():
     assert isinstance(own, CubicSpline)
     np.testing.assert_array_equal(own(AT), CubicSpline(NODES, Y)(AT))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(own))(AT), own(AT))
+
+
+PIECES = {
+    "PPoly": lambda m, y: m.PPoly(y[:6].reshape(2, 3), NODES[:4]),
+    "BPoly": lambda m, y: m.BPoly(y[:6].reshape(2, 3), NODES[:4]),
+    "CubicSpline": lambda m, y: m.CubicSpline(NODES, y),
+    "BSpline": lambda m, y: m.BSpline(KNOTS[: len(y) + 4], y, 3),
+}
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("library", [scipy.interpolate, func.scipy.interpolate])
+@pytest.mark.parametrize("name", PIECES)
+def test_copies_and_pieces_that_are_set(name, library, copied):
+    y = np.resize(Y, len(NODES))
+    made = PIECES[name](library, y)
+
+    def loss(y):
+        return np.sum(copied(PIECES[name](library, y))(AT))
+
+    def scaled(t):
+        again = copied(made)
+        again.c = t * made.c
+        return np.sum(again(AT))
+
+    np.testing.assert_array_equal(func.grad(loss)(y), func.grad(lambda y: np.sum(PIECES[name](library, y)(AT)))(y))
+    for one in (made, made.derivative(), made.antiderivative()):
+        again = pickle.loads(pickle.dumps(one))
+        assert type(again) is type(one)
+        np.testing.assert_array_equal(again(AT), one(AT))
+        again.c = 2 * again.c
+        np.testing.assert_allclose(again(AT), 2 * one(AT))
+    if library is func.scipy.interpolate:
+        np.testing.assert_allclose(func.grad(scaled)(1.5), np.sum(made(AT)))
 
 
 class Shifted(CubicSpline):

@@ -30,7 +30,7 @@ def test_signal_rows(name, column):
 
 def test_every_function_has_a_row_or_a_reason():
     rows = {name.split()[0] for name in ROWS}
-    assert rows | set(WITHOUT) == set(scipy.signal.__all__)
+    assert rows | set(WITHOUT) == set(scipy.signal.__all__) | {"whittaker_henderson"}  # since SciPy 1.18
     assert not rows & set(WITHOUT)
 
 

@@ -10,7 +10,7 @@ from scipy.spatial import distance
 import func
 from func.errors import TracerConversionError
 from tests.support import scipy_spatial, scipy_spatial_distance
-from tests.support.scipy_rows import check, parameters
+from tests.support.scipy_rows import DEPRECATED, check, parameters
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(5, 3)), RNG.normal(size=(4, 3))
@@ -30,6 +30,7 @@ def test_distance_rows(name, column):
 
 
 @pytest.mark.parametrize(("name", "column"), parameters(scipy_spatial.ROWS))
+@pytest.mark.filterwarnings(DEPRECATED)
 def test_spatial_rows(name, column):
     check(scipy_spatial.ROWS[name], "spatial", column)
 
@@ -68,6 +69,7 @@ def test_pairs_by_every_metric(metric, options):
 
 @pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, 3, 4, np.inf])
 @pytest.mark.parametrize("w", [None, W])
+@pytest.mark.filterwarnings(DEPRECATED)
 def test_powers(p, w):
     weights = {} if w is None else {"w": w}
     same(lambda x: distance.cdist(x, B, "minkowski", p=p, **weights), A)
