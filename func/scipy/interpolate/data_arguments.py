@@ -107,11 +107,6 @@ def traced_version(original: Any) -> Callable[[_F], _F]:
     return decorate
 
 
-def identity(x: Any) -> Any:
-    """What SciPy's classes call to convert their results; func's need no conversion."""
-    return x
-
-
 def queries(x: Any) -> tuple[Array, tuple[int, ...]]:
     """Query points as one vector of real numbers, and their shape."""
     x = reals(x)

@@ -16,6 +16,7 @@ import func.numpy as fnp
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve_triangular
 from func.numpy.argument_checks import to_dtype
+from func.scipy import doors
 from func.scipy.interpolate.basis import basis, differentiated, full, integrated, knot_intervals, tensor_values
 from func.scipy.interpolate.collocation import coefficients, not_a_knot
 from func.scipy.interpolate.cubic import pchip_slopes
@@ -24,7 +25,6 @@ from func.scipy.interpolate.data_arguments import (
     array_of,
     floats,
     holds,
-    identity,
     is_made_of_traced,
     is_never,
     is_traced,
@@ -37,6 +37,7 @@ from func.scipy.interpolate.data_arguments import (
     traced_version,
 )
 from func.scipy.interpolate.fitpack_curves import through_data
+from func.scipy.interpolate.held_attributes import HeldAttribute, HoldsTraced
 from func.scipy.interpolate.piecewise import coordinates
 from func.scipy.interpolate.smoothing import knots_at_data, smoothed_grid
 
@@ -67,12 +68,15 @@ def _checked_grid(points: Any, values: Array) -> tuple[tuple[Array, ...], tuple[
     return tuple(grid), tuple(falling)
 
 
-class RegularGridInterpolator(_scipy.RegularGridInterpolator):  # type: ignore[misc]
+class RegularGridInterpolator(HoldsTraced, _scipy.RegularGridInterpolator):  # type: ignore[misc]
     """Interpolation on a rectangular grid, as scipy.interpolate.RegularGridInterpolator.
 
     Differentiable in grid, values and points. With `bounds_error` points outside raise an error; where they are not
     known, in staged code, their values are NaN.
     """
+
+    _held_names = ("grid", "values", "fill_value")
+    grid, values, fill_value = HeldAttribute(), HeldAttribute(), HeldAttribute()
 
     @traced_version(_scipy.RegularGridInterpolator.__init__)
     def __init__(
@@ -86,21 +90,23 @@ class RegularGridInterpolator(_scipy.RegularGridInterpolator):  # type: ignore[m
         values = array_of(values)
         if dtype_of(values).kind not in "fc":
             values = to_dtype(values, DOUBLE)
-        self._grid, self._descending_dimensions = _checked_grid(points, values)
+        grid, self._descending_dimensions = _checked_grid(points, values)
         if self._descending_dimensions:
             values = fnp.flip(values, axis=self._descending_dimensions)
-        _check_sizes(self._grid, method)
+        _check_sizes(grid, method)
         if fill_value is not None and not np.can_cast(
             dtype_of(array_of(fill_value)), dtype_of(values), casting="same_kind"
         ):
             raise ValueError("fill_value must be either 'None' or of a type compatible with values")
         if method == "pchip" and dtype_of(values).kind == "c":
             raise ValueError("`PchipInterpolator` only works with real values.")
-        self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
-        self._values, self._asarray, self._spline = values, identity, None
+        self.method, self.bounds_error, self._spline = method, bounds_error, None
+        self._hold(grid=grid, values=values, fill_value=fill_value)
 
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "_grid", "_values", "fill_value")
+    def _store(self, *, grid: Any, values: Any, fill_value: Any) -> None:
+        doors.original(_scipy.RegularGridInterpolator.__init__)(
+            self, grid, values, self.method, self.bounds_error, fill_value
+        )
 
     @traced_version(_scipy.RegularGridInterpolator.__call__)
     def __call__(self, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
@@ -125,7 +131,7 @@ def RegularGridInterpolator___call__(self: Any, xi: Any, method: Any = None, *, 
         raise ValueError(f"Method '{method}' is not defined")
     if nu is not None and method not in _TENSOR:
         raise ValueError(f"Can only compute derivatives for methods {_TENSOR}, got method ={method!r}.")
-    grid, values = self._grid, array_of(self._values)
+    grid, values = self.grid, array_of(self.values)
     _check_sizes(grid, method)
     ndim = len(grid)
     xi = coordinates(xi, ndim)

@@ -476,8 +476,9 @@ def AAA___call__(self: Any, z: Any) -> Array:
     if not is_never(infinite):
         limit = fnp.sum(weights[:, None] * values, axis=0) / fnp.sum(weights)
         out = fnp.where(infinite[:, None], limit, out)
-    out = fnp.reshape(nan_where(fnp.isnan(points), out), (*shape, *self._shape))
-    return fnp.moveaxis(out, 0, self._axis) if shape else out
+    rest, axis = getattr(self, "_shape", ()), getattr(self, "_axis", 0)  # SciPy has them from 1.16 on
+    out = fnp.reshape(nan_where(fnp.isnan(points), out), (*shape, *rest))
+    return fnp.moveaxis(out, 0, axis) if shape else out
 
 
 class AAA(_scipy.AAA):  # type: ignore[misc]
