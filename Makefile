@@ -11,17 +11,21 @@ LOWEST_TESTS := tests/interpreters/core tests/interpreters/test_serialization.py
 	tests/interpreters/primitives/test_parameters.py tests/func/compilation/test_exporting.py \
 	tests/func/transforms/test_transforms.py tests/func/special \
 	tests/right_or_loud/test_small_doors.py
+CUPY := .venv-cupy
+CUPY_TESTS := tests/backends/test_cupy_surface.py tests/project/test_cupy_page.py \
+	tests/interpreters/primitives/test_devices.py
 TORCH := torch==2.13.0+cpu
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lowest lint types docs dist bench mutants fuzz clean
+.PHONY: help demo test lowest cupy lint types docs dist bench mutants fuzz clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
 	@echo "make test    run the tests, the docstring examples and the code in the documents"
 	@echo "make lowest  run a part of the tests with the lowest versions that pyproject.toml declares"
+	@echo "make cupy    compare the calls of func with the installed CuPy, and run the gpu tests where a device is found"
 	@echo "make lint    check style, formatting and the import layers"
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors, and execute four notebooks"
@@ -39,6 +43,9 @@ test: $(VENV)/installed-test
 
 lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))
+
+cupy: $(CUPY)/installed
+	$(CUPY)/bin/python -m pytest -n $(JOBS) -q -p no:cacheprovider $(or $(ARGS),$(CUPY_TESTS))
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
@@ -72,7 +79,7 @@ fuzz: $(VENV)/installed-peers $(VENV)/installed-torch
 	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --time $(TIME) $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info
+	rm -rf $(VENV) $(LOWEST) $(CUPY) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -95,6 +102,12 @@ $(LOWEST)/installed: pyproject.toml tools/lowest.py | $(BIN)/python
 	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOWEST)/constraints.txt \
 		--editable '.[bfloat16]' hypothesis mpmath pytest pytest-timeout pytest-xdist
+	@touch $@
+
+# An environment with CuPy and the CUDA libraries that it loads; neither needs a device to be imported.
+$(CUPY)/installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv --clear $(CUPY)
+	$(CUPY)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cuda,test]' 'cupy-cuda13x[ctk]'
 	@touch $@
 
 # The CPU build of torch, where the package index in use carries it.

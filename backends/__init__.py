@@ -6,6 +6,7 @@ Nothing is imported for the user: CuPy is looked up only once one of its arrays 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 from types import ModuleType
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.devices import DeviceNamespace
 from func.backends.support.arrays import scipy_of
 
 __all__ = [
@@ -46,11 +48,17 @@ def namespace_of_type(array_type: type) -> ModuleType | Any | None:
         return np
     namespace = _device_namespaces.get(array_type)
     if namespace is None and array_type.__module__.partition(".")[0] == "cupy":
-        namespace = sys.modules["cupy"]
-        if not issubclass(array_type, namespace.ndarray):
+        cupy = sys.modules["cupy"]
+        if not issubclass(array_type, cupy.ndarray):
             return None
-        _device_namespaces[array_type] = namespace
+        if cupy.ndarray not in _device_namespaces:
+            register_namespace(cupy.ndarray, DeviceNamespace(cupy, np, cupy.ndarray, _errors_of_linear_algebra))
+        namespace = _device_namespaces[array_type] = _device_namespaces[cupy.ndarray]
     return namespace
+
+
+def _errors_of_linear_algebra() -> Any:
+    return importlib.import_module("cupyx").errstate(linalg="raise")
 
 
 def is_device_array(value: object) -> bool:

@@ -22,6 +22,15 @@ def scipy_of(xp: Any, module: str) -> Any:
     return __import__(f"cupyx.scipy.{module}", fromlist=[module]) if scipy_module is None else scipy_module
 
 
+def on_host(xp: Any, path: str, function: Any, *args: Any, **params: Any) -> Any:
+    """function(numpy, *args, **params) for arrays of a device that has nothing of the kind: between two copies."""
+    if xp is numpy:
+        return function(numpy, *args, **params)
+    if hasattr(xp, "on_host"):  # which warns
+        return xp.on_host(function, path)(numpy, *args, **params)
+    return xp.asarray(function(numpy, *[x.get() if hasattr(x, "get") else x for x in args], **params))
+
+
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The shape to which shapes broadcast. Most are equal or empty, for which NumPy's own function is slow.
 
@@ -106,7 +115,17 @@ def scatter_add(xp: Any, out: Any, index: Any, value: Any) -> Any:
         if numpy.unique(rows).size == rows.size:  # without repeated rows one buffered addition does it
             out[rows] += value
             return out
-    xp.add.at(out, index, value)
+    if xp is numpy:
+        numpy.add.at(out, index, value)
+    elif out.dtype.kind == "c":  # no device adds complex numbers at once
+        xp.add.at(out.real, index, value.real)
+        xp.add.at(out.imag, index, value.imag)
+    elif out.dtype.kind in "biu" and out.dtype.itemsize < 4:
+        wide = out.astype(numpy.int64)
+        xp.add.at(wide, index, value.astype(numpy.int64))
+        out[...] = wide.astype(out.dtype)
+    else:
+        xp.add.at(out, index, value)
     return out
 
 
@@ -143,6 +162,29 @@ def partition_order(xp: Any, x: Any, *, kth: tuple[int, ...], axis: int, kind: A
     order = numpy.empty_like(ranks)
     numpy.put_along_axis(order, ranks, numpy.argsort(x, axis, kind="stable"), axis)
     return order
+
+
+def lexsort(xp: Any, *keys: Any, axis: int) -> Any:
+    """The order by several keys, of which the last counts first."""
+    if xp is numpy:
+        return numpy.lexsort(keys, axis)
+    order = xp.argsort(keys[0], axis)  # stable on devices
+    for key in keys[1:]:
+        order = xp.take_along_axis(order, xp.argsort(xp.take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+def running_extremum(xp: Any, x: Any, *, ufunc: str, axis: int) -> Any:
+    """maximum.accumulate or minimum.accumulate; a device takes log₂ n steps over the whole array."""
+    function = getattr(xp, ufunc)
+    if xp is numpy:
+        return function.accumulate(x, axis)
+    out = xp.swapaxes(x, axis, 0).copy()
+    step = 1
+    while step < out.shape[0]:
+        out[step:] = function(out[step:], out[:-step])
+        step *= 2
+    return xp.swapaxes(out, axis, 0)
 
 
 def search(xp: Any, sorted_values: Any, values: Any, *, side: Any, batch_rank: int) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from func.backends.support.arrays import on_host
 from func.backends.support.special import result_of
 
 
@@ -59,8 +60,12 @@ def spheroidal_matrices(m: int, n: int, gamma: float) -> tuple[Any, Any, int]:
 
 def of_elements(xp: Any, function: Callable[..., float], *args: Any) -> Any:
     """The function of the numbers of arrays, which broadcast; NaN where one of them is no finite number."""
+
+    def computed(xp: Any, *arrays: Any) -> Any:
+        return of_elements(xp, function, *arrays)
+
     if xp is not numpy:
-        raise TypeError("derivatives of characteristic values compute on the host; bring the arrays there with .get()")
+        return on_host(xp, "the derivative of a characteristic value", computed, *args)
     dtype = result_of(numpy.result_type(*[x if type(x) in (bool, int, float) else x.dtype for x in args]))
     arrays = numpy.broadcast_arrays(*args)
     out = numpy.empty(arrays[0].shape)

@@ -65,6 +65,16 @@ def mirrored(x: Any, block: int = 64) -> Any:
     return x
 
 
+def pinv(xp: Any, a: Any, limit: Any, *, hermitian: bool, cut: bool) -> Any:
+    """Pseudo-inverses without the singular values below `limit` times the largest; `cut` concerns derivatives alone."""
+    if xp is numpy:
+        return numpy.linalg.pinv(a, limit, hermitian)
+    if hermitian:  # of which the lower triangle counts
+        below = xp.tril(a, -1)
+        a = xp.tril(a) + xp.conjugate(xp.swapaxes(below, -1, -2))
+    return xp.linalg.pinv(a, limit)
+
+
 def lu_factors(xp: Any, a: Any) -> tuple[Any, ...]:
     """L and U in one matrix, and LAPACK's row exchanges; singular matrices are factored as others are."""
     dtype = float_dtype(a.dtype)

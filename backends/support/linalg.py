@@ -25,8 +25,10 @@ def complex_dtype(dtype: Any) -> Any:
 
 
 def has_routine(xp: Any, name: str) -> bool:
-    """Whether a backend has a function of scipy.linalg."""
-    return getattr(scipy_of(xp, "linalg"), name, None) is not None
+    """Whether a backend itself has a function of scipy.linalg, which need not be computed on the host."""
+    module = scipy_of(xp, "linalg")
+    lacks = getattr(module, "lacks", None)
+    return getattr(module, name, None) is not None if lacks is None else not lacks(name)
 
 
 def as_dtype(xp: Any, value: Any, dtype: Any) -> Any:

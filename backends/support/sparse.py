@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 
+from func.backends.support.arrays import on_host, scatter_add
 from func.backends.support.linalg import float_dtype
 
 
@@ -21,7 +22,7 @@ def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: 
                 raise IndexError(f"an entry of a sparse matrix lies in a {name} out of bounds for {bound}")
     out = xp.zeros((length, x.shape[1]), dtype)
     if xp is not numpy or dtype.char not in "fdFD" or rows.dtype != cols.dtype or rows.dtype.char not in "ilq":
-        xp.add.at(out, (rows,), data[:, None] * x[cols])
+        scatter_add(xp, out, (rows,), data[:, None] * x[cols])
         return out
     from scipy.sparse import _sparsetools
 
@@ -93,8 +94,8 @@ def sparse_solve(
     """
     dtype = numpy.result_type(float_dtype(data.dtype), float_dtype(b.dtype))
     if xp is not numpy:
-        host = [array.get() for array in (data, rows, cols, b)]
-        return xp.asarray(sparse_solve(numpy, *host, adjoint=adjoint, strict=strict, options=options))
+        path = "scipy.sparse.linalg.splu"
+        return on_host(xp, path, sparse_solve, data, rows, cols, b, adjoint=adjoint, strict=strict, options=options)
     out = numpy.empty(b.shape, dtype)
     for place in numpy.ndindex(*b.shape[:-2]):
         out[place] = _solve_one(data[place], rows, cols, b[place], dtype, adjoint, strict, options)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
+from func.backends.support.arrays import on_host, scipy_of
 from func.backends.support.linalg import complex_dtype, float_dtype, has_routine, over_stack, real_dtype
 
 
@@ -26,16 +26,19 @@ def match_values(xp: Any, x: Any, y: Any) -> Any:
     """Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""
     n = x.shape[-1]
     distance = xp.abs(x[..., :, None] - y[..., None, :])
-    scale = xp.max(xp.abs(x), -1, initial=0)[..., None]
-    if bool(xp.all(xp.abs(x - y) <= 1e-7 * scale)):
+    if n == 0 or bool(xp.all(xp.abs(x - y) <= 1e-7 * xp.max(xp.abs(x), -1)[..., None])):
         return xp.array(xp.broadcast_to(xp.eye(n, dtype=bool), distance.shape))
+    return on_host(xp, "scipy.optimize.linear_sum_assignment", nearest_pairs, distance)
+
+
+def nearest_pairs(xp: Any, distance: Any) -> Any:
+    """The permutation matrices of least total distance."""
     from scipy.optimize import linear_sum_assignment
 
-    host = distance.get() if hasattr(distance, "get") else distance
-    choice = numpy.zeros(host.shape, bool)
-    for place in numpy.ndindex(*host.shape[:-2]):
-        choice[place][linear_sum_assignment(host[place])] = True
-    return xp.asarray(choice)
+    choice = numpy.zeros(distance.shape, bool)
+    for place in numpy.ndindex(*distance.shape[:-2]):
+        choice[place][linear_sum_assignment(distance[place])] = True
+    return choice
 
 
 def eigh_by_driver(xp: Any, a: Any, *, lower: bool, driver: Any, subset: Any) -> tuple[Any, ...]:
@@ -213,7 +216,14 @@ def of_matrices(xp: Any, function: Any, dtype: Any, a: Any) -> Any:
 def expm(xp: Any, a: Any) -> Any:
     """The exponential."""
     dtype = float_dtype(a.dtype)
+    if xp is not numpy:
+        return of_matrices(xp, exponential_of_matrix, dtype, a)
     return scipy_of(xp, "linalg").expm(a).astype(dtype, copy=False) if a.size else xp.empty(a.shape, dtype)
+
+
+def exponential_of_matrix(xp: Any, a: Any) -> Any:
+    """The exponential of one matrix: devices take no stacks."""
+    return scipy_of(xp, "linalg").expm(a)
 
 
 def expm_frechet(xp: Any, a: Any, e: Any) -> Any:
@@ -287,10 +297,10 @@ def sylvester(xp: Any, a: Any, b: Any, q: Any, *, drop: bool) -> Any:
     has_solver = has_routine(xp, "solve_sylvester")
 
     def call(a: Any, b: Any, q: Any) -> Any:
-        if not has_solver:
-            return (sylvester_by_kronecker(xp, a, b, q),)
         if drop and meets_zero(xp, a, b):
             return (sylvester_by_pseudo_inverse(xp, a, b, q),)
+        if not has_solver:
+            return (sylvester_by_kronecker(xp, a, b, q),)
         return (scipy_of(xp, "linalg").solve_sylvester(a, b, q),)
 
     return over_stack(xp, call, (a, b, q), ((q.shape, dtype),), (2, 2, 2))[0]

@@ -1,7 +1,11 @@
-"""A strict stand-in for a device array: like CuPy's, it refuses to become a NumPy array behind one's back."""
+"""A strict stand-in for a device array: like CuPy's, it refuses to become a NumPy array behind one's back.
+
+Its namespace has the names that CuPy has, and binds every call to CuPy's own parameters and dtypes.
+"""
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +17,8 @@ import scipy.signal
 import scipy.special
 
 from func.backends import register_namespace
+from func.backends.devices import DeviceNamespace
+from tests.support import cupy_surface
 
 
 class DeviceArray:
@@ -70,9 +76,9 @@ class DeviceArray:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._host, name)
-        if not callable(method):
+        if not callable(method) or not cupy_surface.has(cupy_surface.ARRAY, name):
             raise AttributeError(name)
-        return DeviceFunction(method)
+        return DeviceFunction(method, f"{cupy_surface.ARRAY}.{name}")
 
     def __getitem__(self, index: Any) -> Any:
         return wrapped(self._host[host_of(index)])
@@ -167,39 +173,71 @@ DeviceArray.__hash__ = None  # type: ignore[assignment]
 
 
 class Namespace:
-    """NumPy's functions for device arrays."""
+    """A module's functions for device arrays, as far as CuPy has them."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
+        self.__name__ = cupy_surface.MODULES.get(module.__name__, module.__name__)
 
     def __getattr__(self, name: str) -> Any:
+        module = self._module.__name__
         found = getattr(self._module, name)
+        if inspect.ismodule(found):
+            return Namespace(found)
+        if not cupy_surface.has(module, name):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
         if isinstance(found, type) or not callable(found):
-            return Namespace(found) if hasattr(found, "__name__") and not isinstance(found, type) else found
-        return DeviceFunction(found)
+            return found
+        return DeviceFunction(found, f"{module}.{name}")
 
 
 class DeviceFunction:
     """A function of the namespace, with its methods (`add.reduce`, `add.at`)."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, path: str) -> None:
         self._function = function
+        self._path = path
+
+    @property
+    def nin(self) -> int:
+        return self._loops[0]
+
+    @property
+    def types(self) -> list[str]:
+        return self._loops[2]
+
+    @property
+    def _loops(self) -> tuple[int, int, list[str]]:
+        loops = cupy_surface.loops_of(self._path)
+        if loops is None:
+            raise AttributeError(f"{self._path} is no ufunc")
+        return loops
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        cupy_surface.check_call(self._path, lambda x: x.dtype if is_on_device(x) else None, args, kwargs)
         host = {key: host_of(value) for key, value in kwargs.items()}
-        if self._function in (np.asarray, np.array):  # the explicit way to the device
+        if self._path in ("numpy.asarray", "numpy.array"):  # the explicit way to the device
             return wrapped(self._function(args[0]._host if isinstance(args[0], DeviceArray) else args[0], **host))
         return wrapped(self._function(*[host_of(a) for a in args], **host))
 
     def __getattr__(self, name: str) -> Any:
-        return DeviceFunction(getattr(self._function, name))
+        method = getattr(self._function, name)
+
+        def call(target: Any, *args: Any, **kwargs: Any) -> Any:
+            cupy_surface.check_method(self._path, name, target.dtype)
+            host = {key: host_of(value) for key, value in kwargs.items()}
+            return wrapped(method(host_of(target), *[host_of(arg) for arg in args], **host))
+
+        return call
 
 
-namespace = Namespace(np)
-namespace.scipy_linalg = Namespace(scipy.linalg)  # type: ignore[attr-defined]
-namespace.scipy_ndimage = Namespace(scipy.ndimage)  # type: ignore[attr-defined]
-namespace.scipy_signal = Namespace(scipy.signal)  # type: ignore[attr-defined]
-namespace.scipy_special = Namespace(scipy.special)  # type: ignore[attr-defined]
+library = Namespace(np)
+"""What CuPy is for its arrays."""
+library.scipy_linalg = Namespace(scipy.linalg)  # type: ignore[attr-defined]
+library.scipy_ndimage = Namespace(scipy.ndimage)  # type: ignore[attr-defined]
+library.scipy_signal = Namespace(scipy.signal)  # type: ignore[attr-defined]
+library.scipy_special = Namespace(scipy.special)  # type: ignore[attr-defined]
+namespace = DeviceNamespace(library, np, DeviceArray)
 register_namespace(DeviceArray, namespace)
 
 

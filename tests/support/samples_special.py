@@ -155,10 +155,3 @@ SAMPLES["scipy_distribution"] = [
     Sample((real(2) + 2,), {"distribution": "t", "method": "entropy"}),
     Sample((np.array([2.0, 3.0]), real(2)), {"distribution": "logser", "method": "cdf"}, (1,)),
 ]
-ON_THE_HOST = {"scipy_distribution"} | {name for name in SAMPLES if name.endswith(("_slope", "_bend"))} - {
-    "kolmogorov_bend",
-    "kolmogorov_slope",
-}
-"""What SciPy's own classes or NumPy's loops compute; arrays of a device are refused."""
-DERIVATIVE_ON_THE_HOST = {"mathieu_a", "mathieu_b", "obl_cv", "pro_cv", "smirnov", "smirnovi"}
-"""Those whose values other devices compute."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from func.backends.source.literals import axes_text, dtype_text, literal, tuple_text
+from func.backends.support import arrays
 from func.backends.support.arrays import (
     make_complex,
     nan_safe_multiply,
@@ -235,7 +236,17 @@ def _argpartition(context: LoweringContext) -> Code:
 @lowering("lexsort")
 def _lexsort(context: LoweringContext) -> Code:
     keys = tuple_text([f"{{{position}}}" for position in range(len(context.avals))])
-    return record(context) if context.device else Code(f"np.lexsort({keys}, {literal(context.params['axis'])})")
+    if context.device:
+        return support_code(arrays.lexsort, context)
+    return Code(f"np.lexsort({keys}, {literal(context.params['axis'])})")
+
+
+@lowering("cummax", "cummin")
+def _running_extremum(context: LoweringContext) -> Code:
+    if context.device:
+        return record(context)
+    call = f"np.{context.primitive.reduces}.accumulate({{0}}, {literal(context.params['axis'])}"
+    return Code(f"{call}, out={{out}})", out=True, plain=f"{call})")
 
 
 @lowering("mean")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import linalg
+from func.backends.support import inverses, linalg
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import (
     ZERO,
@@ -227,13 +227,9 @@ def _have_limits(a: Aval, limit: Aval, *, hermitian: bool, cut: bool) -> bool:
     return (are_square(a) if hermitian else are_matrices(a)) and limit.shape == a.shape[:-2]
 
 
-def _pinv_impl(xp: Any, a: Array, limit: Array, *, hermitian: bool, cut: bool) -> Array:
-    return xp.linalg.pinv(a, limit, hermitian)
-
-
 pinv: Primitive = general(
     "pinv",
-    _pinv_impl,
+    inverses.pinv,
     aval=lambda a, limit, **params: Aval((*a.shape[:-2], a.shape[-1], a.shape[-2]), float_dtype(a.dtype)),
     parameters={"hermitian": FLAG, "cut": FLAG},
     fits=_have_limits,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support.arrays import running_extremum
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, shape_of
 from func.interpreters.core.parameters import AXIS
 from func.interpreters.core.strides import iterated_order
@@ -114,7 +115,7 @@ def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: C
         return primitive(x, axis=axis), divide(total, number)
 
     def impl(xp: Any, x: Array, *, axis: int) -> Array:
-        return getattr(xp, ufunc).accumulate(x, axis)
+        return running_extremum(xp, x, ufunc=ufunc, axis=axis)
 
     primitive = general(
         name,

@@ -91,7 +91,7 @@ def _lexsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
 
 lexsort: NonDifferentiable = nondifferentiable(
     "lexsort",
-    lambda xp, *keys, axis: xp.lexsort(keys, axis) if xp is np else xp.lexsort(xp.stack(keys)),
+    arrays.lexsort,
     aval=lambda *keys, axis: Aval(keys[0].shape, np.intp),
     parameters={"axis": AXIS},
     fits=lambda *keys, axis: have_equal_shapes(*keys),

@@ -544,6 +544,7 @@ def test_python_functions_of_scipy_on_traced_arrays() -> None:
         check.check_modes((f, U))
 
 
+@pytest.mark.filterwarnings("ignore::func.errors.HostComputationWarning")
 def test_device_arrays() -> None:
     x = device_double.to_device(U)
     for name in ("gammaln", "erf", "jv", "gammainc", "betainc", "logsumexp", "polygamma", "ellipk"):

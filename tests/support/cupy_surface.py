@@ -1,0 +1,178 @@
+"""What CuPy has of NumPy's and SciPy's names: the parameters of its functions, the loops of its ufuncs, its methods.
+
+`cupy_surface.json` was read from the CuPy that it names, which imports without a device;
+`python -m tests.support.cupy_surface` reads it anew. The double of a device has what is listed there and no more, and
+binds every call to the parameters.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE = Path(__file__).with_name("cupy_surface.json")
+
+MODULES = {
+    "numpy": "cupy",
+    "numpy.fft": "cupy.fft",
+    "numpy.lib.stride_tricks": "cupy.lib.stride_tricks",
+    "numpy.linalg": "cupy.linalg",
+    "scipy.linalg": "cupyx.scipy.linalg",
+    "scipy.ndimage": "cupyx.scipy.ndimage",
+    "scipy.signal": "cupyx.scipy.signal",
+    "scipy.special": "cupyx.scipy.special",
+}
+"""The modules that implementations name, and CuPy's of the same functions."""
+ARRAY = "numpy.ndarray"
+
+AT = {
+    **dict.fromkeys(("add",), "ilefdILqQ"),
+    **dict.fromkeys(("maximum", "minimum"), "ilfdILqQ"),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), "ilILqQ"),
+    "subtract": "iI",
+}
+"""The dtypes on which a ufunc's `at` works, as the TypeErrors of CuPy 14.2 name them; others have no `at`."""
+REDUCING = {"reduce": ("add", "multiply"), "accumulate": ("add", "multiply"), "reduceat": ("add",)}
+"""The ufuncs that have a method; CuPy raises NotImplementedError for others."""
+ONE_MATRIX = {"numpy.linalg.lstsq", "scipy.linalg.expm", "scipy.linalg.lu_factor"}
+"""Functions that take no stacks of matrices; CuPy checks the rank of their first argument, or takes it for granted."""
+
+
+def installed() -> dict[str, dict[str, str]]:
+    """The surface of the CuPy that is installed, by module and name."""
+    surface = {}
+    for own, theirs in MODULES.items():
+        module, host = importlib.import_module(theirs), importlib.import_module(own)
+        names = [name for name in dir(host) if not name.startswith("_") and getattr(module, name, None) is not None]
+        surface[own] = {name: described(getattr(module, name)) for name in names}
+    array = importlib.import_module("cupy").ndarray
+    names = [name for name in dir(np.ndarray) if not name.startswith("__") and hasattr(array, name)]
+    surface[ARRAY] = {name: described(getattr(array, name)) for name in names}
+    return surface
+
+
+def described(value: Any) -> str:
+    """A function by its parameters, a ufunc by its loops, everything else by what it is."""
+    if not isinstance(value, type) and hasattr(value, "nin") and hasattr(value, "types"):
+        loops = [loop for loop in value.types if "E" not in loop]  # bfloat16, for which NumPy has no letter
+        return f"ufunc {value.nin} {value.nout} {' '.join(loops)}"
+    if inspect.ismodule(value):
+        return "module"
+    if isinstance(value, type) or not callable(value):
+        return "value"
+    text = parameters_of(value)
+    return "function" if text is None else f"function ({text})"
+
+
+def parameters_of(function: Callable[..., Any]) -> str | None:
+    """The parameters, by the signature or, for compiled methods, by the first line of the docstring."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        line = re.match(r"\w+\.\w+\((.*?)\)( ->|$)", (function.__doc__ or "").partition("\n")[0])
+        if line is None:
+            return None
+        words = [re.sub(r"^\w+ (?=\w)", "", word.strip()) for word in line[1].split(",")]
+        return ", ".join([re.sub("=.*", "=None", word) for word in words])
+    words, positional_only = [], False
+    for parameter in parameters:
+        if positional_only and parameter.kind is not parameter.POSITIONAL_ONLY:
+            words.append("/")
+        positional_only = parameter.kind is parameter.POSITIONAL_ONLY
+        if parameter.kind is parameter.KEYWORD_ONLY and not any([word.startswith("*") for word in words]):
+            words.append("*")
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        words.append(f"{stars}{parameter.name}" + ("" if parameter.default is parameter.empty else "=None"))
+    return ", ".join([*words, "/"] if positional_only else words)
+
+
+@functools.cache
+def stored() -> dict[str, dict[str, str]]:
+    """The surface that the file holds."""
+    return json.loads(FILE.read_text(encoding="utf-8"))["surface"]  # type: ignore[no-any-return]
+
+
+@functools.cache
+def signature_of(path: str) -> inspect.Signature | None:
+    """What a function's arguments bind to; None where CuPy does not tell."""
+    module, _, name = path.rpartition(".")
+    text = stored()[module][name]
+    if not text.startswith("function ("):
+        return None
+    return inspect.signature(eval(f"lambda {text[len('function (') : -1]}: None"))
+
+
+def loops_of(path: str) -> tuple[int, int, list[str]] | None:
+    """The operands, results and loops of a ufunc; None for other functions."""
+    module, _, name = path.rpartition(".")
+    kind, *words = stored()[module][name].split()
+    return (int(words[0]), int(words[1]), words[2:]) if kind == "ufunc" else None
+
+
+def has(module: str, name: str) -> bool:
+    """Whether CuPy has what NumPy or SciPy has under this name."""
+    return name in stored().get(module, {})
+
+
+def check_call(path: str, dtype_of: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise as CuPy does where a call does not fit the function of this path, or a ufunc has no loop for the dtypes.
+
+    `dtype_of(argument)` is the dtype of an array of the device, None for everything else.
+    """
+    loops = loops_of(path)
+    if loops is not None:
+        return _check_ufunc(path, loops, dtype_of, args, kwargs)
+    signature = signature_of(path)
+    if signature is not None:
+        try:
+            signature.bind(*((None,) if path.startswith(ARRAY) else ()), *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"CuPy's {path}{signature}: {error}") from None
+    for argument in args[:1] if path in ONE_MATRIX else ():
+        assert argument.ndim == 2, f"CuPy's {path} takes one matrix, not an array of shape {argument.shape}"
+
+
+def _check_ufunc(path: str, loops: Any, dtype_of: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    nin, nout, types = loops
+    if not nin <= len(args) <= nin + nout:
+        raise TypeError(f"CuPy's {path} takes {nin} to {nin + nout} arguments, not {len(args)}")
+    if unknown := set(kwargs) - {"out", "dtype", "casting"}:
+        raise TypeError(f"CuPy's {path} has no arguments {sorted(unknown)}")
+    dtypes = [dtype_of(arg) if dtype_of(arg) is not None else getattr(arg, "dtype", None) for arg in args[:nin]]
+    if kwargs.get("dtype") is None and not any(
+        [
+            all([own is None or np.can_cast(own, loop) for own, loop in zip(dtypes, loop.split("->")[0], strict=True)])
+            for loop in types
+        ]
+    ):
+        raise TypeError(f"CuPy's {path} has no loop for {[str(dtype) for dtype in dtypes]}")
+
+
+def check_method(path: str, method: str, dtype: Any) -> None:
+    """Raise as CuPy does where a ufunc has no such method, or not for arrays of this dtype."""
+    name = path.rpartition(".")[2]
+    if method == "at" and name in AT:
+        if dtype not in [np.dtype(letter) for letter in AT[name]]:
+            raise TypeError(f"CuPy's {path}.at does not work on {dtype}")
+    elif method != "outer" and name not in REDUCING.get(method, ()):
+        raise NotImplementedError(f"CuPy's {path}.{method} is not supported")
+
+
+def main() -> None:
+    """Read the surface of the installed CuPy into the file."""
+    version = importlib.import_module("cupy").__version__
+    text = json.dumps({"cupy": version, "surface": installed()}, indent=1, sort_keys=True)
+    FILE.write_text(text + "\n", encoding="utf-8")
+    print(f"wrote {FILE}")
+
+
+if __name__ == "__main__":
+    main()
