@@ -99,8 +99,8 @@ class DeviceNamespace:
         if device is None:
             return on_host
         if isinstance(host, np.ufunc):
-            is_complete = host.signature is not None or not _lacks_loops(device, host)
-            return device if is_complete else CompletedUfunc(device, on_host)
+            completed = CompletedUfunc(device, on_host)
+            return device if host.signature is not None or completed.is_complete() else completed
         if hasattr(device, "nin"):  # a ufunc there, and a function with optional arguments on the host
             return functools.partial(_with_all_operands, device, on_host)
         is_function = callable(device) and not isinstance(device, type)
@@ -180,6 +180,7 @@ class CompletedUfunc:
         self._device = device
         self._on_host = on_host
         self.nin = on_host.function.nin
+        self._loops_of_device = _loops_of(device)
         self._loops: dict[tuple[Any, ...], UfuncLoop | None] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -213,15 +214,26 @@ class CompletedUfunc:
         except TypeError:
             return UfuncLoop(operands=None, results=None)  # the device words its own error
         operands, results = resolved[: host.nin], resolved[host.nin :]
-        loops = _loops_of(self._device)
-        widens = np.can_cast if all([dtype.kind == "b" for dtype in results]) else _widens
-        fitting = [own for own in loops if own == operands] or [own for own in loops if all(map(widens, operands, own))]
+        loops = self._loops_of_device
+        is_question = host.nin == 1 and results == (np.dtype(bool),)
+        holds = functools.partial(_holds, into_floats=is_question or results[0].kind in "fc")
+        by_itself = next((own for own in loops if _goes_into(key, own)), None)
+        if by_itself is not None and loops[by_itself] == results:
+            wanted = key if is_question else operands
+            if all([own.kind in "biu" or holds(want, own) for want, own in zip(wanted, by_itself, strict=True)]):
+                return UfuncLoop(operands=None, results=None)
+        fitting = [own for own in loops if own == operands] or [own for own in loops if all(map(holds, operands, own))]
         if not fitting:
             return None
-        chosen = fitting[0]
-        return UfuncLoop(
-            operands=None if chosen == key else chosen, results=None if loops[chosen] == results else results
-        )
+        return UfuncLoop(operands=fitting[0], results=None if loops[fitting[0]] == results else results)
+
+    def is_complete(self) -> bool:
+        """Whether the device computes by itself what the host does, for all pairs of dtypes."""
+        if not self._loops_of_device:
+            return True
+        dtypes = [np.dtype(letter) for letter in "?bBhHiIlLefdFD"]
+        keys = {(one, *[other] * (self.nin - 1)) for one in dtypes for other in dtypes}
+        return all([_computes_itself(self.loop_for(key)) for key in keys])
 
 
 def _inside(checked: Callable[[], AbstractContextManager[Any]], function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -234,14 +246,6 @@ def _with_all_operands(ufunc: Any, on_host: HostFunction, *args: Any, **kwargs: 
     return ufunc(*args, **kwargs) if len(args) >= ufunc.nin else on_host(*args, **kwargs)
 
 
-def _lacks_loops(device: Any, host: np.ufunc) -> bool:
-    """Whether a ufunc of a device lacks a loop of NumPy's or SciPy's over dtypes that devices have."""
-    if not isinstance(getattr(device, "types", None), list):
-        return False
-    own = _loops_of(device)
-    return any([own.get(operands) != results for operands, results in _loops_of(host).items()])
-
-
 DEVICE_DTYPES = frozenset("?bBhHiIlLqQefdFD")
 """The dtypes that devices compute with and NumPy has a letter for."""
 
@@ -249,16 +253,43 @@ DEVICE_DTYPES = frozenset("?bBhHiIlLqQefdFD")
 def _loops_of(ufunc: Any) -> dict[tuple[np.dtype[Any], ...], tuple[np.dtype[Any], ...]]:
     """The dtypes of the results for those of the operands. Of letters for the same dtype the first loop counts."""
     loops: dict[tuple[np.dtype[Any], ...], tuple[np.dtype[Any], ...]] = {}
-    for text in ufunc.types:
+    types = getattr(ufunc, "types", None)
+    for text in types if isinstance(types, list) else ():
         operands, results = text.split("->")
         if DEVICE_DTYPES.issuperset(operands + results):
             loops.setdefault(tuple(map(np.dtype, operands)), tuple(map(np.dtype, results)))
     return loops
 
 
-def _widens(narrow: np.dtype[Any], wide: np.dtype[Any]) -> bool:
-    """Whether every number of a dtype is one of another of its kind."""
-    return narrow.kind == wide.kind and np.can_cast(narrow, wide)
+_ORDER = "biufc"
+_KINDS: dict[type, str] = {int: "i", float: "f", complex: "c"}
+
+
+def _goes_into(key: tuple[Any, ...], loop: tuple[np.dtype[Any], ...]) -> bool:
+    """Whether CuPy takes a loop for operands of these dtypes; Python scalars adapt to arrays of their kind or above."""
+    highest = max([_ORDER.index(own.kind) for own in key if isinstance(own, np.dtype)], default=-1)
+    for own, dtype in zip(key, loop, strict=True):
+        if isinstance(own, np.dtype):
+            fits = np.can_cast(own, dtype)
+        elif _ORDER.index(_KINDS[own]) > highest:
+            fits = np.can_cast(np.dtype(own), dtype)
+        else:
+            fits = np.result_type(own(0), dtype) == dtype
+        if not fits:
+            return False
+    return True
+
+
+def _computes_itself(loop: UfuncLoop | None) -> bool:
+    return loop is not None and loop.operands is None and loop.results is None
+
+
+def _holds(narrow: np.dtype[Any], wide: np.dtype[Any], into_floats: bool) -> bool:
+    """Whether every number of a dtype is one of another. NumPy says so of large integers and float64, too: that is good
+    enough for operands of functions with real results, not for comparisons."""
+    if not np.can_cast(narrow, wide):
+        return False
+    return narrow.kind == wide.kind or (narrow.kind in "biu" and (wide.kind in "biu" or into_floats))
 
 
 def _dtype_or_weak(value: Any) -> Any:

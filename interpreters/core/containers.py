@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from func.backends import namespace_of_type
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedArrayError
 
 _CONVERTED = frozenset({"pandas", "dask", "torch", "jax", "jaxlib", "func"})
@@ -35,7 +36,7 @@ def has_rules(kind: type) -> bool:
         rules = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
         is_own = rules is None or not issubclass(kind, (np.ndarray, np.generic))
         is_own = is_own and hasattr(kind, "__array_ufunc__") and kind.__module__.split(".")[0] not in _CONVERTED
-        known = is_own and not _is_sparse(kind)
+        known = is_own and not _is_sparse(kind) and namespace_of_type(kind) is None  # no array of a device
         may_go = kind.__flags__ & _IS_MADE_BY_PYTHON and not kind.__module__.startswith("func.")
         (_HAVE_RULES_OF_OTHERS if may_go else _HAS_RULES)[kind] = known
     return known

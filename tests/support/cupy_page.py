@@ -1,4 +1,4 @@
-"""The tables of docs/cupy.md: what is computed on the host, and what is converted, on arrays of CuPy.
+"""The tables of docs/cupy.md: what is computed on the host for arrays of CuPy.
 
 `python -m tests.support.cupy_page` writes them into the page; a test makes them again and compares.
 """
@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -70,16 +69,6 @@ def dtypes_of_the_host() -> dict[str, list[str]]:
     return {path: dtypes for path, dtypes in lacking.items() if dtypes}
 
 
-def converted() -> list[str]:
-    """The ufuncs whose operands or results are converted for some dtypes."""
-    return [path for path, ufunc in completed() if any([_converts(ufunc, dtype) for dtype in DTYPES])]
-
-
-def _converts(ufunc: CompletedUfunc, dtype: np.dtype[Any]) -> bool:
-    loop = ufunc.loop_for((dtype,) * ufunc.nin)
-    return loop is not None and (loop.operands is not None or loop.results is not None)
-
-
 def tables() -> str:
     """The part of the page that is made."""
     by_module: dict[str, list[str]] = {}
@@ -92,11 +81,6 @@ def tables() -> str:
     paragraphs.append("These it has, but not for these dtypes:")
     rows = [f"| `{path}` | {', '.join(dtypes)} |" for path, dtypes in dtypes_of_the_host().items()]
     paragraphs.append("\n".join(["| function | dtypes computed on the host |", "|---|---|", *rows]))
-    names = ", ".join([f"`{path.removeprefix('scipy.special.')}`" for path in converted()])
-    paragraphs.append(
-        "And these it computes for some operands, such as integers, in a narrower or wider precision than SciPy does. "
-        f"They stay on the device; operands and results are converted to SciPy's dtypes. Of `scipy.special`: {names}."
-    )
     return "\n\n".join(paragraphs)
 
 

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -122,10 +122,15 @@ def has(module: str, name: str) -> bool:
     return name in stored().get(module, {})
 
 
-def check_call(path: str, dtype_of: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise as CuPy does where a call does not fit the function of this path, or a ufunc has no loop for the dtypes.
+Loop: TypeAlias = tuple[str, str] | None
+"""The letters of the dtypes that a loop of a ufunc takes and gives."""
 
-    `dtype_of(argument)` is the dtype of an array of the device, None for everything else.
+
+def check_call(path: str, dtype_of: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Loop:
+    """The loop that a call takes, None for what is no ufunc; raises as CuPy does where the call does not fit.
+
+    `dtype_of(argument)` is the dtype of an array of the device, None for everything else. CuPy takes the first loop to
+    which the operands can be cast; Python scalars adapt.
     """
     loops = loops_of(path)
     if loops is not None:
@@ -138,22 +143,38 @@ def check_call(path: str, dtype_of: Callable[[Any], Any], args: tuple[Any, ...],
             raise TypeError(f"CuPy's {path}{signature}: {error}") from None
     for argument in args[:1] if path in ONE_MATRIX else ():
         assert argument.ndim == 2, f"CuPy's {path} takes one matrix, not an array of shape {argument.shape}"
+    return None
 
 
-def _check_ufunc(path: str, loops: Any, dtype_of: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _check_ufunc(path: str, loops: Any, dtype_of: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Loop:
     nin, nout, types = loops
     if not nin <= len(args) <= nin + nout:
         raise TypeError(f"CuPy's {path} takes {nin} to {nin + nout} arguments, not {len(args)}")
     if unknown := set(kwargs) - {"out", "dtype", "casting"}:
         raise TypeError(f"CuPy's {path} has no arguments {sorted(unknown)}")
     dtypes = [dtype_of(arg) if dtype_of(arg) is not None else getattr(arg, "dtype", None) for arg in args[:nin]]
-    if kwargs.get("dtype") is None and not any(
-        [
-            all([own is None or np.can_cast(own, loop) for own, loop in zip(dtypes, loop.split("->")[0], strict=True)])
-            for loop in types
+    highest = max([_rank(dtype) for dtype in dtypes if dtype is not None], default=-1)
+    if kwargs.get("dtype") is not None:
+        return None
+    for operands, results in [loop.split("->") for loop in types]:
+        fits = [
+            np.can_cast(own, letter) if own is not None else _adapts(scalar, np.dtype(letter), highest)
+            for own, scalar, letter in zip(dtypes, args, operands, strict=False)
         ]
-    ):
-        raise TypeError(f"CuPy's {path} has no loop for {[str(dtype) for dtype in dtypes]}")
+        if all(fits):
+            return operands, results
+    raise TypeError(f"CuPy's {path} has no loop for {[str(dtype) for dtype in dtypes]}")
+
+
+def _rank(dtype: Any) -> int:
+    return "biufc".index(np.dtype(dtype).kind)
+
+
+def _adapts(scalar: Any, dtype: np.dtype[Any], highest: int) -> bool:
+    """Whether a Python scalar goes into a dtype: it adapts beside arrays of its kind or above."""
+    if _rank(type(scalar)) > highest:
+        return np.can_cast(np.dtype(type(scalar)), dtype)
+    return np.result_type(type(scalar)(0), dtype) == dtype
 
 
 def check_method(path: str, method: str, dtype: Any) -> None:

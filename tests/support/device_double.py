@@ -214,7 +214,9 @@ class DeviceFunction:
         return loops
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        cupy_surface.check_call(self._path, lambda x: x.dtype if is_on_device(x) else None, args, kwargs)
+        loop = cupy_surface.check_call(self._path, lambda x: x.dtype if is_on_device(x) else None, args, kwargs)
+        if loop is not None:
+            return wrapped(_by_loop(self._function, loop, [host_of(a) for a in args], kwargs))
         host = {key: host_of(value) for key, value in kwargs.items()}
         if self._path in ("numpy.asarray", "numpy.array"):  # the explicit way to the device
             return wrapped(self._function(args[0]._host if isinstance(args[0], DeviceArray) else args[0], **host))
@@ -229,6 +231,24 @@ class DeviceFunction:
             return wrapped(method(host_of(target), *[host_of(arg) for arg in args], **host))
 
         return call
+
+
+def _by_loop(ufunc: Any, loop: tuple[str, str], operands: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A ufunc in the dtypes of a loop of CuPy's, which may be others than NumPy takes."""
+    letters, results = loop
+    cast = [
+        x.astype(letter, copy=False) if isinstance(x, (np.ndarray, np.generic)) else x
+        for x, letter in zip(operands, letters, strict=False)
+    ]
+    outs = [*operands[len(letters) :], *[host_of(x) for x in _as_tuple(kwargs.get("out", ()))]]
+    values = [np.asarray(x, letter) for x, letter in zip(_as_tuple(ufunc(*cast)), results, strict=True)]
+    for out, value in zip(outs, values, strict=False):
+        np.copyto(out, value, casting=kwargs.get("casting", "same_kind"))
+    return (outs or values)[0] if len(results) == 1 else tuple(outs or values)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 library = Namespace(np)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -192,6 +193,53 @@ def test_the_double_leaves_operators_to_a_traced_operand() -> None:
     np.testing.assert_array_equal(pulled.get(), factor)
     mapped = func.vmap(lambda t: DeviceArray(factor) - t)(DeviceArray(np.stack([x, -x])))
     np.testing.assert_array_equal(mapped.get(), np.stack([factor - x, factor + x]))
+
+
+def _written(x: Any, constant: Any) -> Any:
+    y = x * 1.0
+    y += constant
+    y[0] = constant[1]
+    y[:, 1] -= constant[0]
+    return y
+
+
+BESIDE = {
+    **{
+        f"{operation.__name__}{' reflected' if is_reflected else ''}": (
+            lambda x, c, f=operation, r=is_reflected: f(c, x) if r else f(x, c)
+        )
+        for operation in (
+            *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod),
+            *(operator.pow, operator.matmul, operator.lt, operator.ge, operator.eq, divmod),
+            *(np.subtract, np.hypot, np.dot, np.maximum, np.linalg.solve, np.kron),
+        )
+        for is_reflected in (False, True)
+    },
+    "writes": _written,
+    "where": lambda x, c: np.where(c > 1, x, c),
+    "joined": lambda x, c: np.concatenate([x, c]),
+    "einsum": lambda x, c: np.einsum("ij,kj->ik", c, x),
+    "indices": lambda x, c: x[(c > 1).astype(int)],
+    "elements": lambda x, c: x * c[0, 0] + c[0, 1] * x,
+}
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "vjp": lambda f: lambda x: func.vjp(f, x)[0],
+    "jvp": lambda f: lambda x: func.jvp(f, (x,), (x,)),
+    "vmap": lambda f: lambda x: func.vmap(f)(x[None]),
+    "jit": lambda f: func.jit(f),
+    "jit of grad": lambda f: func.jit(func.grad(lambda x: np.sum(f(x)[0] * x[0, 0]))),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", BESIDE)
+def test_constants_on_the_device_beside_traced_values(name: str, transform: str) -> None:
+    x, constant = np.array([[0.3, 0.7], [0.2, 0.9]]), np.array([[1.5, 2.0], [3.0, 0.5]])
+    operation = BESIDE[name]
+    want = TRANSFORMS[transform](lambda x: operation(x, constant))(x)
+    got = TRANSFORMS[transform](lambda x: operation(x, DeviceArray(constant)))(DeviceArray(x))
+    for one, other in zip(func.tree.leaves(got), func.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(host(one), other, rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 3)])
