@@ -87,7 +87,8 @@ def module_text(plan: Plan, signature: Signature, device: bool, nan_safe: Plan |
 
 def _imports(body: str, support: str, constants: str, device: bool) -> list[str]:
     """The lines that import what the parts of a module use."""
-    everything = "\n".join([_STRINGS.sub("''", body), support, constants])
+    text = "\n".join([_STRINGS.sub("''", body), constants])
+    everything = f"{text}\n{support}"  # support functions import parts of SciPy themselves
     lines = [f"import {name}" for name in _STANDARD if re.search(rf"\b{name}\.", everything)]
     if re.search(r"\bAny\b", support):
         lines += ["from collections.abc import Callable, Sequence", "from typing import Any"]
@@ -99,7 +100,7 @@ def _imports(body: str, support: str, constants: str, device: bool) -> list[str]
         lines.append("import numpy")
     lines.append("import cupy as cp" if device else "import numpy as np")
     scipy = "cupyx.scipy" if device else "scipy"
-    return [*lines, *[f"import {scipy}.{module}" for module in sorted(set(_MODULE.findall(everything)))]]
+    return [*lines, *[f"import {scipy}.{module}" for module in sorted(set(_MODULE.findall(text)))]]
 
 
 def _bodies(plan: Plan) -> list[str]:

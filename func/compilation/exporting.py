@@ -7,13 +7,15 @@ import functools
 import inspect
 import keyword
 import os
+import re
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from func import tree
 from func.backends import is_device_array, namespace_of
+from func.backends.source.plans import PlanStep
 from func.compilation.jit import Jitted, jit
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Aval
@@ -132,7 +134,10 @@ def to_source(
             raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
         arguments = _Arguments(positional, keywords, entry.compiled.in_avals)
         device = any([is_device_array(leaf) for leaf in arguments.leaves])
-        plans = _plans(entry.compiled, namespace_of(tuple(arguments.leaves)), device)
+        xp = namespace_of(tuple(arguments.leaves))
+        plans = _plans(entry.compiled, xp, device)
+        if device:
+            _check_device_has(plans, xp, name_of(func))
         parameters = [*_parameters(func, len(args), {static.name for static in statics}), *_keywords(keywords)]
 
         def result(outputs: Sequence[str]) -> str:
@@ -199,6 +204,28 @@ def _module(
         return text(name, parameters, listed, header=header, labels=labels)
     inner = _apart(f"_{name}", {*taken, *parameters})
     return text(inner, stand_ins, stand_ins, header=header, labels=labels, caller=(name, listed))
+
+
+_DOTTED = re.compile(r"\b(?:np|scipy)((?:\.[A-Za-z_]\w*)+)")
+
+
+def _check_device_has(plans: Iterable[Plan | None], xp: Any, function: str) -> None:
+    """Raise where the text of a plan calls what the device's library lacks, which func computes on the host."""
+    for plan in plans:
+        if plan is None:
+            continue
+        _check_device_has(plan.functions.values(), xp, function)
+        for match in _DOTTED.finditer("\n".join([item.text for item in plan.items if isinstance(item, PlanStep)])):
+            *modules, name = match[1][1:].split(".")
+            if match[0].startswith("scipy."):
+                modules[0] = f"scipy_{modules[0]}"
+            module = functools.reduce(getattr, modules, xp)
+            if getattr(module, "lacks", lambda name: False)(name):
+                raise NoSourceError(
+                    f"func.to_source: {function} calls {match[0]}, which the device's library does not have: "
+                    "func computes it on the host, and a module without func cannot\n"
+                    "Pass NumPy arrays, for a module that imports NumPy, or leave this part out of the function."
+                )
 
 
 def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | None]:

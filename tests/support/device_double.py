@@ -219,7 +219,8 @@ class DeviceFunction:
             return wrapped(_by_loop(self._function, loop, [host_of(a) for a in args], kwargs))
         host = {key: host_of(value) for key, value in kwargs.items()}
         if self._path in ("numpy.asarray", "numpy.array"):  # the explicit way to the device
-            return wrapped(self._function(args[0]._host if isinstance(args[0], DeviceArray) else args[0], **host))
+            given = args[0]._host if isinstance(args[0], DeviceArray) else args[0]
+            return wrapped(self._function(given, *args[1:], **host))
         return wrapped(self._function(*[host_of(a) for a in args], **host))
 
     def __getattr__(self, name: str) -> Any:
