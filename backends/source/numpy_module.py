@@ -99,6 +99,8 @@ def _imports(body: str, support: str, constants: str, device: bool) -> list[str]
     if re.search(r"\bnumpy\b", support):
         lines.append("import numpy")
     lines.append("import cupy as cp" if device else "import numpy as np")
+    if LINALG_ERRORS in text:
+        lines.append("import cupyx")
     scipy = "cupyx.scipy" if device else "scipy"
     return [*lines, *[f"import {scipy}.{module}" for module in sorted(set(_MODULE.findall(text)))]]
 
@@ -183,8 +185,11 @@ def _function(plan: Plan, signature: Signature, device: bool, checks_nan: bool =
         if shape == ():
             yield f"    {name} = {name}[()]"
     depth = "    "
-    if not device:  # CuPy never warns, and has no errstate
-        yield '    with np.errstate(all="ignore"):'
+    guard = 'np.errstate(all="ignore")'
+    if device:  # CuPy never warns of floating point errors, and raises those of linear algebra where it is told to
+        guard = LINALG_ERRORS if _uses_linalg(plan) else ""
+    if guard:
+        yield f"    with {guard}:"
         depth = "        "
     yield from [depth + line for line in _statements(plan)] or [f"{depth}pass"]
     if checks_nan:
@@ -193,6 +198,15 @@ def _function(plan: Plan, signature: Signature, device: bool, checks_nan: bool =
         yield f"    if any(np.isnan(out).any() for out in ({outs},)):  # a zero may have met an infinity"
         yield f"        return _nan_safe_{signature.name}({', '.join(arguments)})"
     yield f"    return {signature.result(plan.outputs)}"
+
+
+LINALG_ERRORS = 'cupyx.errstate(linalg="raise")'
+
+
+def _uses_linalg(plan: Plan) -> bool:
+    """Whether a plan or what it calls may call linear algebra of the device."""
+    texts = [text for each in _all_plans(plan) for text in _statements(each)]
+    return any(["linalg" in text for text in [*texts, *map(_source, _supporting(plan).values())]])
 
 
 def _caller(signature: Signature, name: str, parameters: list[str]) -> Iterator[str]:
