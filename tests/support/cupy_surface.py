@@ -141,6 +141,11 @@ def check_call(path: str, dtype_of: Callable[[Any], Any], args: tuple[Any, ...],
             signature.bind(*((None,) if path.startswith(ARRAY) else ()), *args, **kwargs)
         except TypeError as error:
             raise TypeError(f"CuPy's {path}{signature}: {error}") from None
+        kind = signature.bind_partial(*((None,) if path.startswith(ARRAY) else ()), *args, **kwargs).arguments.get(
+            "kind"
+        )
+        if path.endswith((".argsort", ".sort")) and kind not in (None, "stable"):
+            raise ValueError(f"CuPy's {path} sorts by no other kind than 'stable', not {kind!r}")
     for argument in args[:1] if path in ONE_MATRIX else ():
         assert argument.ndim == 2, f"CuPy's {path} takes one matrix, not an array of shape {argument.shape}"
     return None

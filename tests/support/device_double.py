@@ -135,7 +135,7 @@ def host_of(value: Any) -> Any:
     """An argument on the host; plain NumPy arrays are refused, as a device refuses them."""
     if is_on_device(value):
         return value._host
-    if (isinstance(value, np.ndarray) and value.ndim) or _is_foreign(value):
+    if isinstance(value, np.ndarray) or _is_foreign(value):
         raise TypeError(f"Unsupported type {type(value)}: a NumPy array met a device array")
     if isinstance(value, (list, tuple)):
         return type(value)([host_of(item) for item in value])
@@ -218,6 +218,8 @@ class DeviceFunction:
         if loop is not None:
             return wrapped(_by_loop(self._function, loop, [host_of(a) for a in args], kwargs))
         host = {key: host_of(value) for key, value in kwargs.items()}
+        if self._path.endswith((".argsort", ".sort")):
+            host["kind"] = "stable"  # as CuPy sorts
         if self._path in ("numpy.asarray", "numpy.array"):  # the explicit way to the device
             given = args[0]._host if isinstance(args[0], DeviceArray) else args[0]
             return wrapped(self._function(given, *args[1:], **host))

@@ -233,6 +233,12 @@ def _argpartition(context: LoweringContext) -> Code:
     return record(context) if context.device else Code(f"{{0}}.argpartition({kth}, {axis}, {kind})")
 
 
+@lowering("argsort")
+def _argsort(context: LoweringContext) -> Code:
+    axis, kind = [literal(context.params[name]) for name in ("axis", "kind")]
+    return record(context) if context.device else Code(f"{{0}}.argsort({axis}, kind={kind})")
+
+
 @lowering("lexsort")
 def _lexsort(context: LoweringContext) -> Code:
     keys = tuple_text([f"{{{position}}}" for position in range(len(context.avals))])

@@ -393,7 +393,7 @@ def _argsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
 
 argsort: NonDifferentiable = nondifferentiable(
     "argsort",
-    lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind),
+    lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind) if xp is np else xp.argsort(x, axis),
     aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),
     parameters={"axis": AXIS, "kind": one_of(None, "quicksort", "mergesort", "heapsort", "stable")},
     batch=_argsort_batch,

@@ -133,6 +133,7 @@ DIFFERENT = {
         for dtype in "?bBhHiIlLefdFD"
     },
     "lexsort along an axis in the middle": ("lexsort", tuple(KEYS), {"axis": 1}),
+    "a kind of sorting": ("argsort", (KEYS[0],), {"axis": 1, "kind": "mergesort"}),
     "lexsort of one key": ("lexsort", (KEYS[0],), {"axis": 0}),
     "running maxima of nothing": ("cummax", (np.ones((3, 0)),), {"axis": 1}),
     "running maxima after a NaN": ("cummax", (np.array([1.0, 3.0, 2.0, np.nan, 5.0, 4.0, 1.0]),), {"axis": 0}),
