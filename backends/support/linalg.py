@@ -113,12 +113,12 @@ def qr_order(xp: Any, a: Any) -> Any:
 
 def triangular_solve(xp: Any, a: Any, b: Any, *, lower: bool, adjoint: bool, unit: bool) -> Any:
     """The solution of triangular systems, or of those of the adjoint matrices."""
+    dtype = xp.result_type(a, b)
+    a, b = as_dtype(xp, a, dtype), as_dtype(xp, b, dtype)  # CuPy would convert b to the dtype of a
+    if b.size == 0:
+        return xp.empty(b.shape, dtype)
     if xp is not numpy:
         return one_by_one(xp, a, b, device_triangular_solver(xp, lower, adjoint, unit))
-    dtype = numpy.result_type(a, b)
-    a, b = numpy.asarray(a, dtype), numpy.asarray(b, dtype)
-    if b.size == 0:
-        return numpy.empty(b.shape, dtype)
     if a.ndim > 2 and a.shape[-1] <= 16 and a.size > 4 * a.shape[-1] ** 2:
         return solve_masked(a, b, lower, adjoint, unit)
     return one_by_one(numpy, a, b, host_triangular_solver(dtype, lower, adjoint, unit))

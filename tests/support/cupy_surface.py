@@ -45,6 +45,9 @@ REDUCING = {"reduce": ("add", "multiply"), "accumulate": ("add", "multiply"), "r
 ONE_MATRIX = {"numpy.linalg.lstsq", "scipy.linalg.expm", "scipy.linalg.lu_factor"}
 """Functions that take no stacks of matrices; CuPy checks the rank of their first argument, or takes it for granted."""
 
+OF_ONE_DTYPE = {"scipy.linalg.lu_solve", "scipy.linalg.solve_triangular"}
+"""Functions that convert the right-hand side to the dtype of the matrix, where SciPy takes that of both."""
+
 
 def installed() -> dict[str, dict[str, str]]:
     """The surface of the CuPy that is installed, by module and name."""
@@ -146,6 +149,9 @@ def check_call(path: str, dtype_of: Callable[[Any], Any], args: tuple[Any, ...],
         )
         if path.endswith((".argsort", ".sort")) and kind not in (None, "stable"):
             raise ValueError(f"CuPy's {path} sorts by no other kind than 'stable', not {kind!r}")
+    if path in OF_ONE_DTYPE:
+        arrays = [args[0] if path.endswith("triangular") else args[0][0], args[1]]
+        assert len({dtype_of(array) for array in arrays}) == 1, f"CuPy's {path} converts to the dtype of the matrix"
     for argument in args[:1] if path in ONE_MATRIX else ():
         assert argument.ndim == 2, f"CuPy's {path} takes one matrix, not an array of shape {argument.shape}"
     return None

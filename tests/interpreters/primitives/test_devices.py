@@ -143,6 +143,13 @@ DIFFERENT = {
         (LOWER + 9 * np.triu(LOWER.swapaxes(-1, -2), 1), np.full(2, 1e-15)),
         {"hermitian": True, "cut": True},
     ),
+    **{
+        f"{name} with a real matrix and complex numbers": (name, (LOWER[0], np.ones((3, 1)) * 1j, *others), params)
+        for name, others, params in (
+            ("triangular_solve", (), {"lower": True, "adjoint": False, "unit": False}),
+            ("solve", (), {}),
+        )
+    },
     "exponentials of a stack": ("expm", (LOWER,), {}),
     "Riemann's zeta left of one": ("riemann_zeta", (np.array([-3.5, 0.5, 2.0]),), {}),
     "Sylvester's equation without one solution": (
