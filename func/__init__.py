@@ -20,6 +20,7 @@ from func import autograd, collectives, debug, errors, linalg, numpy, tree
 from func.autograd import (
     Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled, tensor,
 )
+from func.compilation.c_export import CModule, export, to_c
 from func.compilation.exporting import load, save, to_source
 from func.compilation.jit import clear_caches, disable_jit, jit
 from func.compilation.staging import eval_shape, make_program
@@ -68,17 +69,18 @@ __version__ = "0.1.0"
 # All public names but `map`: `from func import *` leaves the builtin of that name what it is.
 # fmt: off
 __all__ = [
-    "Tensor", "associative_scan", "autograd", "backward", "biharmonic", "checkpoint", "checkpoint_name",
+    "CModule", "Tensor", "associative_scan", "autograd", "backward", "biharmonic", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "clear_caches", "collectives", "cond", "config", "custom_gradient", "custom_jvp",
     "custom_linear_solve", "custom_root", "custom_vjp", "custom_vmap", "debug", "derivatives",
     "directional_derivatives", "disable_jit", "divergence", "elementwise_grad", "enable_grad", "errors", "eval_shape",
-    "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hessian_diagonal", "hutch_plus_plus",
-    "hutchinson_diagonal", "hutchinson_trace", "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd",
-    "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors", "lanczos", "lanczos_quadrature", "laplacian",
-    "linalg", "linear_operator", "linear_transpose", "linearize", "load", "make_program", "memory", "no_grad",
-    "ntk", "numpy", "per_sample", "pure_callback", "random", "remat", "save", "scan", "scipy", "set_grad_enabled",
-    "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy", "stop_gradient", "switch", "taylor", "tensor",
-    "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "export", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hessian_diagonal",
+    "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp", "inference_mode", "intercept",
+    "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors", "lanczos",
+    "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize", "load",
+    "make_program", "memory", "no_grad", "ntk", "numpy", "per_sample", "pure_callback", "random", "remat", "save",
+    "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy",
+    "stop_gradient", "switch", "taylor", "tensor", "testing", "to_c", "to_source", "tree", "value_and_grad", "vhp",
+    "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 

@@ -57,7 +57,7 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
         raise ArgumentError(
             f"func.save: expected a Program, got {type(program).__name__}; func.make_program(f)(*args) makes one"
         )
-    write_program(program, _path(path, "save"))
+    write_program(program, as_path(path, "save"))
 
 
 @without_engine_frames
@@ -71,10 +71,11 @@ def load(path: str | os.PathLike[str]) -> Program:
     """
     from func.interpreters.serialization import read_program  # start-up time
 
-    return read_program(_path(path, "load"))
+    return read_program(as_path(path, "load"))
 
 
-def _path(path: str | os.PathLike[str], function: str) -> str:
+def as_path(path: str | os.PathLike[str], function: str) -> str:
+    """A path as text."""
     if isinstance(path, (str, os.PathLike)):
         text = os.fspath(path)
         if isinstance(text, str):
@@ -132,13 +133,13 @@ def to_source(
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
             raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
-        arguments = _Arguments(positional, keywords, entry.compiled.in_avals)
+        arguments = ExportedArguments(positional, keywords, entry.compiled.in_avals)
         device = any([is_device_array(leaf) for leaf in arguments.leaves])
         xp = namespace_of(tuple(arguments.leaves))
         plans = _plans(entry.compiled, xp, device)
         if device:
             _check_device_has(plans, xp, name_of(func))
-        parameters = [*_parameters(func, len(args), {static.name for static in statics}), *_keywords(keywords)]
+        parameters = [*parameter_names(func, len(args), {static.name for static in statics}), *_keywords(keywords)]
 
         def result(outputs: Sequence[str]) -> str:
             return _expression(tree.unflatten(entry.out_spec, list(outputs)))
@@ -148,7 +149,7 @@ def to_source(
     return write
 
 
-class _Arguments:
+class ExportedArguments:
     """The arguments of an exported function, and how their leaves are read from parameters of given names."""
 
     def __init__(self, positional: Sequence[Any], keywords: Mapping[str, Any], avals: Sequence[Aval]) -> None:
@@ -175,7 +176,7 @@ class _Arguments:
 def _module(
     name: str,
     parameters: Sequence[str],
-    arguments: _Arguments,
+    arguments: ExportedArguments,
     result: Callable[[Sequence[str]], str],
     plans: tuple[Plan, Plan | None],
     device: bool,
@@ -240,7 +241,7 @@ def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | 
     return plan, plan_program(program.nan_safe, xp, device, scratch=False, prefix="safe_")
 
 
-def _parameters(func: Callable[..., Any], count: int, static: set[Any]) -> list[str]:
+def parameter_names(func: Callable[..., Any], count: int, static: set[Any]) -> list[str]:
     """Names for the positional arguments that are not static: those of the function's signature where it has one.
 
     Names that a Python function cannot have, or has twice, are replaced.

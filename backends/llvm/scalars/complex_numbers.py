@@ -7,12 +7,11 @@ beyond arithmetic call the C library lane by lane.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from func.backends.llvm import ir
-from func.backends.llvm.scalars.ir_values import Pair, Value, chosen, constant, each, gathered, lane, part_of, width_of
+from func.backends.llvm.scalars.ir_values import Pair, Value, chosen, constant, each, part_of, width_of
 from func.backends.llvm.scalars.operation_table import TABLE, emits
 from func.backends.loops.kernels import DType
 
@@ -226,21 +225,9 @@ LIBRARY = {
 
 
 def _by_library(s: Scalars, name: str, d: DType, *args: Value) -> Value:
-    """A function of complex doubles, lane by lane: they are passed and returned as two doubles each."""
-    b: Any = s.builder
+    """A function of complex doubles."""
     wide = np.dtype(np.complex128)
-    function = s.module.globals.get(name)
-    if function is None:
-        double = ir.DoubleType()
-        both = ir.LiteralStructType([double, double])
-        function = ir.Function(s.module, ir.FunctionType(both, [double, double] * len(args)), name)
-    operands = [s.convert(x, d, wide) for x in args]
-    results = []
-    for place in range(width_of(operands[0])):
-        parts = [part for x in operands for part in (lane(b, x.re, place), lane(b, x.im, place))]
-        pair = b.call(function, parts)
-        results.append(Pair(b.extract_value(pair, 0), b.extract_value(pair, 1)))
-    return s.convert(gathered(b, results), wide, d)
+    return s.convert(s.complex_library(name, [s.convert(x, d, wide) for x in args]), wide, d)
 
 
 @functools.cache

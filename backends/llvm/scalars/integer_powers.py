@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.scalars.floats import FRACTION, from_bits
-from func.backends.llvm.scalars.ir_values import Value, constant, element, width_of
+from func.backends.llvm.scalars.ir_values import Value, constant, width_of
 from func.backends.llvm.scalars.operation_table import emits
 from func.backends.loops.kernels import DType
 
@@ -42,38 +41,10 @@ def _ldexp(s: Scalars, d: DType, a: list[Value]) -> Value:
     return b.fmul(x, from_bits(s, d, power))
 
 
-def _loop_function(
-    s: Scalars, name: str, d: DType, step: Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
-) -> ir.Function:
-    """A function (x, y) of unsigned numbers that steps (x, y, 1) until y is zero and returns the third number."""
-    kind = element(d)
-    full = f"func_{name}_{kind}"
-    function: Any = s.module.globals.get(full)
-    if function is not None:
-        return function  # type: ignore[no-any-return]
-    function = ir.Function(s.module, ir.FunctionType(kind, [kind, kind]), full)
-    function.linkage = "internal"
-    start, head, body, done = [function.append_basic_block(word) for word in ("start", "head", "body", "done")]
-    b: Any = ir.IRBuilder(start)
-    b.branch(head)
-    b.position_at_end(head)
-    states = [b.phi(kind) for _ in range(3)]
-    for state, value in zip(states, (*function.args, ir.Constant(kind, 1)), strict=True):
-        state.add_incoming(value, start)
-    b.cbranch(b.icmp_unsigned("!=", states[1], ir.Constant(kind, 0)), body, done)
-    b.position_at_end(body)
-    for state, value in zip(states, step(b, *states), strict=True):
-        state.add_incoming(value, body)
-    b.branch(head)
-    b.position_at_end(done)
-    b.ret(states[0] if name == "gcd" else states[2])
-    return function  # type: ignore[no-any-return]
-
-
 def _divisor(s: Scalars, d: DType, a: list[Value]) -> Value:
     """Euclid's algorithm."""
-    function = _loop_function(s, "gcd", d, lambda b, x, y, one: (y, b.urem(x, y), one))
-    return s.per_lane(function, [s.apply("absolute", d, [x], d) for x in a])
+    sizes = [s.apply("absolute", d, [x], d) for x in a]
+    return s.repeated("gcd", d, lambda b, x, y, one: (y, b.urem(x, y), one), 0, sizes)
 
 
 @emits("gcd", "iu")
@@ -100,4 +71,4 @@ def _power(s: Scalars, d: DType, a: list[Value]) -> Value:
         is_odd = b.icmp_unsigned("!=", b.and_(y, one), ir.Constant(x.type, 0))
         return b.mul(x, x), b.lshr(y, one), b.select(is_odd, b.mul(total, x), total)
 
-    return s.per_lane(_loop_function(s, "power", d, step), a)
+    return s.repeated("power", d, step, 2, a)

@@ -7,7 +7,8 @@ smallest value (as on x86), and half precision is computed in single precision a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,6 +37,8 @@ TABLES = (arithmetic, complex_numbers, floats, integers, logic, integer_powers)
 HALF, SINGLE, DOUBLE = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 UNWIDENED = frozenset({"select", "positive", "nextafter", "spacing"})
 """Operations that half precision does not convert to single precision."""
+Step: TypeAlias = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
+"""A step of a loop: a builder and three numbers to three numbers."""
 EXTREMA = frozenset({"maximum", "minimum", "fmax", "fmin"})
 
 
@@ -171,6 +174,47 @@ class Scalars:
         b = self.builder
         lanes = range(width_of(args[0]))
         return gathered(b, [b.call(function, [lane(b, x, place) for x in args]) for place in lanes])
+
+    def repeated(self, name: str, dtype: DType, step: Step, result: int, args: Sequence[ir.Value]) -> Value:
+        """The function `name` of unsigned numbers x and y, lane by lane: (x, y, 1) becomes `step` of them until y is
+        zero; the function returns the number at the place `result`."""
+        kind = element(dtype)
+        full = f"func_{name}_{kind}"
+        function: Any = self.module.globals.get(full)
+        if function is None:
+            function = ir.Function(self.module, ir.FunctionType(kind, [kind, kind]), full)
+            function.linkage = "internal"
+            start, head, body, done = [function.append_basic_block(word) for word in ("start", "head", "body", "done")]
+            b: Any = ir.IRBuilder(start)
+            b.branch(head)
+            b.position_at_end(head)
+            states = [b.phi(kind) for _ in range(3)]
+            for state, value in zip(states, (*function.args, ir.Constant(kind, 1)), strict=True):
+                state.add_incoming(value, start)
+            b.cbranch(b.icmp_unsigned("!=", states[1], ir.Constant(kind, 0)), body, done)
+            b.position_at_end(body)
+            for state, value in zip(states, step(b, *states), strict=True):
+                state.add_incoming(value, body)
+            b.branch(head)
+            b.position_at_end(done)
+            b.ret(states[result])
+        return self.per_lane(function, args)
+
+    def complex_library(self, name: str, args: Sequence[Value]) -> Value:
+        """A function of the C library of complex doubles, lane by lane: they are passed and returned as two doubles
+        each."""
+        b: Any = self.builder
+        function = self.module.globals.get(name)
+        if function is None:
+            double = ir.DoubleType()
+            both = ir.LiteralStructType([double, double])
+            function = ir.Function(self.module, ir.FunctionType(both, [double, double] * len(args)), name)
+        results = []
+        for place in range(width_of(args[0])):
+            parts = [part for x in args for part in (lane(b, x.re, place), lane(b, x.im, place))]
+            pair = b.call(function, parts)
+            results.append(Pair(b.extract_value(pair, 0), b.extract_value(pair, 1)))
+        return gathered(b, results)
 
     def library(self, name: str, dtype: DType, args: Sequence[ir.Value]) -> Value:
         """A function of the C library, by its name for doubles, lane by lane."""

@@ -1,0 +1,418 @@
+"""Factors of matrices, solves and determinants as functions of C.
+
+A matrix is the address of its first element and two strides, between rows (`down`) and between columns (`across`), so
+one function serves a matrix and its transpose. The texts have places for the types: TYPE is the type of elements, REAL
+that of their moduli, and CONJ, SIZE (the modulus by which LAPACK chooses pivots) and ABS (the modulus) are functions.
+Inner loops run over rows or columns, through `TAKE` and `INNER`, so that compilers make vector code of them. Large
+matrices go to LAPACK and CBLAS where the code is compiled with FUNC_LAPACK and FUNC_CBLAS.
+"""
+
+TAKE = """\
+/* y - factor x in place of y. */
+static void func_take_TYPE(ptrdiff_t n, TYPE factor, const TYPE *restrict x, ptrdiff_t x_step, TYPE *restrict y,
+                           ptrdiff_t y_step) {
+    if (x_step == 1 && y_step == 1) {
+        for (ptrdiff_t i = 0; i < n; ++i) {
+            y[i] -= factor * x[i];
+        }
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        y[i * y_step] -= factor * x[i * x_step];
+    }
+}"""
+
+INNER = """\
+/* The sum of the products of two vectors, the first one's elements conjugated or not. */
+static TYPE func_inner_TYPE(ptrdiff_t n, const TYPE *x, ptrdiff_t x_step, bool conjugate, const TYPE *y,
+                            ptrdiff_t y_step) {
+    enum { LANES = 8 };
+    TYPE sum = 0;
+    ptrdiff_t i = 0;
+    if (n >= LANES && x_step == 1 && y_step == 1 && !conjugate) {
+        TYPE sums[LANES] = {0};
+        for (; i + LANES <= n; i += LANES) {
+            for (ptrdiff_t lane = 0; lane < LANES; ++lane) {
+                sums[lane] += x[i + lane] * y[i + lane];
+            }
+        }
+        sum = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+    }
+    for (; i < n; ++i) {
+        sum += (conjugate ? CONJ(x[i * x_step]) : x[i * x_step]) * y[i * y_step];
+    }
+    return sum;
+}"""
+
+NORM = """\
+/* The Euclidean norm of a vector, also where its square is too large or too small for a number. */
+static REAL func_norm_TYPE(ptrdiff_t n, const TYPE *x, ptrdiff_t step) {
+    const REAL plain = RE(func_inner_TYPE(n, x, step, COMPLEX, x, step));
+    if ((plain > LEAST && plain < MOST) || plain != plain) {
+        return SQRT(plain);
+    }
+    REAL largest = 0, sum = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const REAL size = ABS(x[i * step]);
+        largest = size > largest ? size : largest;
+    }
+    if (largest == 0 || largest == INFINITY) {
+        return largest;
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const REAL part = ABS(x[i * step]) / largest;
+        sum += part * part;
+    }
+    return largest * SQRT(sum);
+}"""
+
+LU = """\
+/* The factors P A = L U in place of A, and the exchanges of rows from 0; true where U has a zero on its diagonal. */
+static bool func_lu_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t down, ptrdiff_t across, int32_t *pivots) {
+LAPACK    if (m > 64 && n > 64 && sizeof(lapack_int) == sizeof(int32_t)) {
+LAPACK        const ptrdiff_t count = m < n ? m : n;
+LAPACK        const int layout = down == 1 ? LAPACK_COL_MAJOR : LAPACK_ROW_MAJOR;
+LAPACK        const lapack_int stride = (lapack_int)(down == 1 ? across : down);
+LAPACK        const lapack_int info = LAPACKE_LETTERgetrf(layout, (lapack_int)m, (lapack_int)n, a, stride, pivots);
+LAPACK        for (ptrdiff_t i = 0; i < count; ++i) {
+LAPACK            --pivots[i];
+LAPACK        }
+LAPACK        return info != 0;
+LAPACK    }
+    bool singular = false;
+    for (ptrdiff_t k = 0; k < m && k < n; ++k) {
+        TYPE *row = a + k * down, *column = a + k * across;
+        ptrdiff_t pivot = k;
+        REAL largest = SIZE(column[k * down]);
+        for (ptrdiff_t i = k + 1; i < m; ++i) {
+            const REAL size = SIZE(column[i * down]);
+            pivot = size > largest ? i : pivot;
+            largest = size > largest ? size : largest;
+        }
+        pivots[k] = (int32_t)pivot;
+        for (ptrdiff_t j = 0; pivot != k && j < n; ++j) {
+            const TYPE kept = row[j * across];
+            row[j * across] = a[pivot * down + j * across];
+            a[pivot * down + j * across] = kept;
+        }
+        const TYPE top = row[k * across];
+        if (top == 0) {
+            singular = true;
+            continue;
+        }
+        if (SIZE(top) < TINY) { /* the inverse may be infinite */
+            for (ptrdiff_t i = k + 1; i < m; ++i) {
+                column[i * down] /= top;
+            }
+        } else {
+            const TYPE scale = 1 / top;
+            for (ptrdiff_t i = k + 1; i < m; ++i) {
+                column[i * down] *= scale;
+            }
+        }
+        const ptrdiff_t right = n - k - 1, below = m - k - 1;
+        for (ptrdiff_t i = k + 1; across == 1 && i < m; ++i) {
+            func_take_TYPE(right, column[i * down], row + k + 1, 1, a + i * down + k + 1, 1);
+        }
+        for (ptrdiff_t j = k + 1; across != 1 && j < n; ++j) {
+            TYPE *behind = a + (k + 1) * down + j * across;
+            func_take_TYPE(below, row[j * across], column + (k + 1) * down, down, behind, down);
+        }
+    }
+    return singular;
+}"""
+
+TRIANGULAR = """\
+/* The solution of A X = B in place of B, of n rows and k columns, for one triangle of A (of its conjugate). */
+static void func_triangular_TYPE(ptrdiff_t n, ptrdiff_t k, const TYPE *a, ptrdiff_t down, ptrdiff_t across, bool lower,
+                                 bool unit, bool conjugate, TYPE *b, ptrdiff_t b_down, ptrdiff_t b_across) {
+BLAS    if (n > 64 && k > 1 && !conjugate && (down == 1 || across == 1) && (b_down == 1 || b_across == 1)) {
+BLAS        const bool turned = across != 1, left = b_across == 1;
+BLAS        cblas_LETTERtrsm(CblasRowMajor, left ? CblasLeft : CblasRight, lower != turned ? CblasLower : CblasUpper,
+BLAS                    turned == left ? CblasTrans : CblasNoTrans, unit ? CblasUnit : CblasNonUnit,
+BLAS                    (int)(left ? n : k), (int)(left ? k : n), 1, a, (int)(turned ? across : down), b,
+BLAS                    (int)(left ? b_down : b_across));
+BLAS        return;
+BLAS    }
+    const bool by_rows = k > 1 && b_across == 1;
+    for (ptrdiff_t c = 0; c < (by_rows ? 1 : k); ++c) {
+        TYPE *x = b + c * b_across;
+        const ptrdiff_t columns = by_rows ? k : 1;
+        for (ptrdiff_t step = 0; step < n; ++step) {
+            const ptrdiff_t i = lower ? step : n - 1 - step, first = lower ? 0 : i + 1, after = lower ? i + 1 : 0;
+            const TYPE *row = a + i * down, *column = a + i * across;
+            if (by_rows) {
+                for (ptrdiff_t j = first; j < (lower ? i : n); ++j) {
+                    const TYPE factor = conjugate ? CONJ(row[j * across]) : row[j * across];
+                    func_take_TYPE(k, factor, x + j * b_down, 1, x + i * b_down, 1);
+                }
+            } else if (down != 1 || conjugate) {
+                const ptrdiff_t count = lower ? i : n - 1 - i;
+                const TYPE *known = x + first * b_down;
+                x[i * b_down] -= func_inner_TYPE(count, row + first * across, across, conjugate, known, b_down);
+            }
+            const TYPE on = conjugate ? CONJ(row[i * across]) : row[i * across];
+            for (ptrdiff_t j = 0; !unit && j < columns; ++j) {
+                x[i * b_down + j * b_across] /= on;
+            }
+            if (!by_rows && down == 1 && !conjugate) {
+                const ptrdiff_t count = lower ? n - 1 - i : i;
+                func_take_TYPE(count, x[i * b_down], column + after, 1, x + after * b_down, b_down);
+            }
+        }
+    }
+}"""
+
+LU_SOLVE = """\
+/* The solution of A X = B (of the transpose or adjoint of A) in place of B, by the factors of A. */
+static void func_lu_solve_TYPE(ptrdiff_t n, ptrdiff_t k, const TYPE *lu, ptrdiff_t down, ptrdiff_t across,
+                               const int32_t *pivots, bool transposed, bool conjugate, TYPE *b, ptrdiff_t b_down,
+                               ptrdiff_t b_across) {
+    if (transposed) {
+        func_triangular_TYPE(n, k, lu, across, down, true, false, conjugate, b, b_down, b_across);
+        func_triangular_TYPE(n, k, lu, across, down, false, true, conjugate, b, b_down, b_across);
+    }
+    for (ptrdiff_t step = 0; step < n; ++step) {
+        const ptrdiff_t i = transposed ? n - 1 - step : step, pivot = pivots[i];
+        for (ptrdiff_t c = 0; pivot != i && c < k; ++c) {
+            const TYPE kept = b[i * b_down + c * b_across];
+            b[i * b_down + c * b_across] = b[pivot * b_down + c * b_across];
+            b[pivot * b_down + c * b_across] = kept;
+        }
+    }
+    if (!transposed) {
+        func_triangular_TYPE(n, k, lu, down, across, true, true, conjugate, b, b_down, b_across);
+        func_triangular_TYPE(n, k, lu, down, across, false, false, conjugate, b, b_down, b_across);
+    }
+}"""
+
+COPY = """\
+static void func_copy_TYPE(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t from_down, ptrdiff_t from_across,
+                           TYPE *to, ptrdiff_t to_down, ptrdiff_t to_across) {
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            to[i * to_down + j * to_across] = from[i * from_down + j * from_across];
+        }
+    }
+}"""
+
+DIAGONAL = """\
+/* A matrix with one number on its diagonal and another beside it. */
+static void func_diagonal_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t down, ptrdiff_t across, TYPE on, TYPE beside) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            a[i * down + j * across] = i == j ? on : beside;
+        }
+    }
+}"""
+
+FIRST_ZERO = """\
+static bool func_has_zero_TYPE(ptrdiff_t n, const TYPE *a, ptrdiff_t step) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        if (a[i * step] == 0) {
+            return true;
+        }
+    }
+    return false;
+}"""
+
+SOLVE = """\
+static bool func_solve_TYPE(ptrdiff_t n, ptrdiff_t k, const TYPE *a, ptrdiff_t stride, const TYPE *b,
+                            ptrdiff_t b_stride, TYPE *x, ptrdiff_t x_stride, TYPE *matrix, int32_t *pivots) {
+    func_copy_TYPE(n, n, a, stride, 1, matrix, n, 1);
+    const bool singular = func_lu_TYPE(n, n, matrix, n, 1, pivots);
+    func_copy_TYPE(n, k, b, b_stride, 1, x, x_stride, 1);
+    func_lu_solve_TYPE(n, k, matrix, n, 1, pivots, false, false, x, x_stride, 1);
+    return singular;
+}"""
+
+INVERSE = """\
+static bool func_inverse_TYPE(ptrdiff_t n, const TYPE *a, ptrdiff_t stride, TYPE *out, ptrdiff_t out_stride,
+                              TYPE *matrix, int32_t *pivots) {
+    func_copy_TYPE(n, n, a, stride, 1, matrix, n, 1);
+    const bool singular = func_lu_TYPE(n, n, matrix, n, 1, pivots);
+    func_diagonal_TYPE(n, out, out_stride, 1, 1, 0);
+    func_lu_solve_TYPE(n, n, matrix, n, 1, pivots, false, false, out, out_stride, 1);
+    return singular;
+}"""
+
+DETERMINANT = """\
+/* The sign of a determinant and the logarithm of its modulus, by LU factors; 0 and -INFINITY for a singular matrix. */
+static void func_determinant_TYPE(ptrdiff_t n, const TYPE *lu, ptrdiff_t step, const int32_t *pivots, TYPE *sign,
+                                  REAL *logarithm) {
+    TYPE unit = 1;
+    REAL total = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const TYPE value = lu[i * step];
+        if (value == 0) {
+            *sign = 0;
+            *logarithm = -INFINITY;
+            return;
+        }
+        const REAL size = ABS(value);
+        unit = UNIT;
+        unit = pivots[i] == i ? unit : -unit;
+        total += LOG(size);
+    }
+    *sign = unit;
+    *logarithm = total;
+}"""
+
+ORDER = """\
+/* The order of m rows after their exchanges; true where one is with no row. */
+static bool func_order(ptrdiff_t m, ptrdiff_t count, const int32_t *pivots, int64_t *order) {
+    bool failed = false;
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        order[i] = i;
+    }
+    for (ptrdiff_t i = 0; i < count; ++i) {
+        const bool is_row = pivots[i] >= 0 && pivots[i] < m;
+        const ptrdiff_t pivot = is_row ? pivots[i] : i;
+        const int64_t kept = order[i];
+        order[i] = order[pivot];
+        order[pivot] = kept;
+        failed = failed || !is_row;
+    }
+    return failed;
+}"""
+
+CHOLESKY = """\
+/* The Cholesky factor in place of a matrix, by its lower (or upper) triangle; true where there is none. */
+static bool func_cholesky_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t stride, bool lower) {
+    bool failed = false;
+LAPACK    if (n > 64) {
+LAPACK        const char part = lower ? 'L' : 'U';
+LAPACK        failed = LAPACKE_LETTERpotrf(LAPACK_ROW_MAJOR, part, (lapack_int)n, a, (lapack_int)stride) != 0;
+LAPACK        for (ptrdiff_t i = 0; i < n; ++i) {
+LAPACK            for (ptrdiff_t j = i + 1; j < n; ++j) {
+LAPACK                a[lower ? i * stride + j : j * stride + i] = 0;
+LAPACK            }
+LAPACK        }
+LAPACK        return failed;
+LAPACK    }
+    for (ptrdiff_t i = 0; lower && i < n; ++i) { /* rows of the upper factor are adjacent in memory */
+        for (ptrdiff_t j = 0; j < i; ++j) {
+            a[j * stride + i] = CONJ(a[i * stride + j]);
+        }
+    }
+    for (ptrdiff_t k = 0; k < n && !failed; ++k) {
+        TYPE *row = a + k * stride;
+        const REAL top = RE(row[k]);
+        failed = top <= 0; /* NaN passes on, as LAPACK's results have it */
+        const REAL root = SQRT(top);
+        row[k] = root;
+        for (ptrdiff_t j = k + 1; j < n; ++j) {
+            row[j] /= root;
+        }
+        for (ptrdiff_t i = k + 1; i < n; ++i) {
+            func_take_TYPE(n - i, CONJ(row[i]), row + i, 1, a + i * stride + i, 1);
+        }
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = 0; j < i; ++j) {
+            a[i * stride + j] = lower ? CONJ(a[j * stride + i]) : 0;
+            a[j * stride + i] = lower ? 0 : a[j * stride + i];
+        }
+    }
+    return failed;
+}"""
+
+CHOLESKY_INVERSE = """\
+/* The inverse of a matrix in place of its lower Cholesky factor; true where a number on the diagonal is zero. */
+static bool func_cholesky_inverse_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t stride) {
+    if (func_has_zero_TYPE(n, a, stride + 1)) {
+        return true;
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) { /* the inverse of the factor */
+        TYPE *row = a + i * stride;
+        const TYPE on = 1 / row[i];
+        for (ptrdiff_t k = 0; k < i; ++k) { /* rows above are inverted; row[k] is not needed after its own turn */
+            const TYPE factor = row[k];
+            row[k] = 0;
+            func_take_TYPE(k + 1, factor, a + k * stride, 1, row, 1);
+        }
+        for (ptrdiff_t k = 0; k < i; ++k) {
+            row[k] *= on;
+        }
+        row[i] = on;
+    }
+    for (ptrdiff_t k = 0; k < n; ++k) { /* its product with its adjoint: rows above take part of row k in */
+        TYPE *row = a + k * stride;
+        const TYPE on = row[k];
+        for (ptrdiff_t i = 0; i < k; ++i) {
+            func_take_TYPE(i + 1, -CONJ(row[i]), row, 1, a + i * stride, 1);
+        }
+        for (ptrdiff_t j = 0; j <= k; ++j) {
+            row[j] *= CONJ(on);
+        }
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = i + 1; j < n; ++j) {
+            a[i * stride + j] = CONJ(a[j * stride + i]);
+        }
+    }
+    return false;
+}"""
+
+QR = """\
+/* R and the reflectors 1 - tau v v* of A = Q R in place of A, with LAPACK's signs. */
+static void func_qr_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t down, ptrdiff_t across, TYPE *tau) {
+    for (ptrdiff_t k = 0; k < m && k < n; ++k) {
+        TYPE *v = a + k * (down + across);
+        const TYPE alpha = v[0];
+        const ptrdiff_t rows = m - k;
+        if (func_norm_TYPE(rows - 1, v + down, down) == 0 && alpha == CONJ(alpha)) {
+            tau[k] = 0;
+            continue;
+        }
+        const REAL beta = -COPYSIGN(func_norm_TYPE(rows, v, down), RE(alpha));
+        const TYPE scale = alpha - beta, factor = CONJ((beta - alpha) / beta);
+        for (ptrdiff_t i = 1; i < rows; ++i) {
+            v[i * down] /= scale;
+        }
+        tau[k] = CONJ(factor);
+        v[0] = 1;
+        for (ptrdiff_t j = 1; j < n - k; ++j) {
+            TYPE *column = v + j * across;
+            func_take_TYPE(rows, factor * func_inner_TYPE(rows, v, down, COMPLEX, column, down), v, down, column, down);
+        }
+        v[0] = beta;
+    }
+}"""
+
+QR_BASIS = """\
+/* The first columns of Q from its reflectors, which lie in the columns of `a`, in place of these; a reflector that is
+   needed no longer makes room for its column of Q. */
+static void func_qr_basis_TYPE(ptrdiff_t m, ptrdiff_t count, ptrdiff_t columns, TYPE *a, const TYPE *tau) {
+    for (ptrdiff_t j = count; j < columns; ++j) {
+        for (ptrdiff_t i = 0; i < m; ++i) {
+            a[j * m + i] = i == j;
+        }
+    }
+    for (ptrdiff_t k = count - 1; k >= 0; --k) {
+        TYPE *v = a + k * (m + 1);
+        const ptrdiff_t rows = m - k;
+        v[0] = 1;
+        for (ptrdiff_t j = 1; j < columns - k; ++j) {
+            TYPE *column = v + j * m;
+            func_take_TYPE(rows, tau[k] * func_inner_TYPE(rows, v, 1, COMPLEX, column, 1), v, 1, column, 1);
+        }
+        v[0] = 1 - tau[k];
+        for (ptrdiff_t i = 1; i < rows; ++i) {
+            v[i] *= -tau[k];
+        }
+        for (ptrdiff_t i = 1; i <= k; ++i) {
+            v[-i] = 0;
+        }
+    }
+}"""
+
+UPPER = """\
+static void func_upper_TYPE(ptrdiff_t m, ptrdiff_t n, const TYPE *a, ptrdiff_t down, ptrdiff_t across, TYPE *r,
+                            ptrdiff_t r_down, ptrdiff_t r_across) {
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            r[i * r_down + j * r_across] = i <= j ? a[i * down + j * across] : 0;
+        }
+    }
+}"""

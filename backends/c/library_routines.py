@@ -1,0 +1,486 @@
+"""Linear algebra in C: what a `LibraryCall` computes, as functions of C, for every matrix of a batch.
+
+`params["batch"]` of an item holds the lengths of the leading axes of all its references; the strides after them are
+those of one operand. Matrices have their rows in memory (a stride of one along the last axis), or with the parameter
+`turned` their columns. The last output is scratch memory in bytes for all routines but those in place: of the sizes in
+`backends/llvm/linalg/library_calls.py`, where the same routines call LAPACK.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from func.backends.c import factorizations, spectral_routines
+from func.backends.c.declarations import real, stored_type
+from func.backends.c.element_operations import CDefinitions
+from func.backends.c.loop_nests import NestWriter, index_text
+from func.backends.loops.kernels import DType, LibraryCall, StridedRef
+
+
+class CMatrix(NamedTuple):
+    """An operand at one index of the batch: the text of its address, the elements from one row to the next (1 for
+    vectors), the dtype."""
+
+    start: str
+    stride: int
+    dtype: DType
+
+
+class CRoutineCall(NamedTuple):
+    """The operands of a routine, and the functions that the program has so far."""
+
+    definitions: CDefinitions
+    outs: list[CMatrix]
+    args: list[CMatrix]
+
+
+Write: TypeAlias = Callable[..., str]
+ROUTINES: dict[str, Write] = {}
+
+
+def c_routine(name: str) -> Callable[[Write], Write]:
+    """Register what writes the call of a routine: an expression that is true where the routine fails, or a statement
+    that cannot fail, which ends with a semicolon."""
+
+    def register(write: Write) -> Write:
+        ROUTINES[name] = write
+        return write
+
+    return register
+
+
+def write_routine(nests: NestWriter, item: LibraryCall) -> None:
+    """The calls of a routine; where a routine fails, the error bit of the program's status is set."""
+    params = dict(item.params)
+    _batched(nests, item, params, params.pop("batch"), [])
+
+
+def _batched(
+    nests: NestWriter, item: LibraryCall, params: dict[str, Any], batch: tuple[int, ...], at: list[str]
+) -> None:
+    if len(at) < len(batch):
+        with nests.builder.counted(batch[len(at)]) as i:
+            _batched(nests, item, params, batch, [*at, i])
+        return
+    outs, args = ([_matrix(nests, ref, at) for ref in refs] for refs in (item.outs, item.args))
+    write = ROUTINES.get(item.routine)
+    if write is None:
+        raise UnsupportedRoutine(f"{item.routine} is a call of LAPACK")
+    text = write(CRoutineCall(nests.scalars.definitions, outs, args), **params)
+    nests.builder.effect(text if text.endswith(";") else f"status |= {text} ? 2 : 0;")
+
+
+def _matrix(nests: NestWriter, ref: StridedRef, at: list[str]) -> CMatrix:
+    dtype = ref.buffer.dtype
+    parts = 2 if dtype.kind == "c" else 1
+    place = index_text(parts * ref.offset, [(i, parts * stride) for i, stride in zip(at, ref.strides, strict=False)])
+    name = nests.memory.name(ref.buffer)
+    strides = ref.strides[len(at) :]
+    start = name if place == "0" else f"{name} + {place}"
+    return CMatrix(start, strides[0] if len(strides) > 1 else 1, dtype)
+
+
+class UnsupportedRoutine(Exception):
+    """A routine has no form in C; the message says which."""
+
+
+ENDS = {"float64": "", "float32": "f", "complex128": "", "complex64": "f"}
+"""What the names of the C library's functions end with."""
+LETTERS = {"float64": "d", "float32": "s", "complex128": "z", "complex64": "c"}
+"""What the names of LAPACK's and BLAS's functions begin with."""
+PLACES = ("LAPACK", "BLAS")
+"""What lines begin with that are for code with LAPACK or BLAS; they are compiled with FUNC_LAPACK and FUNC_CBLAS."""
+
+
+def _places(dtype: DType) -> dict[str, str]:
+    """What stands for the places of a text, for a dtype."""
+    is_complex, end = dtype.kind == "c", ENDS[dtype.name]
+    part, double = stored_type(dtype), dtype.itemsize == (16 if is_complex else 8)
+    word = f"{part}_complex" if is_complex else part
+    return {
+        "_TYPE": f"_{word}",
+        "TYPE": f"{part} complex" if is_complex else part,
+        "LETTER": LETTERS[dtype.name],
+        "REALABS(": f"fabs{end}(",
+        "(REAL)": f"({part})",
+        "REAL ": f"{part} ",
+        "sizeof(REAL)": f"sizeof({part})",
+        "COMPLEX": flag(is_complex),
+        "CONJ(": f"conj{end}(" if is_complex else "(",
+        "COPYSIGN(": f"copysign{end}(",
+        "SIZE(": f"func_size_{word}(" if is_complex else f"fabs{end}(",
+        "ABS(": f"{'c' if is_complex else 'f'}abs{end}(",
+        "FREXP(": f"frexp{end}(",
+        "HYPOT(": f"hypot{end}(",
+        "LDEXP(": f"ldexp{end}(",
+        "RE(": f"creal{end}(" if is_complex else "(",
+        "SQRT(": f"sqrt{end}(",
+        "LOG(": f"log{end}(",
+        "UNIT": "unit * (value / size)" if is_complex else "value < 0 ? -unit : unit",
+        "TINY": "2.3e-308" if double else "1.2e-38f",
+        "LEAST_COLUMN": "1e-140" if double else "1e-17f",
+        "LEAST": "1e-280" if double else "1e-30f",
+        "MOST": "1e280" if double else "1e30f",
+        "EPSILON": "1.1102230246251565e-16" if double else "5.9604645e-8f",
+    }
+
+
+SIZE = """\
+static REAL func_size_TYPE(TYPE z) {
+    return REALABS(creal(z)) + REALABS(cimag(z));
+}"""
+"""The modulus of complex numbers by which LAPACK chooses pivots."""
+
+
+def defined(call: CRoutineCall, dtype: DType, *texts: str) -> str:
+    """Define functions for a dtype, each after those that it calls; the name of the last."""
+    places, name = _places(dtype), ""
+    for text in texts:
+        text = _with_libraries(text, dtype)
+        for place, value in places.items():
+            text = text.replace(place, value)
+        match = re.search(r"static \w+(?: complex)? (func_\w+)\(", text)
+        assert match is not None
+        name = match[1]
+        if dtype.kind == "c" and places["SIZE("] in text and not name.startswith("func_size_"):
+            defined(call, dtype, SIZE if ENDS[dtype.name] == "" else SIZE.replace("(z)", "f(z)"))
+        call.definitions.texts.setdefault(name, text)
+    return name
+
+
+def _with_libraries(text: str, dtype: DType) -> str:
+    """A text whose lines for libraries stand under the macros that choose them; BLAS is for real numbers."""
+    lines: list[str] = []
+    last = ""
+    for line in text.split("\n"):
+        library = next((place for place in PLACES if line.startswith(place)), "")
+        if library != last:
+            lines += ["#endif"] if last else []
+            lines += [f"#ifdef FUNC_{'CBLAS' if library == 'BLAS' else library}"] if library else []
+        last = library
+        lines.append(line.removeprefix(library))
+    joined = "\n".join(lines)
+    if dtype.kind == "c":
+        joined = re.sub(r"#ifdef FUNC_CBLAS\n.*?#endif\n", "", joined, flags=re.S)
+    return joined
+
+
+def pointer(operand: CMatrix) -> str:
+    """The address of an operand as one of its elements."""
+    if operand.dtype.kind != "c":
+        return operand.start
+    return f"(const {stored_type(operand.dtype)} complex *)({operand.start})"
+
+
+def target(operand: CMatrix) -> str:
+    """The address of an operand that is written."""
+    return pointer(operand).replace("const ", "")
+
+
+def scratch(call: CRoutineCall, dtype: DType, *sizes: int) -> list[str]:
+    """The addresses of areas of scratch memory, of these numbers of elements; the last one of int32."""
+    places, start = [], 0
+    word = stored_type(dtype) + (" complex" if dtype.kind == "c" else "")
+    for place, size in enumerate(sizes):
+        kind = "int32_t" if place == len(sizes) - 1 else word
+        places.append(f"({kind} *)(void *)({call.outs[-1].start} + {start})")
+        start += -(-size * dtype.itemsize // 64) * 64
+    return places
+
+
+def flag(value: bool) -> str:
+    """A truth value."""
+    return "true" if value else "false"
+
+
+def _either(matrix: CMatrix, turned: bool) -> str:
+    """A matrix that lies by rows, or by columns, with its two strides."""
+    down, across = (1, matrix.stride) if turned else (matrix.stride, 1)
+    return f"{pointer(matrix)}, {down}, {across}"
+
+
+LINES = factorizations.TAKE, factorizations.INNER
+FACTOR = *LINES, factorizations.LU
+TRIANGLES = *LINES, factorizations.TRIANGULAR
+REFLECT = *LINES, factorizations.NORM, factorizations.QR
+LU_SOLVES = *FACTOR, factorizations.TRIANGULAR, factorizations.LU_SOLVE, factorizations.COPY
+"""Functions and what they call."""
+
+
+@c_routine("potrf")
+def _potrf(call: CRoutineCall, *, n: int, lower: bool) -> str:
+    (a,) = call.outs
+    name = defined(call, a.dtype, factorizations.TAKE, factorizations.CHOLESKY)
+    return f"{name}({n}, {target(a)}, {a.stride}, {flag(lower)})"
+
+
+@c_routine("potri")
+def _potri(call: CRoutineCall, *, n: int) -> str:
+    (a,) = call.outs
+    name = defined(call, a.dtype, factorizations.FIRST_ZERO, factorizations.TAKE, factorizations.CHOLESKY_INVERSE)
+    return f"{name}({n}, {target(a)}, {a.stride})"
+
+
+@c_routine("trtrs")
+def _trtrs(call: CRoutineCall, *, n: int, k: int, lower: bool, trans: str, unit: bool, left: bool) -> str:
+    (x,), (a,) = call.outs, call.args
+    name = defined(call, a.dtype, *TRIANGLES)
+    turned = (trans != "N") != (not left)
+    conjugate = trans == "C" and a.dtype.kind == "c"
+    b = f"{x.stride}, 1" if left else f"1, {x.stride}"
+    solve = (
+        f"{name}({n}, {k}, {_either(a, turned)}, {flag(lower != turned)}, {flag(unit)}, {flag(conjugate)}, "
+        f"{target(x)}, {b})"
+    )
+    if unit:
+        return f"{solve};"
+    zero = defined(call, a.dtype, factorizations.FIRST_ZERO)
+    return f"({solve}, {zero}({n}, {pointer(a)}, {a.stride + 1}))"
+
+
+@c_routine("solve")
+def _solve(call: CRoutineCall, *, n: int, k: int) -> str:
+    (a, b), x = call.args, call.outs[0]
+    name = defined(call, a.dtype, *LU_SOLVES, factorizations.SOLVE)
+    matrix, _, pivots = scratch(call, a.dtype, n * n, n * k, n)
+    matrices = f"{pointer(a)}, {a.stride}, {pointer(b)}, {b.stride}, {target(x)}, {x.stride}"
+    return f"{name}({n}, {k}, {matrices}, {matrix}, {pivots})"
+
+
+@c_routine("inverse")
+def _inverse(call: CRoutineCall, *, n: int, strict: bool) -> str:
+    (a,), out = call.args, call.outs[0]
+    fill = defined(call, a.dtype, factorizations.DIAGONAL)
+    name = defined(call, a.dtype, *LU_SOLVES, factorizations.DIAGONAL, factorizations.INVERSE)
+    matrix, pivots = scratch(call, a.dtype, n * n, n)
+    invert = f"{name}({n}, {pointer(a)}, {a.stride}, {target(out)}, {out.stride}, {matrix}, {pivots})"
+    if strict:
+        return invert
+    return f"if ({invert}) {{ {fill}({n}, {target(out)}, {out.stride}, 1, NAN, NAN); }};"
+
+
+@c_routine("factors")
+def _factors(call: CRoutineCall, *, n: int, turned: bool) -> str:
+    (factors, pivots), (a,) = call.outs, call.args
+    copy = defined(call, a.dtype, factorizations.COPY)
+    name = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    return (
+        f"{copy}({n}, {n}, {_either(a, turned)}, {target(factors)}, 1, {factors.stride}); "
+        f"{name}({n}, {n}, {target(factors)}, 1, {factors.stride}, {pivots.start});"
+    )
+
+
+@c_routine("lu")
+def _lu(call: CRoutineCall, *, m: int, n: int) -> str:
+    (factors, pivots, order, _), (a,) = call.outs, call.args
+    copy = defined(call, a.dtype, factorizations.COPY)
+    name = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    call.definitions.texts.setdefault("func_order", factorizations.ORDER)
+    return (
+        f"{copy}({m}, {n}, {_either(a, False)}, {target(factors)}, {factors.stride}, 1); "
+        f"status |= {name}({m}, {n}, {target(factors)}, {factors.stride}, 1, {pivots.start}) ? 2 : 0; "
+        f"func_order({m}, {min(m, n)}, {pivots.start}, {order.start});"
+    )
+
+
+@c_routine("order")
+def _order(call: CRoutineCall, *, n: int) -> str:
+    call.definitions.texts.setdefault("func_order", factorizations.ORDER)
+    return f"func_order({n}, {n}, {call.args[0].start}, {call.outs[0].start})"
+
+
+@c_routine("getrs")
+def _getrs(call: CRoutineCall, *, n: int, k: int, trans: str, turned: bool) -> str:
+    (factors, pivots), (b,) = call.args, call.outs
+    name = defined(call, b.dtype, *TRIANGLES, factorizations.LU_SOLVE)
+    zero = defined(call, b.dtype, factorizations.FIRST_ZERO)
+    conjugate = trans == "C" and b.dtype.kind == "c"
+    return (
+        f"({name}({n}, {k}, {_either(factors, turned)}, {pivots.start}, {flag(trans != 'N')}, {flag(conjugate)}, "
+        f"{target(b)}, {b.stride}, 1), {zero}({n}, {pointer(factors)}, {factors.stride + 1}))"
+    )
+
+
+@c_routine("getri")
+def _getri(call: CRoutineCall, *, n: int, turned: bool, safe: bool) -> str:
+    (factors, pivots), out = call.args, call.outs[0]
+    fill = defined(call, out.dtype, factorizations.DIAGONAL)
+    name = defined(call, out.dtype, *TRIANGLES, factorizations.LU_SOLVE)
+    zero = defined(call, out.dtype, factorizations.FIRST_ZERO)
+    unit = f"{fill}({n}, {target(out)}, 1, {out.stride}, 1, 0)"
+    solve = (
+        f"{name}({n}, {n}, {_either(factors, turned)}, {pivots.start}, false, false, {target(out)}, 1, {out.stride})"
+    )
+    is_singular = f"{zero}({n}, {pointer(factors)}, {factors.stride + 1})"
+    if safe:
+        return f"{unit}; if (!{is_singular}) {{ {solve}; }};"
+    return f"({unit}, {solve}, {is_singular})"
+
+
+@c_routine("det")
+def _det(call: CRoutineCall, *, n: int) -> str:
+    (a,), out = call.args, call.outs[0]
+    copy = defined(call, a.dtype, factorizations.COPY)
+    factor = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    name = defined(call, a.dtype, factorizations.DETERMINANT)
+    matrix, pivots = scratch(call, a.dtype, n * n, n)
+    word = stored_type(a.dtype)
+    value = target(out)
+    return (
+        f"{copy}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1); {factor}({n}, {n}, {matrix}, {n}, 1, {pivots}); "
+        f"{{ {word} logarithm; {name}({n}, {matrix}, {n + 1}, {pivots}, {value}, &logarithm); "
+        f"*({value}) *= exp{ENDS[a.dtype.name]}(logarithm); }};"
+    )
+
+
+@c_routine("slogdet")
+def _slogdet(call: CRoutineCall, *, n: int) -> str:
+    (a,), (sign, size, _) = call.args, call.outs
+    copy = defined(call, a.dtype, factorizations.COPY)
+    factor = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    name = defined(call, a.dtype, factorizations.DETERMINANT)
+    matrix, pivots = scratch(call, a.dtype, n * n, n)
+    return (
+        f"{copy}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1); {factor}({n}, {n}, {matrix}, {n}, 1, {pivots}); "
+        f"{name}({n}, {matrix}, {n + 1}, {pivots}, {target(sign)}, {size.start});"
+    )
+
+
+@c_routine("factored_slogdet")
+def _factored_slogdet(call: CRoutineCall, *, n: int) -> str:
+    (sign, size), (factors, pivots) = call.outs, call.args
+    name = defined(call, factors.dtype, factorizations.DETERMINANT)
+    return f"{name}({n}, {pointer(factors)}, {factors.stride + 1}, {pivots.start}, {target(sign)}, {size.start});"
+
+
+@c_routine("qr")
+def _qr(call: CRoutineCall, *, m: int, n: int, complete: bool) -> str:
+    (q, r, _), (a,) = call.outs, call.args
+    columns = m if complete else min(m, n)
+    copy = defined(call, a.dtype, factorizations.COPY)
+    factor = defined(call, a.dtype, *REFLECT)
+    upper = defined(call, a.dtype, factorizations.UPPER)
+    basis = defined(call, a.dtype, factorizations.QR_BASIS)
+    matrix, tau, _ = scratch(call, a.dtype, m * max(n, columns), min(m, n), 1)
+    return (
+        f"{copy}({m}, {n}, {_either(a, False)}, {matrix}, 1, {m}); {factor}({m}, {n}, {matrix}, 1, {m}, {tau}); "
+        f"{upper}({columns}, {n}, {matrix}, 1, {m}, {target(r)}, {r.stride}, 1); "
+        f"{basis}({m}, {min(m, n)}, {columns}, {matrix}, {tau}); "
+        f"{copy}({m}, {columns}, {matrix}, 1, {m}, {target(q)}, {q.stride}, 1);"
+    )
+
+
+@c_routine("qr_raw")
+def _qr_raw(call: CRoutineCall, *, m: int, n: int) -> str:
+    (h, tau, _), (a,) = call.outs, call.args
+    copy = defined(call, a.dtype, factorizations.COPY)
+    factor = defined(call, a.dtype, *REFLECT)
+    return (
+        f"{copy}({m}, {n}, {_either(a, False)}, {target(h)}, 1, {m}); "
+        f"{factor}({m}, {n}, {target(h)}, 1, {m}, {target(tau)});"
+    )
+
+
+ROTATE = *LINES, factorizations.NORM, spectral_routines.SCALE, spectral_routines.TURN
+
+
+@c_routine("eigh")
+def _eigh(call: CRoutineCall, *, n: int, lower: bool, vectors: bool) -> str:
+    (a,), w = call.args, call.outs[0]
+    mirror = defined(call, a.dtype, spectral_routines.MIRROR)
+    name = defined(call, a.dtype, *ROTATE, spectral_routines.TRIDIAGONAL, spectral_routines.EIGH)
+    matrix, e, tau, work, _ = scratch(call, a.dtype, n * n, n, n, 3 * n, 0)
+    e = e.replace(" complex", "", 1)
+    v, stride = (target(call.outs[1]), call.outs[1].stride) if vectors else ("NULL", 0)
+    return (
+        f"({mirror}({n}, {pointer(a)}, {a.stride}, {flag(lower)}, {flag(a.dtype.kind == 'c')}, {matrix}), "
+        f"{name}({n}, {matrix}, {w.start}, {v}, {stride}, {e}, {tau}, {work}))"
+    )
+
+
+@c_routine("svd")
+def _svd(call: CRoutineCall, *, m: int, n: int, vectors: bool, full: bool) -> str:
+    """One-sided rotations of the columns of A, or of its adjoint where that has fewer columns."""
+    (a,), s = call.args, call.outs[0]
+    short, long = sorted((m, n))
+    columns = long if full else short
+    us, v, _ = scratch(call, a.dtype, long * (columns if vectors else short), short * short if vectors else 0, 0)
+    opening = _columns(call, a, m, n, us)
+    texts = [text for text in ROTATE if text is not factorizations.TAKE]
+    rotate = defined(call, a.dtype, *texts, spectral_routines.SINGULAR)
+    run = f"status |= {rotate}({long}, {short}, {us}, {v if vectors else 'NULL'}, {s.start}) ? 2 : 0;"
+    if not vectors:
+        return f"{opening} {run}"
+    u, vh = call.outs[1:3]
+    complete = defined(call, a.dtype, *LINES, spectral_routines.COMPLETE)
+    adjoint = defined(call, a.dtype, spectral_routines.ADJOINT)
+    copy = defined(call, a.dtype, factorizations.COPY)
+    (left, left_columns), (right, right_columns) = ((us, columns), (v, short))[:: 1 if m >= n else -1]
+    return (
+        f"{opening} {run} {complete}({long}, {short}, {columns}, {us}, {s.start}); "
+        f"{copy}({m}, {left_columns}, {left}, 1, {m}, {target(u)}, {u.stride}, 1); "
+        f"{adjoint}({n}, {right_columns}, {right}, 1, {n}, {target(vh)}, {vh.stride}, 1);"
+    )
+
+
+def _columns(call: CRoutineCall, a: CMatrix, m: int, n: int, place: str) -> str:
+    """A statement that copies A, or its adjoint where that has fewer columns, column by column."""
+    if m >= n:
+        copy = defined(call, a.dtype, factorizations.COPY)
+        return f"{copy}({m}, {n}, {pointer(a)}, {a.stride}, 1, {place}, 1, {m});"
+    adjoint = defined(call, a.dtype, spectral_routines.ADJOINT)
+    return f"{adjoint}({m}, {n}, {pointer(a)}, {a.stride}, 1, {place}, 1, {n});"
+
+
+@c_routine("lstsq")
+def _lstsq(call: CRoutineCall, *, m: int, n: int, k: int, limit: float) -> str:
+    (x, residuals, s, _), (a, b) = call.outs, call.args
+    short, long = sorted((m, n))
+    us, v, _ = scratch(call, a.dtype, m * n, short * short, 0)
+    opening = _columns(call, a, m, n, us)
+    texts = [text for text in ROTATE if text is not factorizations.TAKE]
+    rotate = defined(call, a.dtype, *texts, spectral_routines.SINGULAR)
+    name = defined(call, a.dtype, *LINES, spectral_routines.LEAST_SQUARES)
+    single = ENDS[a.dtype.name] == "f"
+    bound = real(limit if limit >= 0 else float(np.finfo(a.dtype).eps), single)
+    return (
+        f"{opening} status |= {rotate}({long}, {short}, {us}, {v}, {s.start}) ? 2 : 0; "
+        f"{name}({m}, {n}, {k}, {pointer(a)}, {a.stride}, {pointer(b)}, {b.stride}, {us}, {v}, {s.start}, {bound}, "
+        f"{target(x)}, {x.stride}, {residuals.start});"
+    )
+
+
+@c_routine("solve_known")
+def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) -> str:
+    (a, b), x = call.args, call.outs[0]
+    dtype = a.dtype
+    texts = (
+        *LU_SOLVES,
+        factorizations.CHOLESKY,
+        factorizations.FIRST_ZERO,
+        spectral_routines.FACTORED_SOLVE,
+        spectral_routines.INVERSE_NORM,
+        spectral_routines.COLUMN_NORM,
+        spectral_routines.SOLVE_KNOWN,
+    )
+    name = defined(call, dtype, *texts)
+    matrix, space, pivots = scratch(call, dtype, n * n, 2 * n, n)
+    number = {"positive": 1, "triangular": 3 if lower else 2}.get(kind, 0)
+    if kind == "general":
+        opening = f"{defined(call, dtype, factorizations.COPY)}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1)"
+    elif kind == "triangular":
+        upper = defined(call, dtype, factorizations.UPPER)
+        down, across = ("1", str(n)) if lower else (str(n), "1")
+        opening = f"{upper}({n}, {n}, {_either(a, lower)}, {matrix}, {down}, {across})"
+    else:
+        hermitian = flag(kind != "symmetric" and dtype.kind == "c")
+        mirror = defined(call, dtype, spectral_routines.MIRROR)
+        opening = f"{mirror}({n}, {pointer(a)}, {a.stride}, {flag(lower)}, {hermitian}, {matrix})"
+    return (
+        f"({opening}, {name}({n}, {k}, {number}, {matrix}, {pointer(b)}, {b.stride}, {target(x)}, {x.stride}, "
+        f"{pivots}, {space}))"
+    )

@@ -1,0 +1,521 @@
+"""Export to C: functions and their derivatives as plain C that runs without Python (`to_c`, `export`)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from func import tree
+from func.compilation.exporting import ExportedArguments, as_path, parameter_names
+from func.compilation.jit import Jitted, jit
+from func.interpreters.core import Aval, shape_of
+from func.interpreters.core.errors import ArgumentError, NoSourceError
+from func.interpreters.core.source import without_engine_frames
+from func.interpreters.primitives.structural.shapes import permute
+from func.interpreters.program.program import Program
+from func.transforms.boundary import check_callable, name_of, refuse_values
+from func.transforms.signatures import keeps_parameters
+from func.transforms.transformed import transformed
+
+FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
+"""How exported code is compiled, unless told otherwise. None of them changes results."""
+_KEYWORDS = """
+auto bool break case catch char class complex const continue default delete do double else enum extern false float for
+friend goto if inline int long namespace new operator private protected public register restrict return short signed
+sizeof static status struct switch template this throw true try typedef union unsigned using virtual void volatile while
+work
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
+"""Names that a parameter of C or C++ cannot have, or that the text has itself."""
+KINDS = ("c", "object", "library")
+
+
+class CArray(NamedTuple):
+    """An input or output of exported code: its name in C, what it is in Python, shape and dtype."""
+
+    name: str
+    label: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def by_value(self) -> bool:
+        """Whether C passes it as a number, not by address."""
+        return self.shape == () and self.dtype.kind != "c"
+
+
+class CModule:
+    """A function as C: what `func.to_c(f)(*args)` returns.
+
+    `source` and `header` are the texts of a .c and a .h file, `name` is the function's name in them, `inputs` and
+    `outputs` tell its parameters in their order, and `workspace` the bytes of memory that a call needs beside them.
+
+    Example:
+        >>> import numpy as np, func
+        >>> module = func.to_c(func.grad(lambda x: np.sum(x * x)), name="slope")(np.ones(3))
+        >>> module
+        CModule(slope: x f64[3] -> out f64[3], workspace 0 bytes)
+        >>> print(module.header.splitlines()[-6])
+        int slope(const double *x, double *out, void *work);
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        header: str,
+        inputs: Sequence[CArray],
+        outputs: Sequence[CArray],
+        workspace: int,
+        column_major: bool,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.header = header
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.workspace = workspace
+        self.column_major = column_major
+
+    def __repr__(self) -> str:
+        listed = [
+            ", ".join([f"{array.name} {Aval(array.shape, array.dtype)!r}" for array in arrays])
+            for arrays in (self.inputs, self.outputs)
+        ]
+        return f"CModule({self.name}: {' -> '.join(listed)}, workspace {self.workspace} bytes)"
+
+    @without_engine_frames
+    def save(self, folder: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the two files, named after the function, into a folder; their paths."""
+        place = Path(as_path(folder, "to_c"))
+        place.mkdir(parents=True, exist_ok=True)
+        paths = place / f"{self.name}.c", place / f"{self.name}.h"
+        for path, text in zip(paths, (self.source, self.header), strict=True):
+            path.write_text(text, encoding="utf-8")
+        return paths
+
+    @without_engine_frames
+    def load(self, *, compiler: str | None = None, flags: Sequence[str] = (*FLAGS, "-march=native")) -> CFunction:
+        """Compile the source with a C compiler, and load it: a function of NumPy arrays in the order of `inputs`.
+
+        To try exported code from Python. `compiler` is the environment's CC, or cc, by default.
+
+        Raises:
+            NoSourceError: There is no such compiler, or it refuses the source.
+
+        Example:
+            >>> import numpy as np, func, shutil
+            >>> module = func.to_c(lambda x: np.sin(x) + 1.0)(np.zeros(2))
+            >>> if shutil.which("cc"):
+            ...     assert module.load()(np.zeros(2)).tolist() == [1.0, 1.0]
+        """
+        with tempfile.TemporaryDirectory(prefix="func-c-") as folder:
+            library = os.path.join(folder, f"{self.name}.so")
+            compile_c(self, library, compiler, [*flags, "-shared", "-fPIC"])
+            return CFunction(self, ctypes.CDLL(library))
+
+
+class CFunction:
+    """Exported code, compiled and loaded into this process."""
+
+    def __init__(self, module: CModule, library: ctypes.CDLL) -> None:
+        self.module = module
+        self._function = getattr(library, module.name)
+        self._function.restype = ctypes.c_int
+
+    def __repr__(self) -> str:
+        return f"CFunction({self.module!r})"
+
+    def __call__(self, *args: Any) -> Any:
+        """The output, or a tuple of several, for arguments of the shapes and dtypes of the inputs.
+
+        Raises:
+            ArgumentError: The arguments are not those that the code was made for.
+            ArithmeticError: The code reports an error: a singular matrix, or an index out of range.
+        """
+        module = self.module
+        if len(args) != len(module.inputs):
+            raise ArgumentError(f"{module.name}: takes {len(module.inputs)} arrays, got {len(args)}")
+        order: Literal["C", "F"] = "F" if module.column_major else "C"
+        passed: list[Any] = []
+        kept = []
+        for array, arg in zip(module.inputs, args, strict=True):
+            value = np.asarray(arg)
+            if value.shape != array.shape or not np.can_cast(value.dtype, array.dtype, "same_kind"):
+                raise ArgumentError(
+                    f"{module.name}: {array.name} is {Aval(array.shape, array.dtype)!r}, "
+                    f"got {Aval(value.shape, value.dtype)!r}"
+                )
+            value = np.array(value, array.dtype, order=order, ndmin=0)
+            kept.append(value)
+            passed.append(_number(value) if array.by_value else value.ctypes.data_as(ctypes.c_void_p))
+        outs = [np.empty(array.shape, array.dtype, order) for array in module.outputs]
+        memory = np.empty(module.workspace + 64, np.uint8)
+        start = memory.ctypes.data
+        work = ctypes.c_void_p(start + -start % 64)
+        status = self._function(*passed, *[out.ctypes.data_as(ctypes.c_void_p) for out in outs], work)
+        if status:
+            raise ArithmeticError(f"{module.name}: a matrix is singular, or an index is out of range")
+        results = [out if out.ndim else out[()] for out in outs]
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _number(value: Any) -> Any:
+    """A number as ctypes passes it."""
+    if value.dtype == np.float16:
+        return ctypes.c_uint16(int(value.view(np.uint16)))
+    if value.dtype == np.bool_:
+        return ctypes.c_uint8(int(value))
+    return np.ctypeslib.as_ctypes_type(value.dtype)(value.item())
+
+
+@keeps_parameters
+@without_engine_frames
+def to_c(
+    func: Callable[..., Any] | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    *,
+    static_argnames: str | Sequence[str] | None = None,
+    name: str | None = None,
+    column_major: bool = False,
+    finite: bool = False,
+) -> Callable[..., CModule]:
+    """A function as C99 that runs without Python: `to_c(f)(*args)` for arguments like the given ones.
+
+    `f` is any function that `func.jit` compiles as a whole: a derivative (`func.grad(f)`, `func.jacobian(f)`,
+    `func.hessian(f)`), with loops, branches and small linear algebra. The result has a source and a header of one
+    function
+
+        int name(inputs..., outputs..., void *work);
+
+    Each leaf of the arguments is an input and each leaf of the result an output, in their order. Arrays are passed by
+    address, row by row (`column_major=True`: column by column, as Fortran and Julia have them); numbers of shape () by
+    value, but complex ones as the address of two parts. Dtypes keep their sizes: float64 is double, float32 float,
+    int64 int64_t, bool uint8_t (0 or 1), complex128 two doubles, float16 its bits in uint16_t. Outputs must not overlap
+    inputs. `work` is memory of NAME_WORKSPACE bytes, aligned for double; it may be NULL where that is 0. The function
+    allocates nothing and keeps no state, so threads may call it at the same time, each with its own `work`. It returns
+    0, or 1 where a matrix was singular or an index out of range; the outputs are of no use then.
+
+    The code is plain: loops and calls of the C library's functions. Large products of matrices and solves with large
+    triangles go to CBLAS where it is compiled with -DFUNC_CBLAS, LU and Cholesky factors of more than 64 rows to
+    LAPACKE with -DFUNC_LAPACK. Where a zero may meet an infinity in a pullback there is a second, NaN-safe function,
+    which runs where a result of the first has a NaN. Factors have LAPACK's signs; eigenvectors and singular vectors may
+    differ from LAPACK's by a sign, complex ones by a factor of modulus 1.
+
+    Args:
+        func: The function.
+        static_argnums: Positional arguments that are built in and are no inputs.
+        static_argnames: Arguments by name that are built in.
+        name: The function's name in C; f's own name by default.
+        column_major: Whether arrays have their columns in memory, one after the other.
+
+    Raises:
+        StagingError: The function's Python depends on traced values.
+        NoSourceError: An operation has no form in C: it calls Python back (func.debug.callback), or a library.
+        ArgumentError: The name is no name of C.
+
+    Example:
+        >>> import numpy as np, func
+        >>> def loss(w, x):
+        ...     return np.sum((x @ w) ** 2)
+        >>> module = func.to_c(func.grad(loss), name="loss_slope")(np.zeros(3), np.zeros((5, 3)))
+        >>> [array.name for array in module.inputs], module.outputs[0].shape
+        (['w', 'x'], (3,))
+    """
+    options: dict[str, Any] = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "name": name,
+        "column_major": column_major,
+        "finite": finite,
+    }
+    if func is None:
+        return functools.partial(to_c, **options)  # type: ignore[return-value]
+    check_callable(func, "to_c")
+    refuse_values(static_argnums, "static_argnums", "to_c", func)
+    if name is not None and not _is_c_name(name):
+        raise ArgumentError(f"func.to_c: name={name!r} is no name of a function in C")
+    jitted: Any = func
+    if not isinstance(func, Jitted):
+        jitted = jit(func, static_argnums=static_argnums, static_argnames=static_argnames)
+
+    @transformed(to_c, func, options)
+    def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
+        positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
+        if entry.captured:
+            raise NoSourceError(f"func.to_c: {name_of(func)} uses traced values of an enclosing transform")
+        arguments = ExportedArguments(positional, keywords, entry.compiled.in_avals)
+        parameters = [*parameter_names(func, len(args), {static.name for static in statics}), *keywords]
+        labels = arguments.labels(parameters)
+        results = [
+            "".join([step.text for step in path])
+            for path in tree.path_entries(tree.unflatten(entry.out_spec, range(len(entry.compiled.out_avals))))
+        ]
+        function_name = name or _identifier(name_of(func), set()) or "f"
+        return _module(function_name, func, entry.compiled, labels, results, column_major, finite)
+
+    return write
+
+
+def _module(
+    name: str, func: Any, compiled: Any, labels: Sequence[str], results: Sequence[str], column_major: bool, finite: bool
+) -> CModule:
+    from func.backends.c.element_operations import CDefinitions  # start-up time
+    from func.backends.c.library_routines import UnsupportedRoutine
+    from func.backends.c.program_text import function_text, parameters, prelude
+    from func.interpreters.compile.inlining import prepare_call
+
+    program = prepare_call(compiled)
+    nan_safe = program.nan_safe
+    if finite:
+        nan_safe = None
+    natives = [_native(program, func, nan_safe is not None, column_major, finite)]
+    if nan_safe is not None:
+        natives.append(_native(nan_safe, func, False, column_major, finite))
+    taken: set[str] = {name}
+    inputs, outputs = [], []
+    for var, label in zip(program.inputs, labels, strict=True):
+        inputs.append(CArray(_identifier(label, taken) or "x", label, var.shape, var.dtype))
+    for aval, result in zip(compiled.out_avals, results, strict=True):
+        outputs.append(CArray(_identifier(f"out{result}", taken), f"result{result}", aval.shape, aval.dtype))
+    names = [array.name for array in (*inputs, *outputs)]
+    definitions = CDefinitions(name)
+    suffixes = ("_plain", "_nan_safe")
+    try:
+        functions = [
+            function_text(native, f"{name}{suffix}", names, definitions)
+            for native, suffix in zip(natives, suffixes, strict=False)
+        ]
+    except UnsupportedRoutine as error:
+        raise _no_source(func, error) from None
+    workspace = max([function.workspace for function in functions])
+    listed = parameters(natives[0], names)
+    call = ", ".join([*names, "memory"])
+    body = [
+        "    unsigned char *memory = work;",
+        f"    int status = {name}_plain({call});",
+        *([f"    if (status == 1) {{\n        status = {name}_nan_safe({call});\n    }}"] if nan_safe else []),
+        "    return status >> 1;",
+    ]
+    public = "\n".join([f"int {name}({', '.join([*listed, 'void *work'])}) {{", *body, "}"])
+    texts = [*[function.text for function in functions], public]
+    title = f"{name}: {_described(func)}, by func {sys.modules['func'].__version__}."
+    texts = [*definitions.used_by("\n".join(texts)), *texts]
+    source = "\n\n".join([prelude(title, f"{name}.h", "\n".join(texts)), *texts])
+    header = _header(name, title, inputs, outputs, listed, workspace, column_major)
+    return CModule(name, source + "\n", header, inputs, outputs, workspace, column_major)
+
+
+def _native(program: Program, func: Any, checked: bool, column_major: bool, finite: bool) -> Any:
+    """A program as loop nests. Raises NoSourceError."""
+    from func.backends.loops.scalar_expansion import expand_scalars, is_expandable  # start-up time
+    from func.interpreters.compile.native.executable import rerolled
+    from func.interpreters.compile.native.rules import NotNative, RuleError
+    from func.interpreters.compile.native.translate import translate
+
+    if column_major:
+        program = _by_columns(program)
+    try:
+        native = translate(program, checked)
+        if is_expandable(native):
+            expand_scalars(native, finite)
+            return native
+        return translate(rerolled(program), checked)
+    except NotNative as error:
+        raise _no_source(func, error) from None
+    except RuleError as error:
+        raise NoSourceError(f"func.to_c: {name_of(func)} cannot be written in C: {error.__cause__}") from error
+
+
+def _no_source(func: Any, reason: Exception) -> NoSourceError:
+    return NoSourceError(
+        f"func.to_c: {name_of(func)} cannot be written in C: {reason}; func.to_source writes it for NumPy, and "
+        "func.save keeps it as a Program"
+    )
+
+
+def _by_columns(program: Program) -> Program:
+    """The program on arrays that have their columns in memory: on the transposes of arrays that have their rows."""
+    from func.interpreters import drivers  # start-up time
+    from func.interpreters.compile.passes import optimize
+    from func.interpreters.stage import DerivedStage
+
+    def turned(*args: Any) -> tuple[Any, ...]:
+        outs = program.run(tuple([_turned(x) for x in args]))
+        return tuple([_turned(out) for out in outs])
+
+    avals = [Aval(var.shape[::-1], var.dtype, var.weak) for var in program.inputs]
+    return optimize(drivers.stage_flat(turned, avals, DerivedStage("to_c")))
+
+
+def _turned(x: Any) -> Any:
+    """The transpose, of all axes."""
+    rank = len(shape_of(x))
+    return permute(x, order=tuple(reversed(range(rank)))) if rank > 1 else x
+
+
+def _described(func: Any) -> str:
+    """What the function is, as the first line of its help has it."""
+    text = (getattr(func, "__doc__", None) or "").strip().splitlines()
+    return text[0].rstrip(".") if text and hasattr(func, "__wrapped__") else name_of(func)
+
+
+def _header(
+    name: str,
+    title: str,
+    inputs: Sequence[CArray],
+    outputs: Sequence[CArray],
+    listed: Sequence[str],
+    workspace: int,
+    column_major: bool,
+) -> str:
+    """The text of the header."""
+    order = "column by column" if column_major else "row by row"
+    guard = f"{name.upper()}_H"
+    lines = [f"/* {title}", "", f"   Arrays are stored {order}. Outputs must not overlap inputs."]
+    for kind, arrays in (("in", inputs), ("out", outputs)):
+        for array in arrays:
+            shape = " x ".join(map(str, array.shape)) if array.shape else "one number"
+            lines.append(f"   {kind:4}{array.name}: {array.label}, {shape} of {array.dtype}")
+    lines += [
+        f"   work: {name.upper()}_WORKSPACE bytes of memory, aligned for double, which nothing else uses during a call"
+        + ("; may be NULL." if workspace == 0 else "."),
+        "   Returns 0, or 1 where a matrix was singular or an index out of range. */",
+    ]
+    prototype = f"int {name}({', '.join([text.replace('*restrict ', '*') for text in [*listed, 'void *work']])});"
+    return "\n".join(
+        [
+            *lines,
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "",
+            "#include <stdint.h>",
+            "",
+            f"#define {name.upper()}_WORKSPACE {workspace}",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            prototype,
+            "",
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "#endif",
+            "",
+        ]
+    ).replace("\n   \n", "\n\n")
+
+
+@without_engine_frames
+def export(
+    func: Callable[..., Any],
+    path: str | os.PathLike[str],
+    static_argnums: int | tuple[int, ...] = (),
+    *,
+    kind: Literal["c", "object", "library"] = "c",
+    static_argnames: str | Sequence[str] | None = None,
+    name: str | None = None,
+    column_major: bool = False,
+    compiler: str | None = None,
+    flags: Sequence[str] = FLAGS,
+) -> Callable[..., CModule]:
+    """Write a function as C, or compiled, into files: `export(f, path)(*args)`.
+
+    See `func.to_c` for what the function is in C. The name in C is that of the file, unless `name` is given. `kind` is
+
+    - "c": `path` is the source, with the header beside it;
+    - "object": `path` is an object file, with the header beside it;
+    - "library": `path` is a shared library, with the header beside it.
+
+    Args:
+        func: The function.
+        path: The file; the header has the same name with the ending .h.
+        static_argnums: Positional arguments that are built in and are no inputs.
+        kind: What is written.
+        static_argnames: Arguments by name that are built in.
+        name: The function's name in C.
+        column_major: Whether arrays have their columns in memory, one after the other.
+        compiler: The C compiler: the environment's CC, or cc, by default.
+        flags: The compiler's flags. -march=native, or the target's name, makes vector code for it.
+
+    Raises:
+        NoSourceError: As `func.to_c`; or there is no such compiler.
+        ArgumentError: The kind is unknown, or the file's name is no name of C.
+
+    Example:
+        >>> import os, tempfile, numpy as np, func
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "slope.c")
+        ...     module = func.export(func.grad(lambda x: np.sum(x**3)), path)(np.zeros(4))
+        ...     sorted(os.listdir(folder))
+        ['slope.c', 'slope.h']
+    """
+    if kind not in KINDS:
+        raise ArgumentError(f"func.export: kind={kind!r} is unknown; write one of {', '.join(map(repr, KINDS))}")
+    place = Path(as_path(path, "export"))
+    chosen = name if name is not None else place.stem
+    if not _is_c_name(chosen):
+        raise ArgumentError(f"func.export: {chosen!r} is no name of a function in C; pass name='...'")
+    translated = to_c(func, static_argnums, static_argnames=static_argnames, name=chosen, column_major=column_major)
+
+    @transformed(export, func, {"path": path, "kind": kind})
+    def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
+        module = translated(*args, **kwargs)
+        if kind == "c":
+            place.write_text(module.source.replace(f'"{module.name}.h"', f'"{place.stem}.h"'), encoding="utf-8")
+        else:
+            shape = ["-c"] if kind == "object" else ["-shared"]
+            compile_c(module, str(place), compiler, [*flags, "-fPIC", *shape])
+        place.with_suffix(".h").write_text(module.header, encoding="utf-8")
+        return module
+
+    return write
+
+
+def compile_c(module: CModule, target: str, compiler: str | None, flags: Sequence[str]) -> None:
+    """Compile the source of a module into a file. Raises NoSourceError."""
+    command = compiler or os.environ.get("CC") or "cc"
+    words = command.split()
+    if shutil.which(words[0]) is None:
+        raise NoSourceError(
+            f"func.to_c: there is no C compiler {words[0]!r} here; name one by compiler='...' or the environment's CC, "
+            "or write the source alone by func.export(f, path, kind='c')"
+        )
+    with tempfile.TemporaryDirectory(prefix="func-c-") as folder:
+        source, _ = module.save(folder)
+        done = subprocess.run(
+            [*words, *flags, "-o", target, str(source), "-lm"], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        raise NoSourceError(f"func.to_c: {command} refuses the source of {module.name}:\n{done.stderr.strip()[:2000]}")
+
+
+def _is_c_name(name: str) -> bool:
+    return bool(re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)) and name not in KEYWORDS
+
+
+def _identifier(text: str, taken: set[str]) -> str:
+    """A name of C for a label, which nothing else has: params['w'] is params_w."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    if not name or not name[0].isalpha():
+        name = f"x{name}"
+    if name in KEYWORDS or re.fullmatch(r"[impsv]\d+|func_.*|end\d+", name) or hasattr(math, name):
+        name += "_"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
