@@ -33,7 +33,7 @@ from func.numpy.indexing import cut, entry
 from func.numpy.memory import in_order, is_plain, with_order_of, with_strides
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
-from func.numpy.reductions import deliver, deliver_exactly, finish
+from func.numpy.reductions import deliver, deliver_taken, finish
 from func.numpy.sorting import argsort, sort
 
 
@@ -279,7 +279,14 @@ def _quantile(
     if out is not None:
         is_taken = method in _DISCRETE or (method == "linear" and dtype_of(q).kind in "iu")
         exactly = is_taken and weights is None and not skip_nan  # by np.take in NumPy
-        return deliver_exactly(result, out) if exactly else deliver(result, out)
+        if exactly:
+            return deliver_taken(result, out)
+        is_sum = weights is None and not skip_nan  # by np.add in NumPy
+        if is_sum and hasattr(out, "dtype") and not np.can_cast(dtype_of(result), dtype_of(out), "same_kind"):
+            raise TypeError(
+                f"Cannot cast quantiles from {dtype_of(result)!r} to {dtype_of(out)!r} with casting rule 'same_kind'"
+            )
+        return deliver(result, out)
     return scalar_of(result) if weights is None and keepdims is not True else as_array(result)
 
 

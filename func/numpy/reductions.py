@@ -64,7 +64,7 @@ def deliver(x: Array, out: Any) -> Array:
 
 
 def deliver_exactly(x: Array, out: Any) -> Array:
-    """A result written to `out` of its shape and of a dtype that casts to its own, as take and argmax demand."""
+    """A result written to `out` of its shape and of a dtype that casts to its own, as argmax demands."""
     if not hasattr(out, "dtype"):
         raise TypeError(f"output must be an array, got {type(out).__name__}")
     if shape_of(x) != shape_of(out):
@@ -74,6 +74,14 @@ def deliver_exactly(x: Array, out: Any) -> Array:
             f"Cannot cast array data from {dtype_of(out)!r} to {dtype_of(x)!r} according to the rule 'safe'"
         )
     return deliver(x, out)
+
+
+_TAKE_CASTS = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
+
+
+def deliver_taken(x: Array, out: Any) -> Array:
+    """Elements written to `out`; its dtype may be any from NumPy 2.5 on, and is that of `deliver_exactly` before."""
+    return deliver(x, out) if _TAKE_CASTS and hasattr(out, "dtype") else deliver_exactly(x, out)
 
 
 def mask_for(a: Array, where: Any) -> Array | None:

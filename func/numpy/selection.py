@@ -35,7 +35,7 @@ from func.numpy.joining import resize, stack
 from func.numpy.memory import copied, fresh, in_order, is_scalar, with_memory
 from func.numpy.patching import holds_tracer
 from func.numpy.protocol import F, implements
-from func.numpy.reductions import deliver, deliver_exactly
+from func.numpy.reductions import deliver, deliver_taken
 from func.numpy.shaping import broadcast_arrays, ravel, reshape
 from func.numpy.sizes import as_bool, flatnonzero, nonzero
 
@@ -93,7 +93,7 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
     indices = _in_mode(indices, length, mode)
     index = (slice(None),) * place + (as_array(indices),)
     result = in_order(read(a, index)[0], "C")
-    return result if out is None else deliver_exactly(result, out)
+    return result if out is None else deliver_taken(result, out)
 
 
 def _as_places(indices: Any) -> Array:

@@ -30,11 +30,10 @@ W = RNG.normal(size=(4, 4))
 
 def derivatives_by_values(f: Function, order: int) -> tuple[list[float], float]:
     """The derivatives at zero of an analytic function, and the size of its values."""
-    nodes = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
-    terms = chebyshev.chebfit(nodes, [float(f(RADIUS * node)) for node in nodes], NODES - 1)
+    terms = chebyshev.chebinterpolate(lambda nodes: np.array([float(f(RADIUS * x)) for x in nodes]), NODES - 1)
     size = float(np.max(np.abs(terms)))
     assert np.max(np.abs(terms[DEGREE:])) < 1e-13 * size, "the function is not analytic here"
-    terms = terms[:DEGREE]
+    terms = np.where(np.abs(terms) < 1e-14 * size, 0, terms)[:DEGREE]  # rounding is as large
     return [float(chebyshev.chebval(0.0, chebyshev.chebder(terms, k))) / RADIUS**k for k in range(order + 1)], size
 
 

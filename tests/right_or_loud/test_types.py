@@ -465,7 +465,8 @@ REFUSED_AS_NUMPY: dict[str, Callable[[Any], Any]] = {
     "dot into another dtype": lambda xp: xp.dot(X, X, out=np.zeros((), complex)),
     "dot into other memory": lambda xp: xp.dot(A, A.T, out=np.zeros((2, 2)).T),
     "dot of numbers into another dtype": lambda xp: xp.dot(X[0], X, out=np.zeros(3, complex)),
-    "quantile into another dtype": lambda xp: xp.quantile(X, 0.5, method="lower", out=np.zeros((), complex)),
+    "quantile into integers": lambda xp: xp.quantile(X, 0.5, out=np.zeros((), int)),
+    "quantile of integers into integers": lambda xp: xp.quantile(I8, 0.5, method="weibull", out=np.zeros((), int)),
     "concatenate into another shape": lambda xp: xp.concatenate([X + 1j], out=np.zeros((2, 3))),
     "concatenate by casting": lambda xp: xp.concatenate([X, X32], casting="equiv"),
     "insert beside no places": lambda xp: xp.insert(A, [], np.zeros((2, 3)), axis=1),
@@ -476,6 +477,13 @@ REFUSED_AS_NUMPY: dict[str, Callable[[Any], Any]] = {
     "two limits of a pseudo-inverse": lambda xp: xp.linalg.pinv(np.zeros((0, 2)), 0.001, rtol=None),
     "number out of range": lambda xp: xp.gcd(np.zeros(0, np.int8), -3, dtype=np.uint8),
 }
+
+
+if np.lib.NumpyVersion(np.__version__) < "2.5.0":  # which casts what it takes
+    REFUSED_AS_NUMPY |= {
+        "take into another dtype": lambda xp: xp.take(X, 0, out=np.zeros((), complex)),
+        "quantile into another dtype": lambda xp: xp.quantile(X, 0.5, method="lower", out=np.zeros((), complex)),
+    }
 
 
 @pytest.mark.parametrize("name", REFUSED_AS_NUMPY)

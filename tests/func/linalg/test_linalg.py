@@ -429,3 +429,18 @@ def test_singular_circulant_systems(c: Any) -> None:
     compiled = func.jit(scipy.linalg.solve_circulant)
     assert np.isnan(compiled(c, np.ones(3))).all()
     assert np.isnan(func.jit(func.grad(lambda c: np.sum(scipy.linalg.solve_circulant(c, np.ones(3)))))(c)).all()
+
+
+@pytest.mark.parametrize("exponent", [0.3, 0.5, -1.4])
+def test_power_has_the_derivative_of_divided_differences(exponent: float) -> None:
+    """Of a symmetric matrix: V (D ∘ Vᵀ E V) Vᵀ with D of the divided differences of the power at the eigenvalues.
+
+    Source: N. J. Higham (2008), Functions of Matrices, theorem 3.11.
+    """
+    values, vectors = np.linalg.eigh(S)
+    gaps = values[:, None] - values + np.eye(3)
+    differences = (values[:, None] ** exponent - values**exponent) / gaps
+    differences = differences + np.diag(exponent * values ** (exponent - 1))
+    expected = vectors @ (differences * (vectors.T @ A @ vectors)) @ vectors.T
+    got = func.jvp(lambda x: func.linalg.fractional_matrix_power(x, exponent), (S,), (A,))[1]
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)

@@ -81,9 +81,13 @@ _CONJUGATING = """
 """
 _INEXACT_STEPS = """
     special.expi special.ive special.jn special.jv special.jve special.yv special.yve special.spherical_jn
-    special.spherical_yn linalg.cosm linalg.sinm linalg.tanm
+    special.spherical_yn linalg.cosm linalg.fractional_matrix_power
+    linalg.sinm linalg.tanm
 """
-"""Whose complex version has another branch, or loses a step of 1e-30; they are compared with mpmath elsewhere."""
+"""Whose complex version has another branch, or loses a step of 1e-30.
+
+They are compared with mpmath or a formula elsewhere.
+"""
 
 
 def complex_step(plain: Callable[[Any], Any], x: Any, tangent: Any) -> Any:
