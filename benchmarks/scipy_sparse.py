@@ -7,7 +7,7 @@ gradient, and whether the bars hold. Every call gets entries of its own, so that
 from __future__ import annotations
 
 import argparse
-import resource
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -67,7 +67,11 @@ def main() -> None:
         print(f"{name:20} {seconds * 1e3:10.1f} ms")
     ratio = results["gradient"] / results["spsolve"]
     print(f"gradient / solve: {ratio:.2f}, bar {BAR}: {'holds' if ratio <= BAR else 'missed'}")
-    print(f"largest memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    if sys.platform != "win32":
+        import resource
+
+        unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+        print(f"largest memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit:.0f} MiB")
 
 
 if __name__ == "__main__":

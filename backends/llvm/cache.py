@@ -244,7 +244,8 @@ def _read(shard: _Shard, name: str) -> bytes:
         _refuse_shared(status)
         content = file.read()
         if time.time() - status.st_mtime > _HOUR:  # the time of the last use, to the hour
-            os.utime(descriptor if os.utime in os.supports_fd else shard.path / name)
+            with contextlib.suppress(OSError):  # a disk that cannot be written to
+                os.utime(descriptor if os.utime in os.supports_fd else shard.path / name)
     return content
 
 

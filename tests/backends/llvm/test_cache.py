@@ -1,6 +1,7 @@
 """The cache of object code on disk."""
 
 import ctypes
+import errno
 import gc
 import logging
 import os
@@ -192,6 +193,17 @@ def test_oldest_entries_are_removed(own_folder, monkeypatch):
     assert present == [keys[0], *keys[5:13]]
 
 
+def test_an_entry_whose_time_cannot_be_set_is_used(own_folder, monkeypatch):
+    cache.store(KEY, CODE)
+    os.utime(only_file(own_folder), (1, 1))
+
+    def refuse(*args: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert cache.load(KEY) == CODE
+
+
 def test_remains_of_writers_are_removed(own_folder):
     shard = cache._path(own_folder, "0" * 64).parent
     cache.store("0" * 64, CODE)
@@ -273,6 +285,7 @@ def test_processes_share_entries(own_folder):
     pytest.importorskip("llvmlite")
     program = f"""
 import ctypes
+import errno
 from func.backends.llvm import cache, machine
 
 def make():
