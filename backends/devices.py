@@ -127,14 +127,14 @@ class HostFunction:
 
     def computed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The result, on the device; written into `out` where a ufunc is given it."""
-        given = kwargs.pop("out", None)
+        given: Any = kwargs.pop("out", None)
         if isinstance(self.function, np.ufunc) and len(args) > self.function.nin:
             args, given = args[: self.function.nin], args[self.function.nin :]
         call = functools.partial(self.function, **{name: self._moved(value) for name, value in kwargs.items()})
         result = self._returned(quietly(call, *[self._moved(arg) for arg in args]))
         if given is None:
             return result
-        targets = given if isinstance(given, tuple) else (given,)
+        targets: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
         for target, value in zip(targets, result if isinstance(result, tuple) else (result,), strict=True):
             target[...] = value
         return targets if isinstance(result, tuple) else targets[0]
