@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import os
 import re
 import shutil
@@ -39,6 +38,20 @@ work
 """
 KEYWORDS = frozenset(_KEYWORDS.split())
 """Names that a parameter of C or C++ cannot have, or that the text has itself."""
+_LIBRARY = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin
+fmod frexp hypot ilogb j0 j1 jn ldexp lgamma log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow
+remainder remquo rint round scalbn sin sinh sqrt tan tanh tgamma trunc y0 y1 yn cabs carg cimag conj cproj creal
+"""
+_OTHERS = """
+abort abs calloc div errno exit free isfinite isinf isnan labs main malloc memcpy memmove memory memset printf puts rand
+realloc signbit signgam stderr stdin stdout system time
+"""
+LIBRARY = frozenset(
+    [f"{prefix}{name}{end}" for name in _LIBRARY.split() for prefix in ("", "c") for end in ("", "f", "l")]
+    + _OTHERS.split()
+)
+"""Names of the C library that the text may use, or that would take its place."""
 KINDS = ("c", "object", "library")
 
 
@@ -246,7 +259,7 @@ def to_c(
     check_callable(func, "to_c")
     refuse_values(static_argnums, "static_argnums", "to_c", func)
     if name is not None and not _is_c_name(name):
-        raise ArgumentError(f"func.to_c: name={name!r} is no name of a function in C")
+        raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
     jitted: Any = func
     if not isinstance(func, Jitted):
         jitted = jit(func, static_argnums=static_argnums, static_argnames=static_argnames)
@@ -505,7 +518,12 @@ def compile_c(module: CModule, target: str, compiler: str | None, flags: Sequenc
 
 
 def _is_c_name(name: str) -> bool:
-    return bool(re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)) and name not in KEYWORDS
+    return bool(re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)) and name not in KEYWORDS | LIBRARY and not _is_macro(name)
+
+
+def _is_macro(name: str) -> bool:
+    """Whether a name looks like a macro of the C library: INFINITY, I, or a fixed-width type."""
+    return name == "I" or bool(re.fullmatch(r"[A-Z][A-Z0-9_]+|\w+_t|unix|linux", name))
 
 
 def _identifier(text: str, taken: set[str]) -> str:
@@ -513,7 +531,7 @@ def _identifier(text: str, taken: set[str]) -> str:
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not name or not name[0].isalpha():
         name = f"x{name}"
-    if name in KEYWORDS or re.fullmatch(r"[impsv]\d+|func_.*|end\d+", name) or hasattr(math, name):
+    if name in KEYWORDS | LIBRARY or _is_macro(name) or re.fullmatch(r"[impsv]\d+|func_.*|end\d+", name):
         name += "_"
     while name in taken:
         name += "_"

@@ -200,6 +200,31 @@ def test_repeated_and_forbidden_names() -> None:
     assert module.load()(1.0, 2.0, 3.0, 4.0, 5.0) == 15.0
 
 
+_NAMES = """
+I NULL NAN INFINITY EOF M_PI unix linux y0 j1 gamma exp errno main stdin memory status work i0 v0 s0 p0 m0 out int64_t
+size_t bool printf fabs fabsf creal cexp conj memcpy double restrict __x x__ é
+"""
+NAMES_OF_C = _NAMES.split()
+
+
+@pytest.mark.parametrize("start", range(0, len(NAMES_OF_C), 12))
+def test_parameters_may_have_names_of_c(start: int, tmp_path: Path) -> None:
+    modules = []
+    for place, name in enumerate(NAMES_OF_C[start : start + 12]):
+        scope: dict[str, Any] = {"np": np}
+        exec(f"def f({name}):\n    return np.exp({name}) * np.abs({name}) + np.inf * 0.0", scope)
+        modules.append(func.to_c(scope["f"], name=f"f{place}")(np.ones(3) + 1j))
+    for run in loaded(modules, tmp_path):
+        assert np.isnan(run(np.ones(3))).all()
+
+
+@pytest.mark.parametrize("function", [np.exp, np.sqrt, abs])
+def test_functions_with_names_of_c(function: Any) -> None:
+    module = func.to_c(function)(np.ones(2))
+    assert module.name == f"{function.__name__}_"
+    np.testing.assert_allclose(module.load()(np.ones(2)), function(np.ones(2)))
+
+
 DTYPES = [np.dtype(letter).name for letter in "?bBhHiIqQefdFD"]
 
 
@@ -425,8 +450,17 @@ def with_callback(x: Any) -> Any:
 
 
 BAD = [
-    (lambda: func.to_c(energy, name="2x"), ValueError, "func.to_c: name='2x' is no name of a function in C"),
-    (lambda: func.to_c(energy, name="while"), ValueError, "func.to_c: name='while' is no name of a function in C"),
+    (lambda: func.to_c(energy, name="2x"), ValueError, "func.to_c: name='2x' is no name that a function in C can have"),
+    (
+        lambda: func.to_c(energy, name="while"),
+        ValueError,
+        "func.to_c: name='while' is no name that a function in C can have",
+    ),
+    (
+        lambda: func.to_c(energy, name="sqrt"),
+        ValueError,
+        "func.to_c: name='sqrt' is no name that a function in C can have",
+    ),
     (
         lambda: func.export(energy, "a-b.c"),
         ValueError,
