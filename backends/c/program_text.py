@@ -105,10 +105,14 @@ class ProgramWriter:
         self.builder.line("return status;")
         listed = [*parameters(program, self.names), "unsigned char *restrict work"]
         body = self.builder.text(1)
-        unused = [name for name in [*self.names, "work"] if not _mentions(body, name)]
         lines = [f"static int {self.name}({', '.join(listed)}) {{", "    int status = 0;"]
-        lines += [f"    (void){name};" for name in unused]
-        lines += [f"    {line}" for line in self._in_frame if _mentions(body, line.split("[")[0].split()[-1])]
+        lines += [f"    (void){name};" for name in [*self.names, "work"] if not _mentions(body, name)]
+        for declaration in self._in_frame:
+            name = declaration.split("[")[0].split()[-1]
+            if _mentions(body, name):
+                lines.append(f"    {declaration}")
+                if not _mentions(_without_targets(body, name), name):  # what reads it turned out to be useless
+                    lines.append(f"    (void){name};")
         return FunctionText("\n".join([*lines, body, "}"]), workspace)
 
     # -- memory -----------------------------------------------------------------------------------------------------
@@ -126,6 +130,11 @@ class ProgramWriter:
                         elif isinstance(instruction, (kernels.Load, kernels.LoadAt)):
                             read.add(id(instruction.ref.buffer.storage))
                     written.update([id(buffer.storage) for buffer, _ in item.fills])
+                elif isinstance(item, kernels.Fill):
+                    written.add(id(item.buffer.storage))
+                elif isinstance(item, kernels.Copy):
+                    written.add(id(item.target.storage))
+                    read.add(id(item.source.storage))
                 elif isinstance(item, kernels.CountedLoop):
                     pass  # slices are read or written by what is inside
                 else:
@@ -206,6 +215,8 @@ class ProgramWriter:
         elif isinstance(item, kernels.Fill):
             self.nests.fill(item.buffer, item.value)
         elif isinstance(item, kernels.Copy):
+            if id(item.target.storage) in self.nests.unread:
+                return
             target, source = self.memory.name(item.target), self.memory.name(item.source)
             if id(item.source) in self.memory.by_value:
                 source = f"&{source}"
@@ -279,6 +290,11 @@ class ProgramWriter:
             with b.braces(opening):
                 b.line("/* the branch with the number ", str(place), " */")
                 self._items(items)
+
+
+def _without_targets(text: str, name: str) -> str:
+    """The lines that do not begin with the name."""
+    return "\n".join([line for line in text.splitlines() if not line.lstrip().startswith(f"{name}[")])
 
 
 def _mentions(text: str, name: str) -> bool:
