@@ -19,10 +19,10 @@ from func.backends.llvm import ir
 
 Piece: TypeAlias = "str | ir.Value"
 LOOSE, SUM, PRODUCT, ATOM = range(4)
-SIGNS = {" * ": (PRODUCT, ATOM), " / ": (PRODUCT, ATOM), " + ": (SUM, PRODUCT), " - ": (SUM, PRODUCT)}
+SIGNS = {"*": (PRODUCT, ATOM), "/": (PRODUCT, ATOM), " + ": (SUM, PRODUCT), " - ": (SUM, PRODUCT)}
 """The levels that operands left and right of a sign have without parentheses; additions keep their order."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
-LONGEST = 100
+LONGEST = 120
 """Letters of the longest expression that becomes part of another."""
 
 
@@ -69,7 +69,9 @@ def _binary(sign: str, wide: bool = False) -> Callable[..., ir.Value]:
         if sign in ("<<", ">>"):
             y = self.within(y)
         if kind is DOUBLE or kind is FLOAT:
-            return self.expression(kind, [x, f" {sign} ", y], PRODUCT if sign in "*/" else SUM)
+            if sign in "*/":
+                return self.expression(kind, [x, sign, y], PRODUCT)
+            return self.expression(kind, [x, f" {sign} ", y], SUM)
         bits = kind.width
         if bits == 1:
             return self.expression(kind, [x, f" {sign} ", y])
@@ -105,7 +107,7 @@ class CBuilder:
     >>> x = b.named(ir.DoubleType(), "x")
     >>> b.line("return ", b.fadd(b.fmul(x, x), ir.Constant(ir.DoubleType(), 1.0)), ";")
     >>> print(b.text())
-    return (x * x) + 1.0;
+    return x*x + 1.0;
     """
 
     def __init__(self, prefix: str = "v") -> None:
@@ -224,7 +226,7 @@ class CBuilder:
             return
         value.text = self.fresh(self._prefix)
         value.level = ATOM
-        out.append("    " * depth + f"const {c_type(value.type)} {value.text} = {text};")
+        out.append("    " * depth + f"{c_type(value.type)} {value.text} = {text};")
 
     def _joined(self, pieces: Sequence[Piece], is_operand: bool) -> str:
         parts = []

@@ -190,15 +190,19 @@ class ProgramWriter:
 
     def _top(self, item: kernels.Item) -> None:
         """An item of the program, with the addresses of its memory."""
-        with self.builder.braces():
-            local = []
-            for buffer in dict.fromkeys([buffer.storage for buffer in buffers_of(item)]):
-                if id(buffer) not in self.memory.names and buffer.kind == "arena":
-                    local.append(id(buffer))
+        used = dict.fromkeys([buffer.storage for buffer in buffers_of(item)])
+        if all([buffer.kind != "arena" for buffer in used]):
+            for buffer in used:
                 self._declare(buffer)
             self._item(item)
-        for key in local:
-            del self.memory.names[key]
+            return
+        with self.builder.braces():
+            for buffer in used:
+                self._declare(buffer)
+            self._item(item)
+        for buffer in used:
+            if buffer.kind == "arena":
+                del self.memory.names[id(buffer)]
 
     # -- items ------------------------------------------------------------------------------------------------------
     def _items(self, items: Sequence[kernels.Item]) -> None:
@@ -249,7 +253,11 @@ class ProgramWriter:
         return name if id(ref.buffer) in self.memory.by_value else f"{name}[{ref.offset}]"
 
     def _flagged(self, flag: kernels.StridedRef, bit: int) -> None:
-        with self.builder.braces():
+        if flag.buffer.storage.kind == "arena":
+            with self.builder.braces():
+                self._declare(flag.buffer.storage)
+                self.builder.effect(f"status |= {self._number(flag)} ? {bit} : 0;")
+        else:
             self._declare(flag.buffer.storage)
             self.builder.effect(f"status |= {self._number(flag)} ? {bit} : 0;")
 
