@@ -83,19 +83,24 @@ def _binary(sign: str, wide: bool = False) -> Callable[..., ir.Value]:
     return emit
 
 
+def signed(x: ir.Value) -> list[Piece]:
+    """An integer as a signed one. It is no value of its own: a name would have the unsigned type."""
+    return [f"(int{x.type.width}_t)", x]
+
+
 def _signed(sign: str) -> Callable[..., ir.Value]:
     def emit(self: CBuilder, x: ir.Value, y: ir.Value, name: str = "") -> ir.Value:
         kind = x.type
-        right = self.within(y) if sign == ">>" else self.signed(y)
-        return self.expression(kind, [f"({c_type(kind)})(", self.signed(x), f" {sign} ", right, ")"], level=ATOM)
+        right = [self.within(y)] if sign == ">>" else signed(y)
+        return self.expression(kind, [f"({c_type(kind)})(", *signed(x), f" {sign} ", *right, ")"], level=ATOM)
 
     return emit
 
 
 def _cast(via: str = "") -> Callable[..., ir.Value]:
     def emit(self: CBuilder, x: ir.Value, kind: Any, name: str = "") -> ir.Value:
-        inner = self.signed(x) if via == "signed" else x
-        return self.expression(kind, [f"({c_type(kind)})", inner], level=ATOM)
+        inner = signed(x) if via == "signed" else [x]
+        return self.expression(kind, [f"({c_type(kind)})", *inner], level=ATOM)
 
     return emit
 
@@ -255,13 +260,9 @@ class CBuilder:
             return bits
         return self.and_(bits, ir.Constant(bits.type, bits.type.width - 1))
 
-    def signed(self, x: ir.Value) -> ir.Value:
-        """An integer as a signed one."""
-        return self.expression(x.type, [f"(int{x.type.width}_t)", x], level=ATOM)
-
     def sext(self, x: ir.Value, kind: Any, name: str = "") -> ir.Value:
         """A wider integer of the same signed value."""
-        return self.expression(kind, [f"({c_type(kind)})(int{kind.width}_t)", self.signed(x)], level=ATOM)
+        return self.expression(kind, [f"({c_type(kind)})(int{kind.width}_t)", *signed(x)], level=ATOM)
 
     def trunc(self, x: ir.Value, kind: Any, name: str = "") -> ir.Value:
         """The last bits."""
@@ -317,12 +318,14 @@ class CBuilder:
 
     def icmp_signed(self, sign: str, x: ir.Value, y: ir.Value, name: str = "") -> ir.Value:
         """A comparison of signed integers."""
-        if sign in ("==", "!=") or x.type is BIT:
+        if sign in ("==", "!=") or x.type is BIT or x is y:
             return self.icmp_unsigned(sign, x, y)
-        return self.expression(BIT, ["(", self.signed(x), f" {sign} ", self.signed(y), ")"], level=ATOM)
+        return self.expression(BIT, ["(", *signed(x), f" {sign} ", *signed(y), ")"], level=ATOM)
 
     def icmp_unsigned(self, sign: str, x: ir.Value, y: ir.Value, name: str = "") -> ir.Value:
         """A comparison of unsigned integers."""
+        if x is y:  # compilers warn of it
+            return self.expression(BIT, ["true" if sign in ("==", "<=", ">=") else "false"], level=ATOM)
         return self.expression(BIT, ["(", x, f" {sign} ", y, ")"], level=ATOM)
 
     def fcmp_ordered(self, sign: str, x: ir.Value, y: ir.Value, name: str = "", flags: Any = ()) -> ir.Value:
