@@ -133,6 +133,7 @@ def chunk_loops(items: Iterable[Item]) -> None:
     shared = {key for key, number in users.items() if number > 1}
     for nest in nests:
         nest.chunkings = list(chunkings_of(nest, shared))
+        nest.row_scratch = _row_scratch(nest, shared)
 
 
 def _all_items(items: Iterable[Item]) -> Iterator[Item]:
@@ -224,6 +225,16 @@ def _for_chunks(buffer: Buffer, chunks: int) -> Buffer:
 def chunk_stride(buffer: Buffer) -> int:
     """The elements between the memory of one chunk and that of the next."""
     return -(-buffer.bytes // CACHE_LINES) * CACHE_LINES // buffer.dtype.itemsize
+
+
+def _row_scratch(nest: LoopNest, shared: set[int]) -> list[Buffer] | None:
+    """The scratch of a row, where rows along the innermost loop over rows may be interleaved. Each accumulation still
+    goes through the rows in their order."""
+    groups = row_groups(nest)
+    if not groups or len(nest.stages) < 2 or any([isinstance(instruction, StoreAt) for instruction in nest.code]):
+        return None
+    needs = _needs(nest, nest.stages, groups[-1], None, shared)
+    return None if needs is None else needs.scratch
 
 
 ChunkAccess: TypeAlias = Load | LoadAt | Store | Accumulate

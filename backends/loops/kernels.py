@@ -216,6 +216,9 @@ class LoopNest(Record):
     fills: list[tuple[Buffer, Any]] = field(default_factory=list)
     """Buffers that are filled with a number before the loops begin."""
     chunkings: list[Chunking] = field(default_factory=list)
+    row_scratch: list[Buffer] | None = None
+    """Scratch that each row needs for itself where the stages of several rows are interleaved: the first stage of eight
+    rows, then the second one of these rows. None where they must not be."""
 
     @property
     def code(self) -> list[Instruction]:

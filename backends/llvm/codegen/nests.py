@@ -6,8 +6,9 @@ from typing import Any
 
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
-from func.backends.llvm.codegen.counted_loops import BufferPointers, LoopChunk, loop, span
+from func.backends.llvm.codegen.counted_loops import BufferPointers, LoopChunk, loop, number, span
 from func.backends.llvm.codegen.parallel import ChunkErrors, Task, emit_stage, filling, privatize
+from func.backends.llvm.codegen.row_blocks import RowBlocks, row_plan
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops.chunking import chunkings_of, length_of, row_groups
@@ -56,9 +57,17 @@ class NestPrinter:
         if len(at) == len(groups):
             self._stages(nest, [group[-1] for group in groups], at)
             return
-        b, length = self.context.builder, length_of(nest, groups[len(at)])
-        if loop_chunk is not None and loop_chunk.axis == groups[len(at)][-1]:
-            span(b, *loop_chunk.bounds(b, length, 1), 1, lambda i: self._rows(nest, [*at, i], loop_chunk))
+        group = groups[len(at)]
+        b, length = self.context.builder, length_of(nest, group)
+        bounds: tuple[ir.Value, ir.Value] | None = None
+        if loop_chunk is not None and loop_chunk.axis == group[-1]:
+            bounds = loop_chunk.bounds(b, length, 1)
+        plan = row_plan(nest, group, self.context.bits) if len(at) == len(groups) - 1 else None
+        if plan is not None:
+            blocks = RowBlocks(self.context, nest, plan, [each[-1] for each in groups], at)
+            blocks.emit(*(bounds or (number(0), number(length))))
+        elif bounds is not None:
+            span(b, *bounds, 1, lambda i: self._rows(nest, [*at, i], loop_chunk))
         else:
             loop(b, length, 1, lambda i: self._rows(nest, [*at, i], loop_chunk))
 
