@@ -90,7 +90,7 @@ class Watch(Interpreter):
 
 
 @without_engine_frames
-def explain(func: Callable[..., Any]) -> Callable[..., Report]:
+def explain(f: Callable[..., Any]) -> Callable[..., Report]:
     """Run a function, transformed or not, and report where its first NaN or infinity came from.
 
     The result of `explain(f)(*args)` is a Report: it prints the operation, the line of the forward operation, the
@@ -103,9 +103,9 @@ def explain(func: Callable[..., Any]) -> Callable[..., Report]:
         >>> report.operation, report.phase, report.index
         ('log', 'forward', (1,))
     """
-    check_callable(func, "debug.explain")
+    check_callable(f, "debug.explain")
 
-    @transformed(explain, func, {})
+    @transformed(explain, f, {})
     def explained(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
         notes = Notes()
         watch = Watch(notes)
@@ -113,12 +113,12 @@ def explain(func: Callable[..., Any]) -> Callable[..., Report]:
         lifted = [Tracer(watch, leaf, None) if _is_floating(leaf) else leaf for leaf in leaves]
         traced_args, keywords = tree.unflatten(spec, lifted)
         with holding(grad.PULLING, notes.pulling):
-            out = func(*traced_args, **keywords)
+            out = f(*traced_args, **keywords)
         value = tree.map(_plain, out)
         watch.close()
         report = notes.report
         if report is None:
-            return Report(value, text=f"{name_of(func)}: every value is finite")
+            return Report(value, text=f"{name_of(f)}: every value is finite")
         return Report(value, report.operation, report.phase, report.line, report.index, report.text)
 
     return explained
@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 
 @without_engine_frames
-def callback(function: Callable[..., Any], *args: Any) -> None:
+def callback(f: Callable[..., Any], *args: Any) -> None:
     """Call a function with the plain arrays behind traced values, for its side effects; nothing is returned.
 
     Under `vmap` it gets the whole batch at once, with the batch axis in front. In a jitted function it is called each
@@ -155,9 +155,9 @@ def callback(function: Callable[..., Any], *args: Any) -> None:
     """
     leaves, spec = tree.flatten(args)
     if any([is_abstract_value(leaf) for leaf in leaves]):
-        effects.callback(*leaves, function=lambda *arrays: function(*tree.unflatten(spec, arrays)))
+        effects.callback(*leaves, function=lambda *arrays: f(*tree.unflatten(spec, arrays)))
     else:
-        function(*[tree.map(_shown, arg) for arg in args])
+        f(*[tree.map(_shown, arg) for arg in args])
 
 
 @without_engine_frames

@@ -1,11 +1,15 @@
-"""What functions of JAX, PyTorch and autograd are called here: the words of errors about names that func lacks."""
+"""What functions and options of JAX, PyTorch and autograd are called here: words for what func lacks."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
+
+from func.interpreters.core.wiring import WIRING
 
 _NUMPY = "np.{name}, which works inside transforms; func.tensor(...) makes a tensor of an array"
 _SAME_IN_NUMPY = ("array", "asarray", "arange", "empty", "eye", "full", "linspace", "ones", "zeros", "zeros_like")
@@ -72,6 +76,100 @@ IN_TREE = {
 }
 """The same for the module func.tree."""
 
+OPTIONS = {
+    "argnum": "argnums",
+    "batch_size": "chunk_size",
+    "callback": "f",
+    "fn": "f",
+    "fun": "f",
+    "func": "f",
+    "function": "f",
+    "in_axes": "in_dims",
+    "init_val": "init",
+    "out_axes": "out_dims",
+    "primal": "primals",
+    "result_shape_dtypes": "result_shape",
+    "static_argname": "static_argnames",
+    "static_argnum": "static_argnums",
+    "tangent": "tangents",
+}
+"""Options by other names, which public functions understand."""
+
+_NOTHING = "leave it out: {}"
+NO_OPTIONS = {
+    "allow_unused": _NOTHING.format("what the output does not depend on has a gradient of zeros"),
+    "axis_env": "func.vmap(axis_name=...) around it",
+    "backend": "compiler='llvm' or 'numpy'; arrays of CuPy are computed on their device",
+    "create_graph": _NOTHING.format("derivatives can always be differentiated again"),
+    "device": _NOTHING.format("arrays of CuPy are computed on their device, those of NumPy on the CPU"),
+    "dynamic": _NOTHING.format("each shape has a program"),
+    "fullgraph": _NOTHING.format("a function is always compiled as a whole, or refused with the line"),
+    "inline": _NOTHING.format("compiled calls inside others are always inlined"),
+    "is_leaf": "func.tree.register_node or register_dataclass for classes; tuples, lists and dicts are always trees",
+    "keep_unused": _NOTHING.format("arguments that are not used cost nothing"),
+    "out_shardings": _NOTHING.format("arrays are not distributed"),
+    "in_shardings": _NOTHING.format("arrays are not distributed"),
+    "prevent_cse": _NOTHING.format("no pass joins what a checkpoint computes again with what was computed before"),
+    "reduce_axes": "func.collectives.psum of the gradient",
+    "retain_graph": _NOTHING.format("what func.vjp returns can be called many times"),
+    "return_shape": "func.eval_shape(f, *args)",
+    "spmd_axis_name": _NOTHING.format("arrays are not distributed"),
+    "strategy": "mode='fwd' or 'rev'",
+    "vectorize": _NOTHING.format("all rows are computed at once, or chunk_size of them"),
+}
+"""What to write instead of an option that func lacks."""
+
+
+def renamed_options(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
+) -> dict[str, Any] | None:
+    """The keywords of a call that failed, by their names here, where the call has some of other libraries.
+
+    None if the call failed for another reason. Of an error about a keyword that no parameter has, the words are
+    completed by what to write.
+    """
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*args, **kwargs)
+    except ValueError:
+        return None
+    except TypeError:
+        parameters = signature.parameters
+    else:
+        return None  # the function has run
+    name = function.__qualname__.removesuffix(".__init__")
+    public = name if "." in name else f"{_module_of(function)}.{name}"
+    takes = {p.name for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    renamed: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        known = key if key in takes or OPTIONS.get(key) not in takes else OPTIONS[key]
+        if known in renamed or (known != key and known in kwargs):
+            error.args = (f"{public}: {known} is given twice, also as {key}",)
+            return None
+        renamed[known] = value
+    if renamed.keys() != kwargs.keys():
+        return renamed
+    takes_any = any([p.kind is p.VAR_KEYWORD for p in parameters.values()])
+    for key in kwargs:
+        if key not in takes and not takes_any:
+            error.args = (f"{public} has no option {key!r}{_instead(key, takes)}",)
+            break
+    return None
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    """The public module of a function."""
+    return function.__module__ if function.__module__ in ("func.debug", "func.testing", "func.tree") else "func"
+
+
+def _instead(option: str, takes: Iterable[str]) -> str:
+    """What to write instead of an option that a function lacks."""
+    if option in NO_OPTIONS:
+        return f"; write {NO_OPTIONS[option]}".replace("write leave", "leave")
+    if close := difflib.get_close_matches(option, takes, 1, 0.6):
+        return f"; did you mean {close[0]}?"
+    return f"; it takes {', '.join(sorted(takes))}" if takes else ""
+
 
 def no_name(module: str, name: str, known: Iterable[str], instead: dict[str, str]) -> AttributeError:
     """The error for a name that a module lacks."""
@@ -83,3 +181,6 @@ def no_name(module: str, name: str, known: Iterable[str], instead: dict[str, str
     elif module != "func.tree" and callable(getattr(np, name, None)):
         text += f"; write np.{name}, which works inside transforms"
     return AttributeError(text, name=name)
+
+
+WIRING.renamed_options = renamed_options

@@ -84,23 +84,23 @@ def structure(tree: Tree) -> Structure:
 
 
 @without_engine_frames
-def map(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
+def map(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """Apply a function to the leaves of one or more trees of the same structure.
 
     >>> map(lambda p, g: p - g, {"w": 3, "b": 1}, {"w": 1, "b": 1})
     {'w': 2, 'b': 0}
     """
-    return optree.tree_map(function, tree, *rest, namespace=_NAMESPACE)
+    return optree.tree_map(f, tree, *rest, namespace=_NAMESPACE)
 
 
 @without_engine_frames
-def map_with_path(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
+def map_with_path(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """Apply function(path, leaf, ...) to the leaves; a path is a tuple of keys and indices.
 
     >>> map_with_path(lambda path, leaf: (path, leaf), {"w": [1, 2]})
     {'w': [(('w', 0), 1), (('w', 1), 2)]}
     """
-    return optree.tree_map_with_path(function, tree, *rest, namespace=_NAMESPACE)
+    return optree.tree_map_with_path(f, tree, *rest, namespace=_NAMESPACE)
 
 
 def path_names(tree: Tree, root: str = "") -> list[str]:

@@ -197,7 +197,7 @@ def _number(value: Any) -> Any:
 @keeps_parameters
 @without_engine_frames
 def to_c(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
@@ -228,7 +228,7 @@ def to_c(
     differ from LAPACK's by a sign, complex ones by a factor of modulus 1.
 
     Args:
-        func: The function.
+        f: The function.
         static_argnums: Positional arguments that are built in and are no inputs.
         static_argnames: Arguments by name that are built in.
         name: The function's name in C; f's own name by default.
@@ -254,36 +254,36 @@ def to_c(
         "column_major": column_major,
         "finite": finite,
     }
-    if func is None:
+    if f is None:
         return functools.partial(to_c, **options)  # type: ignore[return-value]
-    check_callable(func, "to_c")
-    refuse_values(static_argnums, "static_argnums", "to_c", func)
+    check_callable(f, "to_c")
+    refuse_values(static_argnums, "static_argnums", "to_c", f)
     if name is not None and not _is_c_name(name):
         raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
-    jitted: Any = func
-    if not isinstance(func, Jitted):
-        jitted = jit(func, static_argnums=static_argnums, static_argnames=static_argnames)
+    jitted: Any = f
+    if not isinstance(f, Jitted):
+        jitted = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
 
-    @transformed(to_c, func, options)
+    @transformed(to_c, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
-            raise NoSourceError(f"func.to_c: {name_of(func)} uses traced values of an enclosing transform")
+            raise NoSourceError(f"func.to_c: {name_of(f)} uses traced values of an enclosing transform")
         arguments = ExportedArguments(positional, keywords, entry.compiled.in_avals)
-        parameters = [*parameter_names(func, len(args), {static.name for static in statics}), *keywords]
+        parameters = [*parameter_names(f, len(args), {static.name for static in statics}), *keywords]
         labels = arguments.labels(parameters)
         results = [
             "".join([step.text for step in path])
             for path in tree.path_entries(tree.unflatten(entry.out_spec, range(len(entry.compiled.out_avals))))
         ]
-        function_name = name or _identifier(name_of(func), set()) or "f"
-        return _module(function_name, func, entry.compiled, labels, results, column_major, finite)
+        function_name = name or _identifier(name_of(f), set()) or "f"
+        return _module(function_name, f, entry.compiled, labels, results, column_major, finite)
 
     return write
 
 
 def _module(
-    name: str, func: Any, compiled: Any, labels: Sequence[str], results: Sequence[str], column_major: bool, finite: bool
+    name: str, f: Any, compiled: Any, labels: Sequence[str], results: Sequence[str], column_major: bool, finite: bool
 ) -> CModule:
     from func.backends.c.element_operations import CDefinitions  # start-up time
     from func.backends.c.library_routines import UnsupportedRoutine
@@ -294,9 +294,9 @@ def _module(
     nan_safe = program.nan_safe
     if finite:
         nan_safe = None
-    natives = [_native(program, func, nan_safe is not None, column_major, finite)]
+    natives = [_native(program, f, nan_safe is not None, column_major, finite)]
     if nan_safe is not None:
-        natives.append(_native(nan_safe, func, False, column_major, finite))
+        natives.append(_native(nan_safe, f, False, column_major, finite))
     taken: set[str] = {name}
     inputs, outputs = [], []
     for var, label in zip(program.inputs, labels, strict=True):
@@ -312,7 +312,7 @@ def _module(
             for native, suffix in zip(natives, suffixes, strict=False)
         ]
     except UnsupportedRoutine as error:
-        raise _no_source(func, error) from None
+        raise _no_source(f, error) from None
     workspace = max([function.workspace for function in functions])
     listed = parameters(natives[0], names)
     call = ", ".join([*names, "memory"])
@@ -324,14 +324,14 @@ def _module(
     ]
     public = "\n".join([f"int {name}({', '.join([*listed, 'void *work'])}) {{", *body, "}"])
     texts = [*[function.text for function in functions], public]
-    title = f"{name}: {_described(func)}, by func {sys.modules['func'].__version__}."
+    title = f"{name}: {_described(f)}, by func {sys.modules['func'].__version__}."
     texts = [*definitions.used_by("\n".join(texts)), *texts]
     source = "\n\n".join([prelude(title, f"{name}.h", "\n".join(texts)), *texts])
     header = _header(name, title, inputs, outputs, listed, workspace, column_major)
     return CModule(name, source + "\n", header, inputs, outputs, workspace, column_major)
 
 
-def _native(program: Program, func: Any, checked: bool, column_major: bool, finite: bool) -> Any:
+def _native(program: Program, f: Any, checked: bool, column_major: bool, finite: bool) -> Any:
     """A program as loop nests. Raises NoSourceError."""
     from func.backends.loops.scalar_expansion import expand_scalars, is_expandable  # start-up time
     from func.interpreters.compile.native.executable import rerolled
@@ -347,14 +347,14 @@ def _native(program: Program, func: Any, checked: bool, column_major: bool, fini
             return native
         return translate(rerolled(program), checked)
     except NotNative as error:
-        raise _no_source(func, error) from None
+        raise _no_source(f, error) from None
     except RuleError as error:
-        raise NoSourceError(f"func.to_c: {name_of(func)} cannot be written in C: {error.__cause__}") from error
+        raise NoSourceError(f"func.to_c: {name_of(f)} cannot be written in C: {error.__cause__}") from error
 
 
-def _no_source(func: Any, reason: Exception) -> NoSourceError:
+def _no_source(f: Any, reason: Exception) -> NoSourceError:
     return NoSourceError(
-        f"func.to_c: {name_of(func)} cannot be written in C: {reason}; func.to_source writes it for NumPy, and "
+        f"func.to_c: {name_of(f)} cannot be written in C: {reason}; func.to_source writes it for NumPy, and "
         "func.save keeps it as a Program"
     )
 
@@ -379,10 +379,10 @@ def _turned(x: Any) -> Any:
     return permute(x, order=tuple(reversed(range(rank)))) if rank > 1 else x
 
 
-def _described(func: Any) -> str:
+def _described(f: Any) -> str:
     """What the function is, as the first line of its help has it."""
-    text = (getattr(func, "__doc__", None) or "").strip().splitlines()
-    return text[0].rstrip(".") if text and hasattr(func, "__wrapped__") else name_of(func)
+    text = (getattr(f, "__doc__", None) or "").strip().splitlines()
+    return text[0].rstrip(".") if text and hasattr(f, "__wrapped__") else name_of(f)
 
 
 def _header(
@@ -435,7 +435,7 @@ def _header(
 
 @without_engine_frames
 def export(
-    func: Callable[..., Any],
+    f: Callable[..., Any],
     path: str | os.PathLike[str],
     static_argnums: int | tuple[int, ...] = (),
     *,
@@ -455,7 +455,7 @@ def export(
     - "library": `path` is a shared library, with the header beside it.
 
     Args:
-        func: The function.
+        f: The function.
         path: The file; the header has the same name with the ending .h.
         static_argnums: Positional arguments that are built in and are no inputs.
         kind: What is written.
@@ -483,9 +483,9 @@ def export(
     chosen = name if name is not None else place.stem
     if not _is_c_name(chosen):
         raise ArgumentError(f"func.export: {chosen!r} is no name of a function in C; pass name='...'")
-    translated = to_c(func, static_argnums, static_argnames=static_argnames, name=chosen, column_major=column_major)
+    translated = to_c(f, static_argnums, static_argnames=static_argnames, name=chosen, column_major=column_major)
 
-    @transformed(export, func, {"path": path, "kind": kind})
+    @transformed(export, f, {"path": path, "kind": kind})
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
         module = translated(*args, **kwargs)
         if kind == "c":

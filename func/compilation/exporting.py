@@ -86,7 +86,7 @@ def as_path(path: str | os.PathLike[str], function: str) -> str:
 @keeps_parameters
 @without_engine_frames
 def to_source(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
@@ -120,31 +120,31 @@ def to_source(
             return t0
     """
     options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    if func is None:
+    if f is None:
         return functools.partial(to_source, **options)  # type: ignore[return-value]
-    check_callable(func, "to_source")
-    refuse_values(static_argnums, "static_argnums", "to_source", func)
-    jitted: Any = func
-    if not isinstance(func, Jitted):
-        jitted = jit(func, static_argnums=static_argnums, static_argnames=static_argnames)
+    check_callable(f, "to_source")
+    refuse_values(static_argnums, "static_argnums", "to_source", f)
+    jitted: Any = f
+    if not isinstance(f, Jitted):
+        jitted = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
 
-    @transformed(to_source, func, options)
+    @transformed(to_source, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
-            raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
+            raise NoSourceError(f"func.to_source: {name_of(f)} uses traced values of an enclosing transform")
         arguments = ExportedArguments(positional, keywords, entry.compiled.in_avals)
         device = any([is_device_array(leaf) for leaf in arguments.leaves])
         xp = namespace_of(tuple(arguments.leaves))
         plans = _plans(entry.compiled, xp, device)
         if device:
-            _check_device_has(plans, xp, name_of(func))
-        parameters = [*parameter_names(func, len(args), {static.name for static in statics}), *_keywords(keywords)]
+            _check_device_has(plans, xp, name_of(f))
+        parameters = [*parameter_names(f, len(args), {static.name for static in statics}), *_keywords(keywords)]
 
         def result(outputs: Sequence[str]) -> str:
             return _expression(tree.unflatten(entry.out_spec, list(outputs)))
 
-        return _module(name_of(func), parameters, arguments, result, plans, device)
+        return _module(name_of(f), parameters, arguments, result, plans, device)
 
     return write
 
@@ -241,13 +241,13 @@ def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | 
     return plan, plan_program(program.nan_safe, xp, device, scratch=False, prefix="safe_")
 
 
-def parameter_names(func: Callable[..., Any], count: int, static: set[Any]) -> list[str]:
+def parameter_names(f: Callable[..., Any], count: int, static: set[Any]) -> list[str]:
     """Names for the positional arguments that are not static: those of the function's signature where it has one.
 
     Names that a Python function cannot have, or has twice, are replaced.
     """
     try:
-        parameters = list(inspect.signature(func).parameters.values())
+        parameters = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

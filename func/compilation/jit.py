@@ -176,11 +176,11 @@ class JitTransform(Protocol[Options]):
 
     # fmt: off
     @overload
-    def __call__(self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs) -> Jitted[..., Any]: ...
+    def __call__(self, f: np.ufunc, *args: Options.args, **kwargs: Options.kwargs) -> Jitted[..., Any]: ...
     @overload
-    def __call__(self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs) -> Jitted[P, R]: ...
+    def __call__(self, f: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs) -> Jitted[P, R]: ...
     @overload
-    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> JitTransform[...]: ...
+    def __call__(self, f: None = None, *args: Options.args, **kwargs: Options.kwargs) -> JitTransform[...]: ...
     # fmt: on
 
 
@@ -192,7 +192,7 @@ def _returns_jitted(transform: FunctionOf[Options, Any]) -> JitTransform[Options
 @without_engine_frames
 @takes_function_alone
 def jit(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -212,7 +212,7 @@ def jit(
     backward program.
 
     Args:
-        func: The function. Without it, jit is a decorator with options.
+        f: The function. Without it, jit is a decorator with options.
         static_argnums: Positions of arguments that are passed on as they are; they must be hashable.
         static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Giving
@@ -243,7 +243,7 @@ def jit(
         >>> norm.cache_info()
         CacheInfo(hits=1, misses=1, maxsize=256, currsize=1)
     """
-    if func is None:
+    if f is None:
         return functools.partial(
             jit,
             static_argnums=static_argnums,
@@ -253,9 +253,9 @@ def jit(
             fast_math=fast_math,
             memory_limit=memory_limit,
         )
-    check_callable(func, "jit")
+    check_callable(f, "jit")
     importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
-    return Jitted(func, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit)
+    return Jitted(f, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit)
 
 
 class Jitted(Generic[P, R]):

@@ -26,7 +26,7 @@ COLORS = {ARGUMENT: "#9db4c0", CONSTANT: "#c2b280", RESULT: "#5c946e", INTERMEDI
 
 @without_engine_frames
 @takes_function_alone
-def memory(func: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
+def memory(f: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
     """The memory that a call of a function needs: called with arguments (or avals), it gives a timeline.
 
     Nothing is computed. Of a jitted function it is what the compiled program has planned. Of any other function it is
@@ -46,15 +46,15 @@ def memory(func: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
         >>> timeline.peak, timeline.arguments, timeline.results
         (24000, 8000, 8)
     """
-    check_callable(func, "memory")
+    check_callable(f, "memory")
 
-    @functools.wraps(func)
+    @functools.wraps(f)
     def timeline_of(*args: Any, **kwargs: Any) -> MemoryTimeline:
         try:
             with planning(Planning()) as plan:
                 assert plan is not None
-                found, source = _found(func, args, kwargs)
-            return MemoryTimeline(found, name_of(func), source, tuple(plan.notes))
+                found, source = _found(f, args, kwargs)
+            return MemoryTimeline(found, name_of(f), source, tuple(plan.notes))
         except Exception as error:
             hide_engine_frames(error)
             raise

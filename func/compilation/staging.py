@@ -30,7 +30,7 @@ from func.transforms.transformed import transformed
 @keeps_parameters
 @without_engine_frames
 def make_program(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
@@ -53,28 +53,28 @@ def make_program(
         }
     """
     options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    if func is None:
+    if f is None:
         return functools.partial(make_program, **options)  # type: ignore[return-value]
-    check_callable(func, "make_program")
-    refuse_values(static_argnums, "static_argnums", "make_program", func)
+    check_callable(f, "make_program")
+    refuse_values(static_argnums, "static_argnums", "make_program", f)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     for number in static:
         if not isinstance(number, (int, np.integer)):
             raise TypeError(
                 f"func.make_program: static_argnums must be an int or a tuple of ints, got {static_argnums!r}"
             )
-    named = StaticArguments(func, [number for number in static if number >= 0], static_argnames)
+    named = StaticArguments(f, [number for number in static if number >= 0], static_argnames)
 
-    @transformed(make_program, func, options)
+    @transformed(make_program, f, options)
     def build(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         numbers = (*static, *[number for number in named.numbers if number < len(args) and number not in static])
         fixed = {name: kwargs[name] for name in named.names if name in kwargs}
         if not fixed:
-            return stage_with_variant(func, args, kwargs, numbers, "make_program")[0]
+            return stage_with_variant(f, args, kwargs, numbers, "make_program")[0]
 
-        @functools.wraps(func)
+        @functools.wraps(f)
         def with_static(*args: Any, **kwargs: Any) -> Any:
-            return func(*args, **kwargs, **fixed)
+            return f(*args, **kwargs, **fixed)
 
         traced = {name: value for name, value in kwargs.items() if name not in fixed}
         return stage_with_variant(with_static, args, traced, numbers, "make_program")[0]
@@ -148,7 +148,7 @@ def _staged(
 
 
 @without_engine_frames
-def eval_shape(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The tree of Avals (shape and dtype) that a function would return, without computing it.
 
     Arguments may be arrays or Avals.
@@ -158,6 +158,6 @@ def eval_shape(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> func.eval_shape(np.outer, np.ones(2), np.ones(3))
         f64[2,3]
     """
-    check_callable(func, "eval_shape")
-    program, spec = stage_call(func, args, kwargs, (), "eval_shape")
+    check_callable(f, "eval_shape")
+    program, spec = stage_call(f, args, kwargs, (), "eval_shape")
     return tree.unflatten(spec, [out.aval if hasattr(out, "aval") else aval_of(out) for out in program.outputs])

@@ -17,11 +17,11 @@ from func.transforms.boundary import array_leaf, check_callable, describe, name_
 
 
 @without_engine_frames
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of elems under an associative function: e0, fn(e0, e1), fn(fn(e0, e1), e2), ..., in log2(n) rounds.
 
     Args:
-        fn: An associative function of two trees of elements; it is called with many of them at a time, along `axis`,
+        f: An associative function of two trees of elements; it is called with many of them at a time, along `axis`,
             and must not write to them.
         elems: A tree of arrays of one length along `axis`.
         reverse: All suffixes instead.
@@ -37,7 +37,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         >>> func.associative_scan(np.maximum, np.array([1.0, 3.0, 2.0, 5.0]))
         array([1., 3., 3., 5.])
     """
-    check_callable(fn, "associative_scan")
+    check_callable(f, "associative_scan")
     leaves, spec = tree.flatten(elems)
     names = tree.path_names(elems, "elems")
     leaves = [unbox(array_leaf(leaf, name, "associative_scan")) for leaf, name in zip(leaves, names, strict=True)]
@@ -54,7 +54,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         listed = ", ".join([f"{name} has {n}" for name, n in lengths.items()])
         raise LengthError(f"func.associative_scan: lengths along axis {axis} differ: {listed}{at_line()}")
 
-    guarded = without_writes(fn, range(2 * len(leaves)), "associative_scan")
+    guarded = without_writes(f, range(2 * len(leaves)), "associative_scan")
 
     def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
         if reverse:
@@ -62,13 +62,13 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         outs, out_spec = tree.flatten(guarded(tree.unflatten(spec, list(left)), tree.unflatten(spec, list(right))))
         if out_spec != spec:
             raise CarryError(
-                f"func.associative_scan: {name_of(fn)} returned another tree than it was given{at_line()}\n"
+                f"func.associative_scan: {name_of(f)} returned another tree than it was given{at_line()}\n"
                 f"  given    {spec}\n  returned {out_spec}"
             )
         for out, operand, name in zip(outs, left, names, strict=True):
             if shape_of(out) != shape_of(operand):
                 raise CarryError(
-                    f"func.associative_scan: {name_of(fn)} was given {describe(operand)} for {name} and returned "
+                    f"func.associative_scan: {name_of(f)} was given {describe(operand)} for {name} and returned "
                     f"{describe(out)}{at_line()}\nIt is called with many elements at once, along the axis."
                 )
         return outs

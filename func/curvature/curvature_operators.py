@@ -53,7 +53,8 @@ LOG_PARTITIONS: dict[str, Callable[[Array], Array]] = {
 @without_engine_frames
 def linear_operator(
     kind: str,
-    func: Callable[..., Any],
+    f: Callable[..., Any],
+    /,
     *primals: Any,
     argnums: int | tuple[int, ...] = 0,
     argnames: str | tuple[str, ...] | None = None,
@@ -80,7 +81,7 @@ def linear_operator(
 
     Args:
         kind: One of the above.
-        func: The function; plain NumPy code with real floating point inputs and outputs.
+        f: The function; plain NumPy code with real floating point inputs and outputs.
         primals: Its positional arguments: the point. Other keywords are passed on to it.
         argnums: Position or positions to differentiate.
         argnames: Keyword arguments to differentiate.
@@ -112,9 +113,9 @@ def linear_operator(
     """
     options = {"loss": loss, "targets": targets, "likelihood": likelihood, "in_dims": in_dims}
     try:
-        _check_options(kind, func, options, chunk_size)
-        selection = Selection(func, f"linear_operator({kind!r})".replace("'", '"'), argnums, argnames)
-        return _Point(func, selection, primals, kwargs, options).operator(kind, chunk_size)
+        _check_options(kind, f, options, chunk_size)
+        selection = Selection(f, f"linear_operator({kind!r})".replace("'", '"'), argnums, argnames)
+        return _Point(f, selection, primals, kwargs, options).operator(kind, chunk_size)
     except Exception as error:
         hide_engine_frames(error)
         raise

@@ -35,7 +35,7 @@ KEPT_PLANS = 64
 @keeps_parameters
 @without_engine_frames
 def kronecker_factors(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     in_dims: Any = None,
     *,
     likelihood: str | Callable[[Any], Any] | None = None,
@@ -51,7 +51,7 @@ def kronecker_factors(
     As with `func.jit`, a closure is read once.
 
     Args:
-        func: The loss of ONE sample, loss(params, *sample); with a likelihood the model, its outputs for one sample.
+        f: The loss of ONE sample, loss(params, *sample); with a likelihood the model, its outputs for one sample.
         in_dims: The axis of the samples in each argument, as for `func.vmap`; the first is None, the parameters. By
             default axis 0 of every other argument.
         likelihood: Without one the matrix is the empirical Fisher matrix, the sum of g gᵀ over gradients of samples.
@@ -73,41 +73,39 @@ def kronecker_factors(
         np.float64(6.789)
     """
     options: dict[str, Any] = {"in_dims": in_dims, "likelihood": likelihood}
-    if func is None:
+    if f is None:
         return functools.partial(kronecker_factors, **options)
-    check_callable(func, "kronecker_factors")
-    refuse_values(in_dims, "in_dims", "kronecker_factors", func)
+    check_callable(f, "kronecker_factors")
+    refuse_values(in_dims, "in_dims", "kronecker_factors", f)
     root = roots_of(likelihood, "kronecker_factors")
     plans: dict[Any, _MomentPlan] = {}
 
-    @transformed(kronecker_factors, func, options)
+    @transformed(kronecker_factors, f, options)
     def factors_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> KroneckerFactors:
         if not args:
-            raise ArgumentError(
-                f"func.kronecker_factors: call it with parameters and a batch, {name_of(func)} got none"
-            )
+            raise ArgumentError(f"func.kronecker_factors: call it with parameters and a batch, {name_of(f)} got none")
         leaves, spec = tree.flatten((args, kwargs))
         _refuse_traced(leaves)
         arrays = {i: leaf for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
         static = {i: leaf for i, leaf in enumerate(leaves) if i not in arrays}
         shapes = tuple([(i, leaf.shape, leaf.dtype) for i, leaf in arrays.items()])
         if not tree.leaves(args[0]):
-            raise ArgumentError(f"func.kronecker_factors: the parameters of {name_of(func)} hold no arrays")
+            raise ArgumentError(f"func.kronecker_factors: the parameters of {name_of(f)} hold no arrays")
         signs = [str(leaf) for leaf in static.values() if isinstance(leaf, (float, complex))]  # 0.0 equals -0.0
         key = spec, shapes, tuple([(i, type(leaf), leaf) for i, leaf in static.items()]), tuple(signs)
         try:
             hash(key)
         except TypeError:  # a leaf that has no hash
-            plan = _MomentPlan(func, in_dims, root, spec, static)
+            plan = _MomentPlan(f, in_dims, root, spec, static)
         else:
             kept: _MomentPlan | None = plans.pop(key, None)
-            plan = _MomentPlan(func, in_dims, root, spec, static) if kept is None else kept
+            plan = _MomentPlan(f, in_dims, root, spec, static) if kept is None else kept
             plans[key] = plan  # the last one used stands last
             for old in tuple(plans)[:-KEPT_PLANS]:
                 plans.pop(old, None)
         samples, blocks = plan.blocks(arrays)
         _refuse_traced([x for block in blocks if block is not None for x in (block.left, block.right)])
-        return KroneckerFactors(name_of(func), args[0], samples, blocks)
+        return KroneckerFactors(name_of(f), args[0], samples, blocks)
 
     return factors_of
 

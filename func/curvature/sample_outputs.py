@@ -134,7 +134,7 @@ def outputs_as_samples(
 
 @keeps_parameters
 @without_engine_frames
-def ntk(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable[..., Any]:
+def ntk(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable[..., Any]:
     """The neural tangent kernel J Jᵀ of a model between all samples of a batch, without the Jacobian J.
 
     Called with (params, *batch). For a model with one number for a sample the kernel is (samples, samples); for outputs
@@ -143,7 +143,7 @@ def ntk(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable
     compiles it.
 
     Args:
-        func: The model: its outputs, an array, for ONE sample, func(params, *sample).
+        f: The model: its outputs, an array, for ONE sample, func(params, *sample).
         in_dims: The axis of the samples in each argument, as for `func.vmap`; the first is None, the parameters. By
             default axis 0 of every other argument.
 
@@ -156,20 +156,20 @@ def ntk(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable
         array([[ 4.,  4.],
                [ 4., 20.]])
     """
-    if func is None:
+    if f is None:
         return functools.partial(ntk, in_dims=in_dims)
-    check_callable(func, "ntk")
-    refuse_values(in_dims, "in_dims", "ntk", func)
+    check_callable(f, "ntk")
+    refuse_values(in_dims, "in_dims", "ntk", f)
 
-    @transformed(ntk, func, {"in_dims": in_dims})
+    @transformed(ntk, f, {"in_dims": in_dims})
     def kernel_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not args:
-            raise ArgumentError(f"func.ntk: call it with parameters and a batch, {name_of(func)} got none")
+            raise ArgumentError(f"func.ntk: call it with parameters and a batch, {name_of(f)} got none")
         params, *batch = args
-        made = outputs_as_samples(func, in_dims, params, tuple(batch), kwargs, lambda o, e: e, "ntk")
+        made = outputs_as_samples(f, in_dims, params, tuple(batch), kwargs, lambda o, e: e, "ntk")
         if len(made.shapes) != 1:
             raise ArgumentError(
-                f"func.ntk: {name_of(func)} must return one array, not {len(made.shapes)}; join them by "
+                f"func.ntk: {name_of(f)} must return one array, not {len(made.shapes)}; join them by "
                 'np.concatenate, or take func.linear_operator("ntk", ...)'
             )
         gram = per_sample(made.loss, made.in_dims).gram(params, *made.batch)

@@ -71,7 +71,7 @@ def _hiding_frames(method: F) -> F:
 
 
 @without_engine_frames
-def per_sample(func: Callable[..., Any] | None = None, in_dims: Any = None) -> Any:
+def per_sample(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Any:
     """Statistics of the gradients of all samples of a batch, computed without storing these gradients.
 
     The loss is that of ONE sample, loss(params, *sample); its gradient with respect to `params`, the first argument, a
@@ -82,7 +82,7 @@ def per_sample(func: Callable[..., Any] | None = None, in_dims: Any = None) -> A
     and inner products are computed from these factors. What has no structure is computed in chunks of samples.
 
     Args:
-        func: The loss of one sample, a real number.
+        f: The loss of one sample, a real number.
         in_dims: The axis of the samples in each argument, as for `func.vmap`; the first is None, the parameters. By
             default axis 0 of every other argument.
 
@@ -100,11 +100,11 @@ def per_sample(func: Callable[..., Any] | None = None, in_dims: Any = None) -> A
         >>> stats.clipped_sum(1.0)(w, x, y)
         array([-0.6, -1.8])
     """
-    if func is None:
+    if f is None:
         return functools.partial(per_sample, in_dims=in_dims)
-    check_callable(func, "per_sample")
-    refuse_values(in_dims, "in_dims", "per_sample", func)
-    return PerSample(func, in_dims)
+    check_callable(f, "per_sample")
+    refuse_values(in_dims, "in_dims", "per_sample", f)
+    return PerSample(f, in_dims)
 
 
 class PerSample:

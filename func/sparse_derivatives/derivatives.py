@@ -53,7 +53,7 @@ WORTH = 4
 @keeps_parameters
 @without_engine_frames
 def sparsity(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -67,7 +67,7 @@ def sparsity(
     fixed: indices and conditions computed from them make the pattern tighter.
 
     Args:
-        func: The function; plain NumPy code without Python decisions on values.
+        f: The function; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
         at_point: Use the values of all arguments: the pattern of this one Jacobian, without entries that are zero
@@ -90,14 +90,14 @@ def sparsity(
         ··■■
     """
     options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, "at_point": at_point}
-    if func is None:
+    if f is None:
         return functools.partial(sparsity, **options)
-    check_callable(func, "sparsity")
-    selection = Selection(func, "sparsity", argnums, argnames)
+    check_callable(f, "sparsity")
+    selection = Selection(f, "sparsity", argnums, argnames)
 
-    @transformed(sparsity, func, options)
+    @transformed(sparsity, f, options)
     def pattern_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _Call(func, selection, args, kwargs)
+        call = _Call(f, selection, args, kwargs)
         return call.pattern(call.program(), at_point)
 
     return pattern_of
@@ -106,7 +106,7 @@ def sparsity(
 @keeps_parameters
 @without_engine_frames
 def sparse_jacobian(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -124,7 +124,7 @@ def sparse_jacobian(
     structure are shared between calls and cannot be written to; `.copy()` has its own.
 
     Args:
-        func: The function; plain NumPy code without Python decisions on values.
+        f: The function; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
         pattern: The pattern to use in place of `sparsity`: a dense matrix, nonzero at the entries, or a sparse one
@@ -144,17 +144,17 @@ def sparse_jacobian(
                [0., 3., 2.]])
     """
     options = {"argnums": argnums, "argnames": argnames, "pattern": pattern, "coloring": coloring, "check": check}
-    if func is None:
+    if f is None:
         return functools.partial(sparse_jacobian, **options)
-    evaluate = _Evaluations(func, Selection(_callable(func, "sparse_jacobian"), "sparse_jacobian", argnums, argnames))
+    evaluate = _Evaluations(f, Selection(_callable(f, "sparse_jacobian"), "sparse_jacobian", argnums, argnames))
     evaluate.given = pattern, coloring, check
-    return transformed(sparse_jacobian, func, options)(evaluate)
+    return transformed(sparse_jacobian, f, options)(evaluate)
 
 
 @keeps_parameters
 @without_engine_frames
 def sparse_hessian(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -169,7 +169,7 @@ def sparse_hessian(
     product. Otherwise as `sparse_jacobian`.
 
     Args:
-        func: The function, which returns one number; plain NumPy code without Python decisions on values.
+        f: The function, which returns one number; plain NumPy code without Python decisions on values.
         argnums: Position or positions to differentiate.
         argnames: Keyword or keywords to differentiate.
         pattern: The pattern to use, a symmetric matrix, as in `sparse_jacobian`.
@@ -192,11 +192,11 @@ def sparse_hessian(
                [0., 4., 0.]])
     """
     options = {"argnums": argnums, "argnames": argnames, "pattern": pattern, "coloring": coloring, "check": check}
-    if func is None:
+    if f is None:
         return functools.partial(sparse_hessian, **options)
-    evaluate = _Evaluations(func, Selection(_callable(func, "sparse_hessian"), "sparse_hessian", argnums, argnames))
+    evaluate = _Evaluations(f, Selection(_callable(f, "sparse_hessian"), "sparse_hessian", argnums, argnames))
     evaluate.given = pattern, coloring, check
-    return transformed(sparse_hessian, func, options)(evaluate)
+    return transformed(sparse_hessian, f, options)(evaluate)
 
 
 def _callable(function: Any, transform: str) -> Any:

@@ -63,14 +63,14 @@ def takes_function_alone(transform: F) -> F:
     """Decorate a transform whose options have names: values after the function were meant for what it returns."""
 
     @functools.wraps(transform)
-    def checked(func: Any = None, *values: Any, **options: Any) -> Any:
+    def checked(f: Any = None, *values: Any, **options: Any) -> Any:
         if values:
             name = transform.__name__
             raise TypeError(
                 f"func.{name} takes the function alone, and options by name; did you mean "
-                f"func.{name}({name_of(func)})(...)?"
+                f"func.{name}({name_of(f)})(...)?"
             )
-        return transform(func, **options)
+        return transform(f, **options)
 
     return checked  # type: ignore[return-value]
 
@@ -164,12 +164,17 @@ def argument_paths(
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     """How messages name positional arguments: by their parameters, `argument 3` where these have no names."""
+    named = positional_parameters(function)
+    return [*named[:count], *[f"argument {i}" for i in range(len(named), count)]]
+
+
+def positional_parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that take positional arguments; none where a function has no signature."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        parameters = []
-    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [*named[:count], *[f"argument {i}" for i in range(len(named), count)]]
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _without_tensors(value: Any) -> Any:

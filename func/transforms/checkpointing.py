@@ -28,7 +28,7 @@ from func.transforms.transformed import transformed
 @without_engine_frames
 @takes_function_alone
 def checkpoint(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     *,
     policy: Callable[..., bool] | None = None,
     memory_limit: int | str | None = None,
@@ -42,7 +42,7 @@ def checkpoint(
     derivative, too.
 
     Args:
-        func: The function; plain NumPy code.
+        f: The function; plain NumPy code.
         policy: Which values to save, one of `checkpoint_policies`; None saves nothing.
         memory_limit: The most memory that intermediate values may take for the backward pass: bytes, or a text as
             "2 GiB". The function is traced, and cut into as few segments as the limit allows: what passes between
@@ -57,24 +57,24 @@ def checkpoint(
         np.float64(1.0)
     """
     options: dict[str, Any] = {"policy": policy, "memory_limit": memory_limit}
-    if func is None:
+    if f is None:
         return functools.partial(checkpoint, **options)
-    check_callable(func, "checkpoint")
+    check_callable(f, "checkpoint")
     if policy is not None and not callable(policy):
         raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
     if memory_limit is not None and policy is not None:
         raise ArgumentError("func.checkpoint: memory_limit chooses what is saved; give either it or policy")
     limit = None if memory_limit is None else parse_bytes(memory_limit, "checkpoint")
 
-    @transformed(checkpoint, func, options)
+    @transformed(checkpoint, f, options)
     def checkpointed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return call_checkpointed(func, args, kwargs, policy, limit=limit)
+        return call_checkpointed(f, args, kwargs, policy, limit=limit)
 
     return checkpointed
 
 
 def call_checkpointed(
-    func: Callable[..., Any],
+    f: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     policy: Callable[..., bool] | None = None,
@@ -86,11 +86,11 @@ def call_checkpointed(
     With `calls_again` derivatives call it again, where otherwise the recorded operations are applied again: of many
     operations on small arrays, the record takes more memory than the arrays.
     """
-    closure = Closure(func, lambda value: type(value) is Tracer, stores=True)
+    closure = Closure(f, lambda value: type(value) is Tracer, stores=True)
     captured = closure.values
     leaves, spec = tree.flatten((args, kwargs))
     if not patching.is_tracing() and not any([is_traced(value) for value in (*leaves, *captured)]):
-        return func(*args, **kwargs)
+        return f(*args, **kwargs)
     is_array = [_is_array(leaf) for leaf in leaves]
     arrays = [array_leaf(leaf, "argument", "checkpoint") for leaf, yes in zip(leaves, is_array, strict=True) if yes]
 
@@ -105,13 +105,13 @@ def call_checkpointed(
     flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)), returns_written=True)
     fun = SameDraws(flat) if calls_again else flat
     try:
-        with losing_writes(func, given, flat):
+        with losing_writes(f, given, flat):
             if limit is None:
                 outs = list(checkpointed_outputs(fun, given, policy, fun if calls_again else None))
             else:
                 from func.transforms.segments import in_segments  # here, for the start-up time
 
-                outs = in_segments(flat, given, limit, func)
+                outs = in_segments(flat, given, limit, f)
     finally:
         closure.write_back()
     for i in sorted(flat.written, reverse=True):

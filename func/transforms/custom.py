@@ -42,6 +42,7 @@ from func.transforms.boundary import (
     defensive_copies,
     name_of,
     own_arguments,
+    positional_parameters,
     refuse_values,
     takes_function_alone,
 )
@@ -158,17 +159,28 @@ class CustomRule:
     With options and without a function a class is a decorator: `@custom_jvp(nondiff_argnums=(1,))`.
     """
 
-    def __new__(cls, func: Callable[..., Any] | None = None, *args: Any, **options: Any) -> Any:
-        if func is None:
+    def __new__(cls, f: Callable[..., Any] | None = None, *args: Any, **options: Any) -> Any:
+        if f is None and "fun" not in options and "func" not in options:
             return functools.partial(cls, **options)
         return super().__new__(cls)
 
-    def __init__(self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
-        check_callable(function, type(self).__name__)
-        refuse_values(nondiff_argnums, "nondiff_argnums", type(self).__name__, function)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        kind = type(self).__name__
+        check_callable(function, kind)
+        refuse_values(nondiff_argnums, "nondiff_argnums", kind, function)
         self.function = function
-        self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        self.nondiff = (*numbers, *_positions_of(names, function, kind))
         functools.update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<func.{type(self).__name__} of {name_of(self.function)}>"
 
     def __reduce__(self) -> Any:
         return global_name(self) or (_rule_with, (type(self), self.function, self.__dict__))
@@ -197,6 +209,24 @@ class CustomRule:
         return nondiff, leaves, spec, of_differentiated
 
 
+def _positions_of(names: Sequence[Any], function: Callable[..., Any], kind: str) -> list[int]:
+    """The positions of the parameters with these names.
+
+    Raises:
+        ArgumentError: A name is that of no positional parameter (a ValueError).
+    """
+    if not names:
+        return []
+    known = positional_parameters(function)
+    for name in names:
+        if name not in known:
+            raise ArgumentError(
+                f"func.{kind}: nondiff_argnames names {name!r}, but the positional parameters of {name_of(function)} "
+                f"are {', '.join(known) or 'not known'}"
+            )
+    return [known.index(name) for name in names]
+
+
 def _rule_with(kind: type[CustomRule], function: Callable[..., Any], attributes: dict[str, Any]) -> CustomRule:
     rule: CustomRule = kind(function)
     vars(rule).update(attributes)
@@ -221,8 +251,8 @@ def stop_gradient(x: Any) -> Any:
 class custom_jvp(CustomRule):
     """Give a function a derivative of your own by its jvp; reverse mode follows by transposing the tangent part.
 
-    The rule takes (primals, tangents), each a tuple, and returns (out, tangent_out); arguments at `nondiff_argnums`
-    come first. Its tangent part must be linear in the tangents.
+    The rule takes (primals, tangents), each a tuple, and returns (out, tangent_out); arguments at `nondiff_argnums`, or
+    with a name in `nondiff_argnames`, come first. Its tangent part must be linear in the tangents.
 
     Example:
         >>> import numpy as np, func
@@ -238,8 +268,13 @@ class custom_jvp(CustomRule):
     """
 
     @without_engine_frames
-    def __init__(self, func: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
-        super().__init__(func, nondiff_argnums)
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        super().__init__(f, nondiff_argnums, nondiff_argnames)
         self.rule: Callable[..., Any] | None = None
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -364,8 +399,8 @@ class custom_vjp(CustomRule):
     """Give a function a derivative of your own by its pullback; forward mode follows by transposing it.
 
     `fwd(*args)` returns (out, residuals), and may call the function itself; `bwd(residuals, ct)` returns a tuple with
-    one cotangent per argument (None for zero). Arguments at `nondiff_argnums` are passed to fwd in place and to bwd
-    first.
+    one cotangent per argument (None for zero). Arguments at `nondiff_argnums`, or with a name in `nondiff_argnames`,
+    are passed to fwd in place and to bwd first.
 
     Example:
         >>> import numpy as np, func
@@ -378,8 +413,13 @@ class custom_vjp(CustomRule):
     """
 
     @without_engine_frames
-    def __init__(self, func: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
-        super().__init__(func, nondiff_argnums)
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        super().__init__(f, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
 
@@ -478,7 +518,7 @@ class _VjpBackward(Record):
 @keeps_parameters
 @without_engine_frames
 @takes_function_alone
-def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the
     arguments (a tuple; one alone for a single argument).
 
@@ -490,20 +530,20 @@ def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any
         >>> func.grad(square)(3.0)
         np.float64(6.0)
     """
-    if func is None:
+    if f is None:
         return custom_gradient
-    check_callable(func, "custom_gradient")
+    check_callable(f, "custom_gradient")
 
-    @transformed(custom_gradient, func, {})
+    @transformed(custom_gradient, f, {})
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args = bound_arguments(func, args, kwargs)
+        args = bound_arguments(f, args, kwargs)
         leaves, spec = tree.flatten(args)
         if nothing_traced(args) or not needs_rule(leaves):
-            return _pair(func(*args), func)[0]
+            return _pair(f(*args), f)[0]
         names = tree.path_names(args, "args")
         leaves = [array_leaf(x, path, "custom_gradient") for x, path in zip(leaves, names, strict=True)]
-        rule = _GradientRule(func, spec)
-        with losing_writes(func, leaves, rule.flat):
+        rule = _GradientRule(f, spec)
+        with losing_writes(f, leaves, rule.flat):
             outs = custom_rules.call_with_rule(leaves, rule.forward, rule.backward)
         return tree.unflatten(rule.out_spec, outs)
 
@@ -594,8 +634,8 @@ class custom_vmap(CustomRule):
     """
 
     @without_engine_frames
-    def __init__(self, func: Callable[..., Any]) -> None:
-        super().__init__(func)
+    def __init__(self, f: Callable[..., Any]) -> None:
+        super().__init__(f)
         self.rule: Callable[..., Any] | None = None
 
     def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:

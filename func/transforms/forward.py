@@ -48,11 +48,11 @@ from func.transforms.boundary import (
 
 
 @without_engine_frames
-def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Evaluate a function together with its derivative along tangents: (out, tangent_out[, aux]).
 
     Args:
-        func: The function; plain NumPy code.
+        f: The function; plain NumPy code.
         primals: Tuple of arguments.
         tangents: Tuple of the same tree, shapes and dtypes: the direction.
         strict: Raise where an output does not depend on the primals, instead of giving a zero tangent.
@@ -66,12 +66,12 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         >>> func.jvp(np.sin, (0.0,), (2.0,))
         (np.float64(0.0), np.float64(2.0))
     """
-    return jvp_by(Jvp, func, primals, tangents, strict=strict, has_aux=has_aux)
+    return jvp_by(Jvp, f, primals, tangents, strict=strict, has_aux=has_aux)
 
 
 def jvp_by(
     kind: type[Jvp],
-    func: Callable[..., Any],
+    f: Callable[..., Any],
     primals: Any,
     tangents: Any,
     *,
@@ -79,22 +79,20 @@ def jvp_by(
     has_aux: bool = False,
 ) -> Any:
     """`jvp` by an interpreter of this kind."""
-    check_callable(func, "jvp")
-    call, dots = _paired_call(func, primals, tangents, "jvp", has_aux)
+    check_callable(f, "jvp")
+    call, dots = _paired_call(f, primals, tangents, "jvp", has_aux)
     dots = as_seeds(dots, call.arguments.values())
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
         interpreter = kind("jvp", live)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
-            place_arguments(interpreter, func, call.arguments, lifted, call.arguments.values())
+            place_arguments(interpreter, f, call.arguments, lifted, call.arguments.values())
             return _unzipped(interpreter, call.outputs(interpreter, lifted))
 
     values, out_dots = nan_safe.push(run, call.arguments.values(), dots)
     if strict and any([dx is ZERO and is_inexact(dtype_of(x)) for x, dx in zip(values, out_dots, strict=True)]):
-        raise NotDifferentiableError(
-            f"func.jvp(strict=True): an output of {name_of(func)} does not depend on the primals"
-        )
+        raise NotDifferentiableError(f"func.jvp(strict=True): an output of {name_of(f)} does not depend on the primals")
     out_dots = _materialized(values, out_dots)
     return call.result(tree.unflatten(call.out_spec, own(values)), tree.unflatten(call.out_spec, own(out_dots)))
 
@@ -168,7 +166,7 @@ def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
 
 
 @without_engine_frames
-def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Evaluate a function and get its derivative at that point as a linear function: (out, jvp_fn[, aux]).
 
     `jvp_fn(*tangents)` gives the tangent of the output; it can be called many times and computes only the linear
@@ -180,14 +178,14 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
         >>> jvp_fn(1.0), jvp_fn(0.5)
         (np.float64(12.0), np.float64(6.0))
     """
-    check_callable(func, "linearize")
+    check_callable(f, "linearize")
     if not primals:
-        raise ArgumentError(f"func.linearize: {name_of(func)} needs at least one primal")
+        raise ArgumentError(f"func.linearize: {name_of(f)} needs at least one primal")
     stage = LinearStage("linearize")
     interpreter = Jvp("linearize", copies_operands=True)
     try:
         with TransformScope(interpreter), running(interpreter):
-            call = _call_at(func, primals, "linearize", has_aux)
+            call = _call_at(f, primals, "linearize", has_aux)
             given = call.arguments.values()
             call.arguments.leaves = defensive_copies(call.arguments.leaves)
             avals = [Aval(shape_of(leaf), dtype_of(leaf)) for leaf in call.arguments.leaves]
@@ -197,13 +195,13 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
                 dx = stage.variable(avals[i])
                 inputs.append(dx._attached)
                 lifted.append(interpreter.lift(leaf, dx))
-            place_arguments(interpreter, func, call.arguments, lifted, given)
+            place_arguments(interpreter, f, call.arguments, lifted, given)
             values, dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
             program = stage.program(inputs, _materialized(values, dots))
     finally:
         stage.close()
     spec = tree.structure(primals)
-    linearized = Linearized(name_of(func), program, spec, call.arguments.active, avals, call.out_spec)
+    linearized = Linearized(name_of(f), program, spec, call.arguments.active, avals, call.out_spec)
     return call.result(tree.unflatten(call.out_spec, handed_out(values)), linearized)
 
 
@@ -243,7 +241,7 @@ def _scalar_or_copy(x: Array) -> Array:
 
 
 @without_engine_frames
-def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+def linear_transpose(f: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
     """The transpose of a function that is linear in its arguments, of which only shapes and dtypes matter.
 
     The result takes a cotangent of the output and gives a tuple of cotangents of the arguments. For complex values
@@ -257,7 +255,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
         >>> func.linear_transpose(lambda x: 3 * x[:2], np.ones(3))(np.array([1.0, 2.0]))
         (array([3., 6., 0.]),)
     """
-    check_callable(func, "linear_transpose")
+    check_callable(f, "linear_transpose")
     leaves, spec = tree.flatten(primals)
     stage = Stage("linear_transpose")
     stage.is_linear = True
@@ -268,10 +266,10 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
                 (leaf,) = differentiable((), {path: leaf}, [path], "linear_transpose").leaves
             avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
-        note_traced_arguments(stage, func, inputs, leaves)
-        outs, out_spec = output_leaves(func(*tree.unflatten(spec, inputs)), "linear_transpose")
+        note_traced_arguments(stage, f, inputs, leaves)
+        outs, out_spec = output_leaves(f(*tree.unflatten(spec, inputs)), "linear_transpose")
         program = stage.program([tracer._attached for tracer in inputs], outs)
-    _check_linear(program, name_of(func))
+    _check_linear(program, name_of(f))
     out_avals = [Aval(out.shape, out.dtype) for out in program.outputs if hasattr(out, "shape")]
 
     def pull(cts: Sequence[Any]) -> list[Any]:
@@ -281,7 +279,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     def transposed(ct: Any) -> Any:
         leaves, ct_spec = tree.flatten(ct)
         if ct_spec != out_spec:
-            raise TangentError(f"the cotangent has the tree {ct_spec}, but {name_of(func)} returns {out_spec}")
+            raise TangentError(f"the cotangent has the tree {ct_spec}, but {name_of(f)} returns {out_spec}")
         out_cts = [
             fit_tangent(aval, leaf, "output", "linear_transpose") for aval, leaf in zip(out_avals, leaves, strict=True)
         ]
@@ -312,13 +310,13 @@ def _check_linear(program: Program, name: str) -> None:
 
 
 @without_engine_frames
-def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Hessian-vector product of a scalar function: the Hessian at `primals` applied to `tangents`.
 
     Costs a few evaluations and never builds the Hessian: forward over reverse mode.
 
     Args:
-        func: A function with one real scalar output.
+        f: A function with one real scalar output.
         primals: Tuple of arguments.
         tangents: Tuple of the same tree, shapes and dtypes.
 
@@ -330,9 +328,9 @@ def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
         >>> func.hvp(lambda x: np.sum(x ** 3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
         array([ 6., 12.])
     """
-    check_callable(func, "hvp")
+    check_callable(f, "hvp")
     primals, tangents = _as_tuple(primals), _as_tuple(tangents)
-    _, product = jvp(_full_gradient(func, primals), primals, tangents)
+    _, product = jvp(_full_gradient(f, primals), primals, tangents)
     return product[0] if len(primals) == 1 else product
 
 
@@ -346,7 +344,7 @@ def _full_gradient(function: Callable[..., Any], primals: tuple[Any, ...]) -> Ca
 
 
 @without_engine_frames
-def vhp(func: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
+def vhp(f: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
     """Vector-Hessian product: `cotangents` applied to the Hessian from the left. Equal to `hvp` for smooth functions,
     computed in reverse over reverse mode.
 
@@ -355,10 +353,10 @@ def vhp(func: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
         >>> func.vhp(lambda x: np.sum(x ** 3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
         array([ 6., 12.])
     """
-    check_callable(func, "vhp")
+    check_callable(f, "vhp")
     primals, cotangents = _as_tuple(primals), _as_tuple(cotangents)
-    _paired_call(func, primals, cotangents, "vhp")
-    _, pullback = reverse.vjp(_full_gradient(func, primals), *primals)
+    _paired_call(f, primals, cotangents, "vhp")
+    _, pullback = reverse.vjp(_full_gradient(f, primals), *primals)
     product = pullback(cotangents)
     return product[0] if len(primals) == 1 else product
 

@@ -39,7 +39,7 @@ _Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 @keeps_parameters
 @without_engine_frames
 def jacrev(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -55,7 +55,7 @@ def jacrev(
     output.shape + argument.shape. Cheap where outputs are fewer than inputs.
 
     Args:
-        func: The function; plain NumPy code.
+        f: The function; plain NumPy code.
         argnums: Position or positions to differentiate.
         has_aux: The function returns (output, aux); the result is then (jacobian, aux).
         chunk_size: Output elements pulled back at a time, to bound memory.
@@ -83,13 +83,13 @@ def jacrev(
         "progress": progress,
         "memory_limit": memory_limit,
     }
-    if func is None:
+    if f is None:
         return functools.partial(jacrev, **options)
-    blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit)
-    return transformed(jacrev, func, options)(_by_rows(func, blocks))
+    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit)
+    return transformed(jacrev, f, options)(_by_rows(f, blocks))
 
 
-def _by_rows(func: Callable[..., Any], blocks: _Blocks) -> _Call:
+def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
     """The Jacobian by reverse mode, under the name of the transform that `blocks` has."""
     blocks.mode = "rev"
 
@@ -99,7 +99,7 @@ def _by_rows(func: Callable[..., Any], blocks: _Blocks) -> _Call:
         interpreter = grad_interpreter(blocks.transform)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(leaf) for leaf in leaves]
-            place_arguments(interpreter, func, call.arguments, lifted, leaves)
+            place_arguments(interpreter, f, call.arguments, lifted, leaves)
             nodes = [tracer._attached for tracer in lifted]
             outs = [
                 (out._value, out._attached) if type(out) is Tracer and out._interpreter is interpreter else (out, None)
@@ -129,7 +129,7 @@ def _by_rows(func: Callable[..., Any], blocks: _Blocks) -> _Call:
 @keeps_parameters
 @without_engine_frames
 def jacfwd(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -160,15 +160,15 @@ def jacfwd(
         "progress": progress,
         "memory_limit": memory_limit,
     }
-    if func is None:
+    if f is None:
         return functools.partial(jacfwd, **options)
-    blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit)
+    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
-    return transformed(jacfwd, func, options)(_by_columns(func, blocks))
+    return transformed(jacfwd, f, options)(_by_columns(f, blocks))
 
 
-def _by_columns(func: Callable[..., Any], blocks: _Blocks) -> _Call:
+def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
     """The Jacobian by forward mode, under the name of the transform that `blocks` has."""
     blocks.mode = "fwd"
 
@@ -189,7 +189,7 @@ def _by_columns(func: Callable[..., Any], blocks: _Blocks) -> _Call:
                     with TransformScope(interpreter), running(interpreter):
                         lifted = [interpreter.lift(x, zeros_like(x)) if has_shared else own_box(x) for x in leaves]
                         lifted[position] = interpreter.lift(leaf, dx)
-                        place_arguments(interpreter, func, call.arguments, lifted, leaves)
+                        place_arguments(interpreter, f, call.arguments, lifted, leaves)
                         pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted, is_repeated=True)]
                     return [value for value, _ in pairs], [tangent for _, tangent in pairs]
 
@@ -385,7 +385,7 @@ def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
 @keeps_parameters
 @without_engine_frames
 def jacobian(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -422,10 +422,10 @@ def jacobian(
         "sparse": sparse,
         "memory_limit": memory_limit,
     }
-    if func is None:
+    if f is None:
         return functools.partial(jacobian, **options)
-    check_callable(func, "jacobian")
-    check_argnums(argnums, func, "jacobian")
+    check_callable(f, "jacobian")
+    check_argnums(argnums, f, "jacobian")
     _check_chunk(chunk_size, "jacobian", memory_limit)
     if mode not in ("auto", "fwd", "rev"):
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
@@ -439,9 +439,9 @@ def jacobian(
         raise ArgumentError(
             "func.jacobian: a sparse Jacobian is of real outputs alone; leave out has_aux and holomorphic"
         )
-    sparse_of = WIRING.sparse_jacobian(func, argnums, argnames, sparse) if sparse else None
+    sparse_of = WIRING.sparse_jacobian(f, argnums, argnames, sparse) if sparse else None
 
-    @transformed(jacobian, func, options)
+    @transformed(jacobian, f, options)
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if sparse_of is not None:
             matrix = sparse_of(args, kwargs)
@@ -449,7 +449,7 @@ def jacobian(
                 return matrix
         chosen = mode
         if mode == "auto":
-            call = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian").call(
+            call = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian").call(
                 args, kwargs
             )
             interpreter = Jvp("jacobian")
@@ -457,8 +457,8 @@ def jacobian(
                 outs = call.outputs(interpreter, defensive_copies(call.arguments.values()), is_repeated=True)
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
-        blocks = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian", memory_limit)
-        return _BY_MODE[chosen](func, blocks)(args, kwargs)
+        blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian", memory_limit)
+        return _BY_MODE[chosen](f, blocks)(args, kwargs)
 
     return jacobian_of
 
@@ -469,7 +469,7 @@ _BY_MODE = {"fwd": _by_columns, "rev": _by_rows}
 @keeps_parameters
 @without_engine_frames
 def hessian(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -486,7 +486,7 @@ def hessian(
     length n gives shape (n, n).
 
     Args:
-        func: The function; plain NumPy code.
+        f: The function; plain NumPy code.
         argnums: Position or positions to differentiate.
         has_aux: The function returns (output, aux); the result is then (hessian, aux).
         mode: "auto" or "fwd-rev" (forward over reverse), "rev-rev", "fwd-fwd", "rev-fwd": outer, then inner mode.
@@ -511,23 +511,23 @@ def hessian(
         "progress": progress,
         "memory_limit": memory_limit,
     }
-    if func is None:
+    if f is None:
         return functools.partial(hessian, **options)
-    check_callable(func, "hessian")
-    check_argnums(argnums, func, "hessian")
+    check_callable(f, "hessian")
+    check_argnums(argnums, f, "hessian")
     _check_chunk(chunk_size, "hessian", memory_limit)
     modes = {"auto": ("fwd", "rev")} | {f"{a}-{b}": (a, b) for a in ("fwd", "rev") for b in ("fwd", "rev")}
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
     outer, inner = modes[mode]
-    first_blocks = _Blocks(func, argnums, argnames, has_aux, None, holomorphic, False, "hessian")
-    first = _BY_MODE[inner](func, first_blocks)
+    first_blocks = _Blocks(f, argnums, argnames, has_aux, None, holomorphic, False, "hessian")
+    first = _BY_MODE[inner](f, first_blocks)
 
-    @functools.wraps(func)
+    @functools.wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         return first(args, kwargs)
 
     second_blocks = _Blocks(
         derivative, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "hessian", memory_limit
     )
-    return transformed(hessian, func, options)(_BY_MODE[outer](derivative, second_blocks))
+    return transformed(hessian, f, options)(_BY_MODE[outer](derivative, second_blocks))

@@ -44,9 +44,7 @@ def promised(leaf: Any) -> Aval:
 
 
 @without_engine_frames
-def pure_callback(
-    function: Callable[..., Any], result_shape: Any, /, *args: Any, vmap_method: str | None = None
-) -> Any:
+def pure_callback(f: Callable[..., Any], result_shape: Any, *args: Any, vmap_method: str | None = None) -> Any:
     """function(*args), computed by code that func does not trace: compiled libraries, files, other processes.
 
     The function gets the plain arrays behind traced values, copies that it may keep, and returns arrays. It runs
@@ -55,7 +53,7 @@ def pure_callback(
     (`func.custom_jvp`, `func.custom_vjp`).
 
     Args:
-        function: Takes and returns trees of arrays.
+        f: Takes and returns trees of arrays.
         result_shape: A tree like the result, of arrays or of what has a `shape` and a `dtype`, such as what
             `func.eval_shape` returns.
         args: Trees of arrays.
@@ -74,7 +72,7 @@ def pure_callback(
         >>> func.jit(lambda x: 2 * func.pure_callback(outside, x, x))(np.array([3.0, 1.0]))
         array([2., 6.])
     """
-    check_callable(function, "pure_callback")
+    check_callable(f, "pure_callback")
     if vmap_method not in VMAP_METHODS:
         known = ", ".join([repr(method) for method in VMAP_METHODS])
         raise ArgumentError(f"func.pure_callback: vmap_method={vmap_method!r} is none of {known}")
@@ -84,7 +82,7 @@ def pure_callback(
     shapes, out_spec = tree.flatten(result_shape)
     outs = primitive(
         *leaves,
-        function=FlatOutside(function, in_spec, out_spec),
+        function=FlatOutside(f, in_spec, out_spec),
         outs=tuple([promised(leaf) for leaf in shapes]),
         vmap_method=vmap_method,
     )

@@ -29,7 +29,7 @@ from func.transforms.vmapping import vmap
 
 
 @without_engine_frames
-def jet(func: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
+def jet(f: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     """The derivatives of a function along a curve: (out, series_out).
 
     The curve x(t) is given by `primals`, its point at t = 0, and `series`, its derivatives of order 1 … K there;
@@ -37,7 +37,7 @@ def jet(func: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     series = [v, 0, 0] is the line x + t v. Costs O(K²) for elementwise work, where nested `jvp` takes 2ᴷ.
 
     Args:
-        func: The function; plain NumPy code.
+        f: The function; plain NumPy code.
         primals: Tuple of arguments.
         series: Tuple with one entry per argument: the argument's tree, with a list of K derivatives in the place of
             each array. Every derivative has its array's shape and dtype; a number stands for an array of it.
@@ -58,8 +58,8 @@ def jet(func: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         >>> func.jet(lambda x, y: x * y, (2.0, 3.0), ([1.0, 0.0], [1.0, 0.0]))  # (2 + t) (3 + t)
         (np.float64(6.0), [np.float64(5.0), np.float64(2.0)])
     """
-    check_callable(func, "jet")
-    call = _call_at(func, primals, "jet")
+    check_callable(f, "jet")
+    call = _call_at(f, primals, "jet")
     order, derivatives = _given_series(call, primals, series)
     check_factorial(order, "jet")
     values, outs = _expanded(call, order, [_scaled(own, inverse=True) for own in derivatives], "jet")
@@ -67,13 +67,13 @@ def jet(func: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
 
 
 @without_engine_frames
-def taylor(func: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
+def taylor(f: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
     """The Taylor coefficients of t -> f(x + t v) at t = 0: a list [c₀, c₁, …] of order + 1 trees like f(x).
 
     f(x + t v) ≈ c₀ + c₁ t + c₂ t² + …, so cₖ is the k-th derivative along v, divided by k!.
 
     Args:
-        func: A function of one argument.
+        f: A function of one argument.
         x: The point, a tree of arrays.
         v: The direction, of the same tree, shapes and dtypes; a number stands for an array of it.
         order: The number of the last coefficient.
@@ -83,9 +83,9 @@ def taylor(func: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
         >>> func.taylor(lambda x: 1 / (1 - x), 0.0, 1.0, order=3)
         [np.float64(1.0), np.float64(1.0), np.float64(1.0), np.float64(1.0)]
     """
-    check_callable(func, "taylor")
+    check_callable(f, "taylor")
     _check_order(order, "taylor")
-    call = _call_at(func, (x,), "taylor")
+    call = _call_at(f, (x,), "taylor")
     directions, spec = tree.flatten(v)
     if spec != tree.structure(x):
         raise TangentError(f"func.taylor: v has the tree {spec}, but x {tree.structure(x)}")
@@ -103,7 +103,7 @@ def taylor(func: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
 @keeps_parameters
 @without_engine_frames
 def derivatives(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     order: int = 1,
     argnums: int = 0,
     *,
@@ -115,7 +115,7 @@ def derivatives(
     of x, followed by that of the output. All orders together cost O(n²). Further arguments of f are constants.
 
     Args:
-        func: The function; plain NumPy code.
+        f: The function; plain NumPy code.
         order: The order of the last derivative.
         argnums: Position of the number or array.
         argnames: Its keyword, in the place of a position.
@@ -131,10 +131,10 @@ def derivatives(
         (array([1., 9.]), array([2., 6.]), array([2., 2.]))
     """
     options: dict[str, Any] = {"order": order, "argnums": argnums, "argnames": argnames}
-    if func is None:
+    if f is None:
         return functools.partial(derivatives, **options)
-    check_callable(func, "derivatives")
-    _check_order(order, "derivatives", func)
+    check_callable(f, "derivatives")
+    _check_order(order, "derivatives", f)
     check_factorial(order, "derivatives")
     chosen: Any = argnums if argnames is None else argnames
     if not isinstance(chosen, (int, np.integer) if argnames is None else str):
@@ -142,9 +142,9 @@ def derivatives(
             "func.derivatives differentiates by one number, so argnums must be an int and argnames a string, not "
             f"{chosen!r}; func.taylor gives the derivatives along a direction"
         )
-    selection = Selection(func, "derivatives", argnums, argnames)
+    selection = Selection(f, "derivatives", argnums, argnames)
 
-    @transformed(derivatives, func, options)
+    @transformed(derivatives, f, options)
     def derivatives_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         place = selection.places(args, kwargs)[-1]
         x = array_leaf(args[place] if isinstance(place, int) else kwargs[place], "x", "derivatives")
@@ -159,7 +159,7 @@ def derivatives(
             )
 
         def at(number: Any) -> tuple[Any, ...]:
-            call = _call_at(functools.partial(_at_number, func, args, kwargs, place), (number,), "derivatives")
+            call = _call_at(functools.partial(_at_number, f, args, kwargs, place), (number,), "derivatives")
             coefficients = [[full_like(number, 1), *[ZERO] * (order - 1)][:order]]
             values, outs = _expanded(call, order, coefficients, "derivatives")
             columns = [values, *zip(*[_scaled(own) for own in outs], strict=True)] if order and outs else [values]

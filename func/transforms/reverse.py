@@ -37,7 +37,7 @@ from func.transforms.transformed import transformed
 @keeps_parameters
 @without_engine_frames
 def grad(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -51,7 +51,7 @@ def grad(
     a tuple for a tuple. For complex arguments it is the direction of steepest ascent, dL/dRe z + i dL/dIm z.
 
     Args:
-        func: The function; plain NumPy code.
+        f: The function; plain NumPy code.
         argnums: Position or positions to differentiate.
         has_aux: The function returns (output, aux); the result is then (gradient, aux).
         argnames: Keyword argument or arguments to differentiate, instead of the default argnums=0. A string gives
@@ -77,16 +77,16 @@ def grad(
         "holomorphic": holomorphic,
         "allow_int": allow_int,
     }
-    if func is None:
+    if f is None:
         return functools.partial(grad, **options)
-    gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
-    return transformed(grad, func, options)(gradients_of)
+    gradients_of = _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
+    return transformed(grad, f, options)(gradients_of)
 
 
 @value_first
 @without_engine_frames
 def value_and_grad(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -108,16 +108,16 @@ def value_and_grad(
         "holomorphic": holomorphic,
         "allow_int": allow_int,
     }
-    if func is None:
+    if f is None:
         return functools.partial(value_and_grad, **options)
-    gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
-    return transformed(value_and_grad, func, options)(gradients_of)
+    gradients_of = _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
+    return transformed(value_and_grad, f, options)(gradients_of)
 
 
 @value_last
 @without_engine_frames
 def grad_and_value(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -139,16 +139,16 @@ def grad_and_value(
         "holomorphic": holomorphic,
         "allow_int": allow_int,
     }
-    if func is None:
+    if f is None:
         return functools.partial(grad_and_value, **options)
-    gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
-    return transformed(grad_and_value, func, options)(gradients_of)
+    gradients_of = _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
+    return transformed(grad_and_value, f, options)(gradients_of)
 
 
 @keeps_parameters
 @without_engine_frames
 def elementwise_grad(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -160,7 +160,7 @@ def elementwise_grad(
     element; `jacobian` gives the derivatives of other functions.
 
     Args:
-        func: A function with an output of the shape of each differentiated argument, (...).
+        f: A function with an output of the shape of each differentiated argument, (...).
         argnums: Position or positions to differentiate, as in `grad`.
         argnames: Keyword argument or arguments to differentiate, as in `grad`.
         holomorphic: The function is holomorphic: the complex derivative of a complex function, as in `grad`.
@@ -175,27 +175,27 @@ def elementwise_grad(
                [6., 8.]])
     """
     options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, "holomorphic": holomorphic}
-    if func is None:
+    if f is None:
         return functools.partial(elementwise_grad, **options)
-    check_callable(func, "elementwise_grad")
-    selection = Selection(func, "elementwise_grad", argnums, argnames)
+    check_callable(f, "elementwise_grad")
+    selection = Selection(f, "elementwise_grad", argnums, argnames)
 
-    @functools.wraps(func)
+    @functools.wraps(f)
     def total(*args: Any, **kwargs: Any) -> Any:
-        out = func(*args, **kwargs)
+        out = f(*args, **kwargs)
         for place in selection.places(args, kwargs):
             argument = args[place] if isinstance(place, int) else kwargs[place]
             if tree.structure(argument).num_nodes > 1 or tree.structure(out).num_nodes > 1:
                 raise ArgumentError("func.elementwise_grad takes functions of arrays with one array as output")
             if shape_of(out) != shape_of(argument):
                 raise ArgumentError(
-                    f"func.elementwise_grad: the output of {name_of(func)} has shape {shape_of(out)}, the argument "
+                    f"func.elementwise_grad: the output of {name_of(f)} has shape {shape_of(out)}, the argument "
                     f"{shape_of(argument)}; broadcast the argument first, or take func.jacobian"
                 )
         return reduce_sum(out, axes=tuple(range(len(shape_of(out)))))
 
     gradients_of = _Gradients(total, argnums, argnames, False, holomorphic, False, "elementwise_grad")
-    return transformed(elementwise_grad, func, options)(gradients_of)
+    return transformed(elementwise_grad, f, options)(gradients_of)
 
 
 class _Gradients:
@@ -266,7 +266,7 @@ class _Gradients:
 
 
 @without_engine_frames
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Evaluate a function and get its vector-Jacobian product: (out, vjp_fn), with has_aux (out, vjp_fn, aux).
 
     `vjp_fn(ct)` takes a cotangent with the tree, shapes and dtypes of the output and returns a tuple with one
@@ -279,19 +279,19 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         >>> vjp_fn(np.array([1.0, 2.0]))
         (array([1.        , 1.08060461]),)
     """
-    check_callable(func, "vjp")
+    check_callable(f, "vjp")
     if not primals:
-        raise ArgumentError(f"func.vjp: {name_of(func)} needs at least one primal to differentiate")
+        raise ArgumentError(f"func.vjp: {name_of(f)} needs at least one primal to differentiate")
     interpreter = grad_interpreter("vjp")
     with TransformScope(interpreter), running(interpreter):
-        arguments = differentiable(primals, {}, range(len(primals)), "vjp", function=func)
+        arguments = differentiable(primals, {}, range(len(primals)), "vjp", function=f)
         given = arguments.values()
         arguments.leaves = defensive_copies(arguments.leaves)
-        call = FlatCall(func, "vjp", arguments, has_aux)
+        call = FlatCall(f, "vjp", arguments, has_aux)
         leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
-        place_arguments(interpreter, func, arguments, leaves, given)
+        place_arguments(interpreter, f, arguments, leaves, given)
         outs = call.outputs(interpreter, leaves)
         nodes = [out._attached if type(out) is Tracer and out._interpreter is interpreter else None for out in outs]
         values = [unbox(out._value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]
-    pullback = Pullback(name_of(func), arguments, [leaf._attached for leaf in leaves], nodes, values, call.out_spec)
+    pullback = Pullback(name_of(f), arguments, [leaf._attached for leaf in leaves], nodes, values, call.out_spec)
     return call.result(tree.unflatten(call.out_spec, handed_out(values)), pullback)

@@ -32,7 +32,7 @@ from func.transforms.transformed import transformed
 @keeps_parameters
 @without_engine_frames
 def laplacian(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -44,7 +44,7 @@ def laplacian(
     is made. The result has the tree, shapes and dtypes of the output: each output element has a Laplacian.
 
     Args:
-        func: The function; plain NumPy code. Its inputs are real; its outputs may be complex.
+        f: The function; plain NumPy code. Its inputs are real; its outputs may be complex.
         argnums: Position or positions to differentiate; the sum is over the elements of all of them.
         has_aux: The function returns (output, aux); the result is then (laplacian, aux).
         argnames: Keyword arguments to differentiate.
@@ -63,32 +63,32 @@ def laplacian(
         np.float64(0.0)
     """
     options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
-    if func is None:
+    if f is None:
         return functools.partial(laplacian, **options)
-    return transformed(laplacian, func, options)(_laplacian(func, argnums, argnames, has_aux, "laplacian"))
+    return transformed(laplacian, f, options)(_laplacian(f, argnums, argnames, has_aux, "laplacian"))
 
 
 def _laplacian(
-    func: Callable[..., Any], argnums: Any, argnames: Any, has_aux: bool, transform: str
+    f: Callable[..., Any], argnums: Any, argnames: Any, has_aux: bool, transform: str
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """The Laplacian of a call, under the name of a transform."""
-    check_callable(func, transform)
-    selection = Selection(func, transform, argnums, argnames)
+    check_callable(f, transform)
+    selection = Selection(f, transform, argnums, argnames)
 
     def laplacian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _call(func, selection, args, kwargs, has_aux)
+        call = _call(f, selection, args, kwargs, has_aux)
         values = call.arguments.values()
 
         def run(live: Live | None) -> tuple[list[Array], list[Any]]:
             interpreter = Laplace(transform, live)
             with TransformScope(interpreter), running(interpreter):
                 lifted = [interpreter.lift(x) if math.prod(shape_of(x)) else x for x in values]
-                place_arguments(interpreter, func, call.arguments, lifted, values)
+                place_arguments(interpreter, f, call.arguments, lifted, values)
                 pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted, is_repeated=True)]
             return [x for x, _ in pairs], [second for _, second in pairs]
 
         outs, seconds = nan_safe.push(run, values, ())
-        _check_outputs(func, transform, outs)
+        _check_outputs(f, transform, outs)
         full = [zeros_like(x) if second is ZERO else second for x, second in zip(outs, seconds, strict=True)]
         return call.result(tree.unflatten(call.out_spec, own(full)))
 
@@ -98,7 +98,7 @@ def _laplacian(
 @keeps_parameters
 @without_engine_frames
 def biharmonic(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -111,22 +111,22 @@ def biharmonic(
         np.float64(64.0)
     """
     options: dict[str, Any] = {"argnums": argnums, "argnames": argnames}
-    if func is None:
+    if f is None:
         return functools.partial(biharmonic, **options)
-    once = _laplacian(func, argnums, argnames, False, "biharmonic")
+    once = _laplacian(f, argnums, argnames, False, "biharmonic")
 
-    @functools.wraps(func)
+    @functools.wraps(f)
     def laplacian_of(*args: Any, **kwargs: Any) -> Any:
         return once(args, kwargs)
 
     twice = _laplacian(laplacian_of, argnums, argnames, False, "biharmonic")
-    return transformed(biharmonic, func, options)(twice)
+    return transformed(biharmonic, f, options)(twice)
 
 
 @keeps_parameters
 @without_engine_frames
 def hessian_diagonal(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -143,17 +143,17 @@ def hessian_diagonal(
         array([ 6., 12.])
     """
     options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
-    if func is None:
+    if f is None:
         return functools.partial(hessian_diagonal, **options)
-    check_callable(func, "hessian_diagonal")
-    selection = Selection(func, "hessian_diagonal", argnums, argnames)
+    check_callable(f, "hessian_diagonal")
+    selection = Selection(f, "hessian_diagonal", argnums, argnames)
 
-    @transformed(hessian_diagonal, func, options)
+    @transformed(hessian_diagonal, f, options)
     def diagonal_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _call(func, selection, args, kwargs, has_aux)
+        call = _call(f, selection, args, kwargs, has_aux)
         values = call.arguments.values()
         outs = call.outputs(EVALUATE, defensive_copies(values), is_repeated=True)
-        _check_outputs(func, "hessian_diagonal", outs)
+        _check_outputs(f, "hessian_diagonal", outs)
         columns = []
         for number, leaf in enumerate(values):
 
@@ -179,7 +179,7 @@ def hessian_diagonal(
 @keeps_parameters
 @without_engine_frames
 def divergence(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     argnums: int = 0,
     has_aux: bool = False,
     *,
@@ -198,25 +198,25 @@ def divergence(
         np.float64(0.0)
     """
     options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
-    if func is None:
+    if f is None:
         return functools.partial(divergence, **options)
-    check_callable(func, "divergence")
-    selection = Selection(func, "divergence", argnums, argnames)
+    check_callable(f, "divergence")
+    selection = Selection(f, "divergence", argnums, argnames)
 
-    @transformed(divergence, func, options)
+    @transformed(divergence, f, options)
     def divergence_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _call(func, selection, args, kwargs, has_aux)
+        call = _call(f, selection, args, kwargs, has_aux)
         values = call.arguments.values()
         outs = call.outputs(EVALUATE, defensive_copies(values), is_repeated=True)
-        _check_outputs(func, "divergence", outs)
+        _check_outputs(f, "divergence", outs)
         if [*map(shape_of, outs)] != [*map(shape_of, values)]:
             raise ArgumentError(
-                f"func.divergence: {name_of(func)} must return the shapes of its argument, "
+                f"func.divergence: {name_of(f)} must return the shapes of its argument, "
                 f"{_shapes(values)}, but it returned {_shapes(outs)}; for the Laplacian of a scalar use func.laplacian"
             )
         (place,) = selection.places(args, kwargs)
         spec = tree.structure(args[place] if isinstance(place, int) else kwargs[place])
-        check_same_tree(func, "divergence", spec, call.out_spec)
+        check_same_tree(f, "divergence", spec, call.out_spec)
         total: Any = ZERO
         for number, leaf in enumerate(values):
 
@@ -233,7 +233,7 @@ def divergence(
 
 @keeps_parameters
 @without_engine_frames
-def directional_derivatives(func: Callable[..., Any] | None = None, order: int = 1) -> Callable[..., Any]:
+def directional_derivatives(f: Callable[..., Any] | None = None, order: int = 1) -> Callable[..., Any]:
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
 
     The result is called as `(x, v)`, where v has the tree, shapes and dtypes of x. With several directions,
@@ -247,15 +247,15 @@ def directional_derivatives(func: Callable[..., Any] | None = None, order: int =
         >>> func.directional_derivatives(lambda x: np.sum(x ** 3), 3)(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
         (np.float64(9.0), np.float64(3.0), np.float64(6.0), np.float64(6.0))
     """
-    if func is None:
+    if f is None:
         return functools.partial(directional_derivatives, order=order)
-    check_callable(func, "directional_derivatives")
+    check_callable(f, "directional_derivatives")
     if not _is_order(order):
-        hint = meant(order, "directional_derivatives", func)
+        hint = meant(order, "directional_derivatives", f)
         raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}{hint}")
     check_factorial(order, "directional_derivatives")
 
-    @transformed(directional_derivatives, func, {"order": order})
+    @transformed(directional_derivatives, f, {"order": order})
     def derivatives_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if len(args) < 2 or kwargs:
             raise ArgumentError(
@@ -263,7 +263,7 @@ def directional_derivatives(func: Callable[..., Any] | None = None, order: int =
                 f"{len(args)} positional and {len(kwargs)} keyword arguments"
             )
         x, *directions = args
-        found = [_along(func, order, x, v) for v in directions]
+        found = [_along(f, order, x, v) for v in directions]
         return found if len(found) > 1 else found[0]
 
     return derivatives_of

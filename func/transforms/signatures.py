@@ -47,31 +47,27 @@ class KeepsParameters(Protocol[Options, T_co]):
 
     @overload
     def __call__(
-        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
+        self, f: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
     ) -> TransformedFunction[..., T_co]: ...
     @overload
     def __call__(
-        self, func: Callable[P, Any], *args: Options.args, **kwargs: Options.kwargs
+        self, f: Callable[P, Any], *args: Options.args, **kwargs: Options.kwargs
     ) -> TransformedFunction[P, T_co]: ...
     @overload
-    def __call__(
-        self, func: None = None, *args: Options.args, **kwargs: Options.kwargs
-    ) -> KeepsParameters[..., T_co]: ...
+    def __call__(self, f: None = None, *args: Options.args, **kwargs: Options.kwargs) -> KeepsParameters[..., T_co]: ...
 
 
 class KeepsSignature(Protocol[Options]):
     """f(...) becomes a function of the same parameters with the same result."""
 
     @overload
-    def __call__(
-        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
-    ) -> TransformedFunction[..., Any]: ...
+    def __call__(self, f: np.ufunc, *args: Options.args, **kwargs: Options.kwargs) -> TransformedFunction[..., Any]: ...
     @overload
     def __call__(
-        self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
+        self, f: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
     ) -> TransformedFunction[P, R]: ...
     @overload
-    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> KeepsSignature[...]: ...
+    def __call__(self, f: None = None, *args: Options.args, **kwargs: Options.kwargs) -> KeepsSignature[...]: ...
 
 
 class ValueFirst(Protocol[Options]):
@@ -79,14 +75,14 @@ class ValueFirst(Protocol[Options]):
 
     @overload
     def __call__(
-        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
+        self, f: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
     ) -> TransformedFunction[..., tuple[Any, Any]]: ...
     @overload
     def __call__(
-        self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
+        self, f: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
     ) -> TransformedFunction[P, tuple[R, Any]]: ...
     @overload
-    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> ValueFirst[...]: ...
+    def __call__(self, f: None = None, *args: Options.args, **kwargs: Options.kwargs) -> ValueFirst[...]: ...
 
 
 class ValueLast(Protocol[Options]):
@@ -94,14 +90,14 @@ class ValueLast(Protocol[Options]):
 
     @overload
     def __call__(
-        self, func: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
+        self, f: np.ufunc, *args: Options.args, **kwargs: Options.kwargs
     ) -> TransformedFunction[..., tuple[Any, Any]]: ...
     @overload
     def __call__(
-        self, func: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
+        self, f: Callable[P, R], *args: Options.args, **kwargs: Options.kwargs
     ) -> TransformedFunction[P, tuple[Any, R]]: ...
     @overload
-    def __call__(self, func: None = None, *args: Options.args, **kwargs: Options.kwargs) -> ValueLast[...]: ...
+    def __call__(self, f: None = None, *args: Options.args, **kwargs: Options.kwargs) -> ValueLast[...]: ...
 
 
 def keeps_parameters(transform: FunctionOf[Options, T]) -> KeepsParameters[Options, T]:

@@ -27,7 +27,7 @@ KINDS = ("hessian", "jacobian")
 
 @without_engine_frames
 def hutchinson_trace(
-    func: Callable[..., Any],
+    f: Callable[..., Any],
     key: Any,
     samples: int,
     *,
@@ -42,7 +42,7 @@ def hutchinson_trace(
     is not symmetric, its symmetric part (A + Aᵀ)/2 takes its place.
 
     Args:
-        func: A function whose first argument is differentiated: a scalar one, or a vector field for `of="jacobian"`.
+        f: A function whose first argument is differentiated: a scalar one, or a vector field for `of="jacobian"`.
         key: A key of `func.random`; the same key gives the same estimate.
         samples: The number of random vectors, each of which costs one product with A.
         of: "hessian" or "jacobian"; for the latter the estimate is that of the divergence.
@@ -56,14 +56,14 @@ def hutchinson_trace(
         >>> func.hutchinson_trace(lambda x: np.sum(x ** 3), func.random.key(0), 2)(np.array([1.0, 2.0]))
         np.float64(18.0)
     """
-    _check(func, "hutchinson_trace", samples, of, 2 if with_error else 1)
+    _check(f, "hutchinson_trace", samples, of, 2 if with_error else 1)
     if probes not in ("rademacher", "normal"):
         raise ArgumentError(f"func.hutchinson_trace: probes must be 'rademacher' or 'normal', not {probes!r}")
     options = {"key": key, "samples": samples, "of": of, "probes": probes, "with_error": with_error}
 
-    @transformed(hutchinson_trace, func, options)
+    @transformed(hutchinson_trace, f, options)
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(func, "hutchinson_trace", of, args, kwargs)
+        operator = _Operator(f, "hutchinson_trace", of, args, kwargs)
         vectors = operator.probes(key, samples, probes)
         traces = np.sum(vectors * operator.applied(vectors), axis=1)
         return _with_error(np.mean(traces), traces, samples, with_error)
@@ -73,7 +73,7 @@ def hutchinson_trace(
 
 @without_engine_frames
 def hutchinson_diagonal(
-    func: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
+    f: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
 ) -> Callable[..., Any]:
     """An unbiased estimate of the diagonal of a Hessian or Jacobian, in the tree of the argument.
 
@@ -87,11 +87,11 @@ def hutchinson_diagonal(
         >>> func.hutchinson_diagonal(lambda x: np.sum(x ** 3), func.random.key(0), 1)(np.array([1.0, 2.0]))
         array([ 6., 12.])
     """
-    _check(func, "hutchinson_diagonal", samples, of, 2 if with_error else 1)
+    _check(f, "hutchinson_diagonal", samples, of, 2 if with_error else 1)
 
-    @transformed(hutchinson_diagonal, func, {"key": key, "samples": samples, "of": of, "with_error": with_error})
+    @transformed(hutchinson_diagonal, f, {"key": key, "samples": samples, "of": of, "with_error": with_error})
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(func, "hutchinson_diagonal", of, args, kwargs)
+        operator = _Operator(f, "hutchinson_diagonal", of, args, kwargs)
         vectors = operator.probes(key, samples, "rademacher")
         diagonals = vectors * operator.applied(vectors)
         found = _with_error(np.mean(diagonals, axis=0), diagonals, samples, with_error)
@@ -102,7 +102,7 @@ def hutchinson_diagonal(
 
 @without_engine_frames
 def hutch_plus_plus(
-    func: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
+    f: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
 ) -> Callable[..., Any]:
     """An unbiased estimate of a trace whose error falls as 1/samples where few eigenvalues dominate (Hutch++).
 
@@ -121,11 +121,11 @@ def hutch_plus_plus(
         >>> func.hutch_plus_plus(lambda x: np.sum(x ** 3), func.random.key(0), 6)(np.array([1.0, 2.0])).round(12)
         np.float64(18.0)
     """
-    _check(func, "hutch_plus_plus", samples, of, 6 if with_error else 3)
+    _check(f, "hutch_plus_plus", samples, of, 6 if with_error else 3)
 
-    @transformed(hutch_plus_plus, func, {"key": key, "samples": samples, "of": of, "with_error": with_error})
+    @transformed(hutch_plus_plus, f, {"key": key, "samples": samples, "of": of, "with_error": with_error})
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(func, "hutch_plus_plus", of, args, kwargs)
+        operator = _Operator(f, "hutch_plus_plus", of, args, kwargs)
         count = samples // 3
         if count >= operator.size:
             basis = np.eye(operator.size, dtype=operator.dtype)

@@ -64,7 +64,7 @@ FIRST_AXIS = _Default(0)
 @keeps_parameters
 @without_engine_frames
 def vmap(
-    func: Callable[..., Any] | None = None,
+    f: Callable[..., Any] | None = None,
     in_dims: Any = FIRST_AXIS,
     out_dims: Any = FIRST_AXIS,
     randomness: str = "error",
@@ -83,7 +83,7 @@ def vmap(
     `.item()` of an integer, the batch is split and the function runs once for each part (side effects repeat).
 
     Args:
-        func: The function of one example; plain NumPy code. Without it, vmap is a decorator with options.
+        f: The function of one example; plain NumPy code. Without it, vmap is a decorator with options.
         in_dims: For each positional argument the axis to map: an int, None for an argument used whole, or a tree
             of these that is a prefix of the argument. One int stands for all. A dict may give keyword arguments
             their axes as its last entry: `in_dims=(0, {"scale": None})`; keyword arguments map axis 0 otherwise.
@@ -122,9 +122,9 @@ def vmap(
         "progress": progress,
         "memory_limit": memory_limit,
     }
-    if func is None:
+    if f is None:
         return functools.partial(vmap, **options)
-    check_callable(func, "vmap")
+    check_callable(f, "vmap")
     in_dims = _one_of_two("in_dims", in_dims, "in_axes", in_axes)
     out_dims = _one_of_two("out_dims", out_dims, "out_axes", out_axes)
     if randomness not in ("error", "same", "different"):
@@ -133,10 +133,10 @@ def vmap(
         raise ArgumentError(f"func.vmap: chunk_size must be a positive int or 'auto', not {chunk_size!r}")
     if memory_limit is not None and chunk_size is not None:
         raise ArgumentError("func.vmap: memory_limit chooses the chunks; give either it or chunk_size")
-    plan = None if memory_limit is None else ChunkPlan(memory_limit, "vmap", func)
+    plan = None if memory_limit is None else ChunkPlan(memory_limit, "vmap", f)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], chunk_size: int | str | None) -> Any:
-        call = BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness)
+        call = BatchedCall(f, in_dims, axis_size, args, kwargs, axis_name, randomness)
         if chunk_size is None or chunk_size == call.size:
             outs, is_mapped, spec = call.run_whole() if progress else call.run(slice(None))
         else:
@@ -157,13 +157,13 @@ def vmap(
         with planning(Planning()):
             return run(args, kwargs, size)
 
-    @transformed(vmap, func, options)
+    @transformed(vmap, f, options)
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if plan is None:
             return run(args, kwargs, chunk_size)
 
         def size() -> int:
-            return BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness).size
+            return BatchedCall(f, in_dims, axis_size, args, kwargs, axis_name, randomness).size
 
         return run(args, kwargs, plan.chunk(size, planned, args, kwargs, "elements"))
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, NamedTuple, TypeVar, cast
 
+from func.interpreters.core.wiring import WIRING
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -230,17 +232,23 @@ def hide_engine_frames(error: BaseException) -> BaseException:
 
 
 def without_engine_frames(function: Function) -> Function:
-    """Decorate a public function: errors leave it without the engine's frames.
+    """Decorate a public function: errors leave it without the engine's frames, and peers' names of options are known.
 
-    Transforms do so for what runs inside them, so that this serves what is called outside of them.
+    Transforms hide the frames of what runs inside them, so that this serves what is called outside of them.
     """
 
     @functools.wraps(function)
     def function_at_boundary(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            hide_engine_frames(error)
-            raise
+        while True:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                hide_engine_frames(error)
+                if not kwargs or type(error) is not TypeError:
+                    raise
+                renamed = WIRING.renamed_options(function, args, kwargs, error)
+                if renamed is None:
+                    raise
+            kwargs = renamed
 
     return cast(Function, function_at_boundary)

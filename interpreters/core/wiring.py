@@ -33,6 +33,7 @@ SET_BY = {
     "program_hash": "func.interpreters.program.equality",
     "program_html": "func.interpreters.program.printing",
     "program_text": "func.interpreters.program.printing",
+    "renamed_options": "func.other_names",
     "reroll_loops": "func.interpreters.compile.execution",
     "retire_arrays": "func.interception",
     "run_nan_safe": "func.interpreters.nan_safe",
@@ -64,6 +65,8 @@ class Wiring:
     """(program, xp, compiler, donated, nan_safe): the program as an Executable."""
     reroll_loops: Callable[[Any, str | None], Any]
     """(program, compiler): a long program with its unrolled loops as scans, where native code runs it."""
+    renamed_options: Callable[..., Any]
+    """(function, args, kwargs, error): the keywords by their names here, where the call has some of peers; or None."""
     program_text: Callable[[Any, bool], str]
     """(program, lines): the program as text; with `lines` each equation says where it comes from."""
     program_html: Callable[[Any], str]

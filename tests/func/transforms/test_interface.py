@@ -13,12 +13,13 @@ import pytest
 import scipy.optimize
 
 import func
+from func import other_names
 
 X = np.array([0.5, 2.0])
 TRANSFORMS = [
     name
     for name in func.__all__
-    if inspect.isfunction(made := getattr(func, name)) and next(iter(inspect.signature(made).parameters), "") == "func"
+    if inspect.isfunction(made := getattr(func, name)) and next(iter(inspect.signature(made).parameters), "") == "f"
 ]
 BY_ARGNUMS = [name for name in TRANSFORMS if "argnums" in inspect.signature(getattr(func, name)).parameters]
 DECORATORS = [
@@ -141,6 +142,67 @@ def test_argnames_behind_collected_arguments_are_no_positions() -> None:
 def test_every_transform_is_a_decorator_with_options(name: str) -> None:
     made = getattr(func, name)()(np.sin)
     assert repr(made) == f"<func.{name.replace('remat', 'checkpoint')} of sin>"
+
+
+@pytest.mark.parametrize("name", sorted({*func.__all__, "map"}))
+def test_one_thing_has_one_name(name: str) -> None:
+    """No parameter has a name that is another one's elsewhere, but for those that are JAX's main spelling."""
+    made = getattr(func, name)
+    if inspect.isfunction(made) and made.__module__ != "func.autograd.modes":
+        kept = {"vmap": {"in_axes", "out_axes"}, "map": {"batch_size"}}.get(name, set())
+        assert {*inspect.signature(made).parameters} & {*other_names.OPTIONS} == kept
+
+
+@pytest.mark.parametrize("name", [*DECORATORS, "memory", "custom_jvp", "custom_vjp", "custom_vmap"])
+def test_the_function_has_the_names_of_peers(name: str) -> None:
+    make = getattr(func, name)
+    for key in ("f", "fun", "func"):
+        assert repr(make(**{key: of_one})) == repr(make(of_one))
+        with pytest.raises(TypeError, match=f"multiple values for argument|{name}.* has no option|f is given twice"):
+            make(of_one, **{key: of_one})
+
+
+OTHER_OPTIONS: dict[str, Callable[[], Any]] = {
+    "argnum": lambda: func.grad(by_default, argnum=1)(0.0, 0.5) == np.cos(0.5),
+    "init_val": lambda: func.fori_loop(0, 3, lambda i, c: c + i, init_val=0) == 3,
+    "in_axes": lambda: func.per_sample(by_default, in_axes=(None, 0))._in_dims == (None, 0),
+    "a tree's": lambda: func.tree.map(func=np.negative, tree=[1, 2]) == [-1, -2],
+    "jvp": lambda: func.jvp(fun=np.sin, primals=(0.0,), tangents=(2.0,)) == (0.0, 2.0),
+    "associative_scan": lambda: np.all(func.associative_scan(fn=np.add, elems=X) == np.cumsum(X)),
+    "keywords of the function": lambda: func.eval_shape(lambda x, f, fun: x, X, f=1.0, fun=2.0).shape == (2,),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_OPTIONS)
+def test_options_of_peers_are_understood(case: str) -> None:
+    assert OTHER_OPTIONS[case]()
+
+
+NO_OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
+    "JAX's": (lambda: func.jit(of_one, inline=True), "func.jit has no option 'inline'; leave it out: compiled calls"),
+    "PyTorch's": (lambda: func.vjp(of_one, 1.0, create_graph=True), "no option 'create_graph'; leave it out"),
+    "elsewhere": (lambda: func.make_program(of_one, return_shape=True), "; write func.eval_shape"),
+    "misspelt": (lambda: func.grad(of_one, holomorph=True), "no option 'holomorph'; did you mean holomorphic?"),
+    "unknown": (lambda: func.hvp(of_one, (1.0,), (1.0,), zzz=1), "^func.hvp has no option 'zzz'; it takes "),
+    "of a module": (lambda: func.tree.map(of_one, 1.0, is_leaf=len), "func.tree.map has no option 'is_leaf'; write"),
+    "twice": (lambda: func.grad(f=of_one, fun=of_one), "func.grad: f is given twice, also as fun"),
+}
+
+
+@pytest.mark.parametrize("case", NO_OPTIONS)
+def test_options_that_func_lacks_are_refused_with_what_to_write(case: str) -> None:
+    call, words = NO_OPTIONS[case]
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_errors_of_the_function_stay_its_own() -> None:
+    def wrong(x: Any, **options: Any) -> Any:
+        raise TypeError("mine")
+
+    for call in (lambda: func.grad(wrong)(1.0, fun=2), lambda: func.eval_shape(wrong, 1.0, fun=2)):
+        with pytest.raises(TypeError, match=r"^mine$"):
+            call()
 
 
 ELEMENTWISE: dict[str, tuple[Callable[[], Any], Any]] = {

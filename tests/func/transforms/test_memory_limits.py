@@ -43,16 +43,16 @@ def scalar(x: Any) -> Any:
 
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
-    "vmap": (functools.partial(func.vmap, func=outer_sum, in_dims=(0, None)), (BATCH, MATRIX[:100, :60]), "2 MB"),
-    "vmap of a tree": (functools.partial(func.vmap, func=rows, out_dims={"a": 1, "b": 0}), (BATCH,), "3 MB"),
-    "vmap of another axis": (functools.partial(func.vmap, func=rows, in_dims=1), (BATCH.T,), "3 MB"),
-    "jacfwd": (functools.partial(func.jacfwd, func=layer), (POINT,), "1.5 MB"),
-    "jacrev": (functools.partial(func.jacrev, func=layer), (POINT,), "2 MB"),
-    "jacobian": (functools.partial(func.jacobian, func=layer), (POINT,), "1.5 MB"),
-    "jacobian of trees": (functools.partial(func.jacrev, func=of_tree), ({"x": POINT, "y": np.ones((3, 4))},), "2 MB"),
-    "hessian": (functools.partial(func.hessian, func=scalar), (POINT,), "4 MB"),
+    "vmap": (functools.partial(func.vmap, f=outer_sum, in_dims=(0, None)), (BATCH, MATRIX[:100, :60]), "2 MB"),
+    "vmap of a tree": (functools.partial(func.vmap, f=rows, out_dims={"a": 1, "b": 0}), (BATCH,), "3 MB"),
+    "vmap of another axis": (functools.partial(func.vmap, f=rows, in_dims=1), (BATCH.T,), "3 MB"),
+    "jacfwd": (functools.partial(func.jacfwd, f=layer), (POINT,), "1.5 MB"),
+    "jacrev": (functools.partial(func.jacrev, f=layer), (POINT,), "2 MB"),
+    "jacobian": (functools.partial(func.jacobian, f=layer), (POINT,), "1.5 MB"),
+    "jacobian of trees": (functools.partial(func.jacrev, f=of_tree), ({"x": POINT, "y": np.ones((3, 4))},), "2 MB"),
+    "hessian": (functools.partial(func.hessian, f=scalar), (POINT,), "4 MB"),
     "hessian, reverse over reverse": (
-        functools.partial(func.hessian, func=scalar, mode="rev-rev"),
+        functools.partial(func.hessian, f=scalar, mode="rev-rev"),
         (POINT,),
         "6 MB",
     ),
