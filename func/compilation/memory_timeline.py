@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +10,12 @@ import numpy as np
 
 from func.compilation.jit import Jitted
 from func.interpreters.core.display import axes_for
-from func.interpreters.core.source import hide_engine_frames, without_engine_frames
+from func.interpreters.core.source import without_engine_frames
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
 from func.transforms.boundary import check_callable, name_of, takes_function_alone
 from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
 from func.transforms.signatures import P
+from func.transforms.transformed import transformed
 
 MOST_ROWS = 24
 """Rows of a printed timeline; a longer one shows the peak of several steps in each row."""
@@ -48,16 +48,12 @@ def memory(f: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
     """
     check_callable(f, "memory")
 
-    @functools.wraps(f)
-    def timeline_of(*args: Any, **kwargs: Any) -> MemoryTimeline:
-        try:
-            with planning(Planning()) as plan:
-                assert plan is not None
-                found, source = _found(f, args, kwargs)
-            return MemoryTimeline(found, name_of(f), source, tuple(plan.notes))
-        except Exception as error:
-            hide_engine_frames(error)
-            raise
+    @transformed(memory, f, {})
+    def timeline_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MemoryTimeline:
+        with planning(Planning()) as plan:
+            assert plan is not None
+            found, source = _found(f, args, kwargs)
+        return MemoryTimeline(found, name_of(f), source, tuple(plan.notes))
 
     return timeline_of
 

@@ -15,53 +15,53 @@ X = np.array([0.3, 0.7, 1.1])
 A = np.arange(9.0).reshape(3, 3) / 10
 
 SIGNATURES = {
-    "grad": "func=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "value_and_grad": "func=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "grad_and_value": "func=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "vjp": "func, *primals, has_aux=False",
-    "jvp": "func, primals, tangents, *, strict=False, has_aux=False",
-    "linearize": "func, *primals, has_aux=False",
-    "linear_transpose": "func, *primals",
+    "grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
+    "value_and_grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
+    "grad_and_value": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
+    "vjp": "f, *primals, has_aux=False",
+    "jvp": "f, primals, tangents, *, strict=False, has_aux=False",
+    "linearize": "f, *primals, has_aux=False",
+    "linear_transpose": "f, *primals",
     "jacrev": (
-        "func=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False, "
+        "f=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False, "
         "memory_limit=None"
     ),
     "jacfwd": (
-        "func=None, argnums=0, has_aux=False, *, argnames=None, randomness='error', chunk_size=None, "
+        "f=None, argnums=0, has_aux=False, *, argnames=None, randomness='error', chunk_size=None, "
         "holomorphic=False, progress=False, memory_limit=None"
     ),
     "jacobian": (
-        "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
+        "f=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
         "holomorphic=False, progress=False, sparse=False, memory_limit=None"
     ),
     "hessian": (
-        "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
+        "f=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
         "holomorphic=False, progress=False, memory_limit=None"
     ),
-    "hvp": "func, primals, tangents",
-    "vhp": "func, primals, cotangents",
+    "hvp": "f, primals, tangents",
+    "vhp": "f, primals, cotangents",
     "ggnvp": "model, loss, primals, tangents",
     "vmap": (
-        "func=None, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
+        "f=None, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
         "in_axes=UNSET, out_axes=UNSET, progress=False, memory_limit=None"
     ),
     "stop_gradient": "x",
-    "checkpoint": "func=None, *, policy=None, memory_limit=None",
-    "remat": "func=None, *, policy=None, memory_limit=None",
+    "checkpoint": "f=None, *, policy=None, memory_limit=None",
+    "remat": "f=None, *, policy=None, memory_limit=None",
     "checkpoint_name": "x, name",
-    "custom_jvp": "func, nondiff_argnums=()",
-    "custom_vjp": "func, nondiff_argnums=()",
-    "custom_gradient": "func=None",
-    "custom_vmap": "func",
-    "eval_shape": "func, *args, **kwargs",
-    "make_program": "func=None, static_argnums=(), *, static_argnames=None",
+    "custom_jvp": "f, nondiff_argnums=(), nondiff_argnames=()",
+    "custom_vjp": "f, nondiff_argnums=(), nondiff_argnames=()",
+    "custom_gradient": "f=None",
+    "custom_vmap": "f",
+    "eval_shape": "f, /, *args, **kwargs",
+    "make_program": "f=None, static_argnums=(), *, static_argnames=None",
     "cond": "pred, true_fun, false_fun, *operands",
     "switch": "index, branches, *operands",
     "while_loop": "cond_fun, body_fun, init, *, max_steps=None",
     "fori_loop": "lower, upper, body_fun, init, *, unroll=1",
     "scan": "f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=False",
     "map": "f, xs, *, chunk_size=None, batch_size=None",
-    "associative_scan": "fn, elems, reverse=False, axis=0",
+    "associative_scan": "f, elems, reverse=False, axis=0",
 }
 
 
