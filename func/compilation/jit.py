@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import importlib
 import importlib.util
@@ -17,6 +18,7 @@ import numpy as np
 
 from func import tree
 from func.backends import HOST_TYPES, namespace_of
+from func.compilation import carried_programs
 from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.compilation.frozen import FrozenValues
 from func.compilation.inspection import Lowered, executable_of
@@ -26,6 +28,7 @@ from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
+from func.interpreters.core.exact_keys import content_key
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import hide_engine_frames, without_engine_frames
@@ -45,7 +48,7 @@ from func.transforms.boundary import (
 )
 from func.transforms.memory_limits import PLANNING, limit_error, parse_bytes
 from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFunction
-from func.transforms.transformed import global_name
+from func.transforms.transformed import as_written, global_name, name_for_pickle, token_of
 
 if TYPE_CHECKING:
     from func.interpreters.program.liveness import Liveness
@@ -93,6 +96,10 @@ class CachedCall:
         """Whether an output may be an argument itself, which callers get a copy of."""
         self.is_single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
 
+    def __reduce__(self) -> Any:
+        carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate, self.memory_plan
+        return _cached_call, (self.compiled, *carried)
+
     def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
         if self._stub is None:
@@ -124,6 +131,13 @@ class CachedCall:
         return outs
 
 
+def _cached_call(compiled: CompiledCall, *carried: Any) -> CachedCall:
+    """A cached call from a pickle."""
+    cached = CachedCall(compiled, *carried[:-1])
+    cached.memory_plan = carried[-1]
+    return cached
+
+
 def _may_return_argument(compiled: CompiledCall) -> bool:
     """Whether an output has the shape and dtype of an argument, as it must to be the same array."""
     avals = {(var.aval.shape, var.aval.dtype) for var in compiled.program.inputs}
@@ -136,7 +150,8 @@ FAST = "+fast"
 _ENABLED: ContextVar[Setting | None] = ContextVar("func_jit_enabled", default=None)
 
 
-_JITTED: weakref.WeakSet[Jitted[..., Any]] = weakref.WeakSet()
+_JITTED: weakref.WeakValueDictionary[int, Jitted[..., Any]] = weakref.WeakValueDictionary()
+"""All jitted functions, by their ids: equal ones have caches of their own."""
 
 
 class CacheInfo(NamedTuple):
@@ -289,7 +304,7 @@ class Jitted(Generic[P, R]):
         self._plain = not self._static
         self._frozen = FrozenValues(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
-        _JITTED.add(self)
+        _JITTED[id(self)] = self
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
         """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
@@ -304,21 +319,49 @@ class Jitted(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<func.jit of {name_of(self._function)}>"
+        options = {name: value for name, value in self._options().items() if value}
+        if "static_argnames" in options:
+            options.pop("static_argnums", None)  # each implies the other
+        return as_written(jit, self._function, options)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "static_argnums": tuple(sorted(self._static.numbers)),
+            "static_argnames": tuple(sorted(self._static.names)),
+            "donate_argnums": tuple(sorted(self._donated)),
+            "compiler": self._compiler,
+            "fast_math": self._fast_math,
+            "memory_limit": self._memory_limit,
+        }
+
+    def _exact_key(self) -> Any:
+        return content_key(self._function), content_key(self._options())
+
+    def __eq__(self, other: object) -> bool:
+        """Equal: the same options of equal functions, whatever each has compiled."""
+        return self is other or (type(other) is Jitted and self._exact_key() == other._exact_key())
+
+    def __hash__(self) -> int:
+        return hash(self._exact_key())
+
+    def __dask_tokenize__(self) -> Any:
+        return token_of(jit, self._function, self._options())
 
     def __reduce__(self) -> Any:
-        return global_name(self) or (
-            _rebuild,
-            (
-                self._function,
-                tuple(self._static.numbers),
-                tuple(self._static.names),
-                tuple(self._donated),
-                self._compiler,
-                self._fast_math,
-                self._memory_limit,
-            ),
-        )
+        programs = carried_programs.carried_programs(self._function, self._cache)
+        name = name_for_pickle(self)
+        if name is None:
+            return _rebuild, (self._function, *self._options().values(), programs)
+        return name if programs is None else (_named, (self.__module__, name, programs))
+
+    def __copy__(self) -> Jitted[P, R]:
+        return self.__deepcopy__(None)
+
+    def __deepcopy__(self, memo: Any) -> Jitted[P, R]:
+        """Itself where a module has it; else a function without programs, as a copy may read copies of values."""
+        if global_name(self) is not None:
+            return self
+        return _rebuild(self._function if memo is None else copy.deepcopy(self._function, memo), **self._options())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -564,7 +607,7 @@ def clear_caches() -> None:
         >>> square.cache_info().currsize
         0
     """
-    for jitted in list(_JITTED):
+    for jitted in list(_JITTED.values()):
         jitted.clear_cache()
 
 
@@ -602,6 +645,26 @@ def _copy(value: Any) -> Any:
 
 
 def _rebuild(
-    function: Any, numbers: Any, names: Any, donated: Any, compiler: Any, fast_math: bool, memory_limit: Any = None
+    function: Any,
+    static_argnums: Any,
+    static_argnames: Any,
+    donate_argnums: Any,
+    compiler: Any,
+    fast_math: bool,
+    memory_limit: Any = None,
+    programs: bytes | None = None,
 ) -> Jitted[..., Any]:
-    return Jitted(function, numbers, names, donated, compiler, fast_math, memory_limit)
+    jitted = Jitted(function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit)
+    if programs is not None:
+        carried_programs.take_over(function, jitted._cache, programs)
+    return jitted
+
+
+def _named(module: str, name: str, programs: bytes) -> Any:
+    """What a module has by a name, with the programs of a pickle."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    if type(found) is Jitted:
+        carried_programs.take_over(found._function, found._cache, programs)
+    return found

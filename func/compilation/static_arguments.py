@@ -28,6 +28,9 @@ class Static:
         self.value = value
         self.key = (name, exact_key(value))
 
+    def __reduce__(self) -> Any:
+        return Static, (self.name, self.value)
+
     def __hash__(self) -> int:
         return hash(self.key)
 

@@ -14,6 +14,7 @@ from func.compilation.jit import disable_jit
 from func.control.scanning import scan
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, StagingError
+from func.interpreters.core.exact_keys import content_key
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.drivers import running
@@ -45,6 +46,7 @@ from func.transforms.boundary import (
 )
 from func.transforms.custom import stop_gradient
 from func.transforms.reverse import grad
+from func.transforms.transformed import as_written, token_of
 from func.transforms.vmapping import BatchedCall, vmap
 
 CHUNK_BYTES = 1 << 26
@@ -115,7 +117,20 @@ class PerSample:
         self._in_dims = in_dims
 
     def __repr__(self) -> str:
-        return f"<func.per_sample of {name_of(self._function)}>"
+        options = {} if self._in_dims is None else {"in_dims": self._in_dims}
+        return as_written(per_sample, self._function, options)
+
+    def _exact_key(self) -> Any:
+        return content_key(self._function), content_key(self._in_dims)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is PerSample and self._exact_key() == other._exact_key()
+
+    def __hash__(self) -> int:
+        return hash(self._exact_key())
+
+    def __dask_tokenize__(self) -> Any:
+        return token_of(per_sample, self._function, self._in_dims)
 
     def __reduce__(self) -> Any:
         return PerSample, (self._function, self._in_dims)
@@ -156,39 +171,7 @@ class PerSample:
             >>> clipped(np.ones(2), np.array([[3.0, 4.0], [0.5, 0.0]]))
             array([1.1, 0.8])
         """
-        limits, spec_of_limits = tree.flatten(max_norm)
-        if not limits:
-            raise ArgumentError(
-                "func.per_sample: max_norm must be a number, or a tree of numbers like the parameters, not "
-                f"{max_norm!r}"
-            )
-        limits = [_limit(limit) for limit in limits]
-
-        @_hiding_frames
-        def clipped_sum_of(params: Any, *batch: Any, **kwargs: Any) -> Any:
-            batch_of = SampleBatch(self, params, batch, kwargs)
-            is_single = spec_of_limits.num_nodes == 1
-            batch_of.check_limits(limits, is_single)
-            if not is_single and spec_of_limits != batch_of.params_spec:
-                raise ArgumentError(
-                    "func.per_sample: max_norm must be a number, or a tree of numbers like the parameters, "
-                    f"{batch_of.params_spec}; it is {spec_of_limits}"
-                )
-
-            def clipped(gradients: Sequence[SampleGradients]) -> list[Array]:
-                squares = [_upper_squared_norm(x) for x in gradients]
-                if is_single:
-                    scales = [_scale(_sum(squares), limits[0])] * len(squares)
-                else:
-                    scales = [_scale(square, limits[i]) for square, i in zip(squares, batch_of.active, strict=True)]
-                return [x.weighted_sum(_in_dtype(scale, x.dtype)) for x, scale in zip(gradients, scales, strict=True)]
-
-            if not batch_of.samples:
-                return batch_of.params_tree([np.zeros(shape_of(x), dtype_of(x)) for x in batch_of.params])
-            return batch_of.params_tree(batch_of.summed(clipped, _norms_need_array))
-
-        clipped_sum_of.__name__ = clipped_sum_of.__qualname__ = "clipped_sum"
-        return clipped_sum_of
+        return ClippedSum(self, max_norm)
 
     @_hiding_frames
     def gram(self, params: Any, *batch: Any, **kwargs: Any) -> Any:
@@ -254,6 +237,61 @@ class PerSample:
         mean_square = _sum([np.sum(np.square(x / samples)) for x in sums])
         trace = np.maximum(squares - samples * mean_square, 0) / (samples - 1)
         return own([_in_dtype(trace / (mean_square - trace / samples), batch_of.dtype)])[0]
+
+
+class ClippedSum:
+    """What `clipped_sum` returns: a function of (params, *batch)."""
+
+    def __init__(self, stats: PerSample, max_norm: Any) -> None:
+        self._stats = stats
+        self._max_norm = max_norm
+        limits, self._spec = tree.flatten(max_norm)
+        if not limits:
+            raise ArgumentError(
+                "func.per_sample: max_norm must be a number, or a tree of numbers like the parameters, not "
+                f"{max_norm!r}"
+            )
+        self._limits = [_limit(limit) for limit in limits]
+        self.__name__ = self.__qualname__ = "clipped_sum"
+
+    def __repr__(self) -> str:
+        return f"{self._stats!r}.clipped_sum({self._max_norm!r})"
+
+    def _exact_key(self) -> Any:
+        return self._stats._exact_key(), content_key(self._max_norm)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ClippedSum and self._exact_key() == other._exact_key()
+
+    def __hash__(self) -> int:
+        return hash(self._exact_key())
+
+    def __reduce__(self) -> Any:
+        return ClippedSum, (self._stats, self._max_norm)
+
+    @_hiding_frames
+    def __call__(self, params: Any, *batch: Any, **kwargs: Any) -> Any:
+        batch_of = SampleBatch(self._stats, params, batch, kwargs)
+        limits, spec_of_limits = self._limits, self._spec
+        is_single = spec_of_limits.num_nodes == 1
+        batch_of.check_limits(limits, is_single)
+        if not is_single and spec_of_limits != batch_of.params_spec:
+            raise ArgumentError(
+                "func.per_sample: max_norm must be a number, or a tree of numbers like the parameters, "
+                f"{batch_of.params_spec}; it is {spec_of_limits}"
+            )
+
+        def clipped(gradients: Sequence[SampleGradients]) -> list[Array]:
+            squares = [_upper_squared_norm(x) for x in gradients]
+            if is_single:
+                scales = [_scale(_sum(squares), limits[0])] * len(squares)
+            else:
+                scales = [_scale(square, limits[i]) for square, i in zip(squares, batch_of.active, strict=True)]
+            return [x.weighted_sum(_in_dtype(scale, x.dtype)) for x, scale in zip(gradients, scales, strict=True)]
+
+        if not batch_of.samples:
+            return batch_of.params_tree([np.zeros(shape_of(x), dtype_of(x)) for x in batch_of.params])
+        return batch_of.params_tree(batch_of.summed(clipped, _norms_need_array))
 
 
 class SampleBatch:

@@ -48,7 +48,7 @@ from func.transforms.boundary import (
 )
 from func.transforms.closures import Closure
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import global_name, transformed
+from func.transforms.transformed import as_written, name_for_pickle, transformed
 
 
 class FlatFunction(Record):
@@ -179,11 +179,11 @@ class CustomRule:
         self.nondiff = (*numbers, *_positions_of(names, function, kind))
         functools.update_wrapper(self, function)
 
-    def __repr__(self) -> str:
-        return f"<func.{type(self).__name__} of {name_of(self.function)}>"
-
     def __reduce__(self) -> Any:
-        return global_name(self) or (_rule_with, (type(self), self.function, self.__dict__))
+        return name_for_pickle(self) or (_rule_of, (type(self), self.function), self.__dict__)
+
+    def __repr__(self) -> str:
+        return as_written(type(self), self.function, {"nondiff_argnums": self.nondiff} if self.nondiff else {})
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self.__call__, instance)
@@ -227,10 +227,8 @@ def _positions_of(names: Sequence[Any], function: Callable[..., Any], kind: str)
     return [known.index(name) for name in names]
 
 
-def _rule_with(kind: type[CustomRule], function: Callable[..., Any], attributes: dict[str, Any]) -> CustomRule:
-    rule: CustomRule = kind(function)
-    vars(rule).update(attributes)
-    return rule
+def _rule_of(kind: type[CustomRule], function: Callable[..., Any]) -> CustomRule:
+    return kind(function)
 
 
 def stop_gradient(x: Any) -> Any:

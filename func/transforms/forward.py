@@ -270,27 +270,40 @@ def linear_transpose(f: Callable[..., Any], *primals: Any) -> Callable[..., Any]
         outs, out_spec = output_leaves(f(*tree.unflatten(spec, inputs)), "linear_transpose")
         program = stage.program([tracer._attached for tracer in inputs], outs)
     _check_linear(program, name_of(f))
-    out_avals = [Aval(out.shape, out.dtype) for out in program.outputs if hasattr(out, "shape")]
+    return LinearTranspose(name_of(f), program, spec, avals, out_spec)
 
-    def pull(cts: Sequence[Any]) -> list[Any]:
-        return transpose_program(program, cts)
+
+class LinearTranspose:
+    """What `func.linear_transpose` returns: the adjoint of a linear function."""
+
+    def __init__(self, name: str, program: Program, spec: Any, avals: Sequence[Aval], out_spec: Any) -> None:
+        self.program = program
+        self._name = name
+        self._spec = spec
+        self._avals = avals
+        self._out_spec = out_spec
 
     @without_engine_frames
-    def transposed(ct: Any) -> Any:
+    def __call__(self, ct: Any) -> tuple[Any, ...]:
         leaves, ct_spec = tree.flatten(ct)
-        if ct_spec != out_spec:
-            raise TangentError(f"the cotangent has the tree {ct_spec}, but {name_of(f)} returns {out_spec}")
+        if ct_spec != self._out_spec:
+            raise TangentError(f"the cotangent has the tree {ct_spec}, but {self._name} returns {self._out_spec}")
+        out_avals = [Aval(out.shape, out.dtype) for out in self.program.outputs if hasattr(out, "shape")]
         out_cts = [
             fit_tangent(aval, leaf, "output", "linear_transpose") for aval, leaf in zip(out_avals, leaves, strict=True)
         ]
         like = out_cts[0] if out_cts else 0.0
         cts = [
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
-            for ct, aval in zip(nan_safe.push_linear(pull, out_cts), avals, strict=True)
+            for ct, aval in zip(nan_safe.push_linear(self._pull, out_cts), self._avals, strict=True)
         ]
-        return tuple(tree.unflatten(spec, handed_out(cts)))
+        return tuple(tree.unflatten(self._spec, handed_out(cts)))
 
-    return transposed
+    def _pull(self, cts: Sequence[Any]) -> list[Any]:
+        return transpose_program(self.program, cts)
+
+    def __repr__(self) -> str:
+        return f"<linear transpose of {self._name}>\n{self.program}"
 
 
 def _check_linear(program: Program, name: str) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import reprlib
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
+from func.interpreters.core.exact_keys import content_key
 from func.interpreters.core.source import hide_engine_frames
 
 WHAT = {
@@ -78,11 +80,23 @@ class Transformed(functools.partial[Any]):
         return positional[number] if 0 <= number < len(positional) else f"argument {number}"
 
     def __repr__(self) -> str:
-        function = getattr(self.__wrapped__, "__qualname__", None) or repr(self.__wrapped__)
-        return f"<func.{self._transform.__name__} of {function}>"
+        return as_written(self._transform, self.__wrapped__, self._options)
+
+    def _exact_key(self) -> Any:
+        return self._transform, content_key(self.__wrapped__), content_key(self._options)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal: the same transform and options of equal functions."""
+        return self is other or (type(other) is Transformed and self._exact_key() == other._exact_key())
+
+    def __hash__(self) -> int:
+        return hash(self._exact_key())
+
+    def __dask_tokenize__(self) -> Any:
+        return token_of(self._transform, self.__wrapped__, self._options)
 
     def __reduce__(self) -> Any:
-        return global_name(self) or (_remade, (self._transform, self.__wrapped__, self._options))
+        return name_for_pickle(self) or (_remade, (self._transform, self.__wrapped__, self._options))
 
     def of(self, function: Callable[..., Any]) -> Any:
         """The same transform of another function."""
@@ -115,6 +129,70 @@ def transformed(
 
 def _remade(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return transform(function, **options)
+
+
+def as_written(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> str:
+    """The call that made a function: `func.grad(loss, argnums=0)`, with the options that differ from their defaults.
+
+    The arguments that are differentiated are always named.
+    """
+    module = sys.modules[transform.__module__]
+    is_public = transform.__name__ in getattr(module, "__all__", ())
+    defaults = {name: parameter.default for name, parameter in inspect.signature(transform).parameters.items()}
+    if options.get("argnames") is None:
+        defaults.pop("argnums", None)
+    chosen = [
+        f"{name}={reprlib.repr(value)}"
+        for name, value in options.items()
+        if name not in defaults or content_key(value) != content_key(defaults[name])
+    ]
+    name = f"{module.__name__ if is_public else 'func'}.{transform.__name__}"
+    return f"{name}({', '.join([written_name(function), *chosen])})"
+
+
+def written_name(function: Any) -> str:
+    """How a function is written where it is an argument."""
+    if type(function) is functools.partial:
+        named = [f"{name}={reprlib.repr(value)}" for name, value in function.keywords.items()]
+        parts = [written_name(function.func), *map(reprlib.repr, function.args), *named]
+        return f"functools.partial({', '.join(parts)})"
+    name = getattr(function, "__qualname__", None)
+    is_func = (type(function).__module__ or "").partition(".")[0] == "func"
+    if is_func or not isinstance(name, str):
+        return repr(function)
+    return name.rpartition("<locals>.")[2]
+
+
+def token_of(*parts: Any) -> Any:
+    """What Dask makes the name of a task from: equal for equal parts, in every process."""
+    from dask.base import normalize_token  # Dask is what asks
+
+    return "func", normalize_token(list(parts))
+
+
+def name_for_pickle(made: Any) -> str | None:
+    """The global name as which an object is pickled; None if it is pickled by what made it.
+
+    Pickles refer to the objects of a module. cloudpickle sends what a script or a notebook defines along.
+    """
+    name = global_name(made)
+    return None if name is None or _sends_along(made.__module__) else name
+
+
+def _sends_along(module: str) -> bool:
+    """Whether cloudpickle is pickling, and pickles what this module defines by value."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in _PICKLING:
+        frame = frame.f_back
+    values = frame.f_globals
+    if not str(values.get("__name__")).endswith("cloudpickle.cloudpickle"):
+        return False
+    registered = values.get("_PICKLE_BY_VALUE_MODULES", ())
+    return module == "__main__" or any([module == known or module.startswith(f"{known}.") for known in registered])
+
+
+_PICKLING = (__name__, "func.compilation.jit", "func.transforms.custom", "pickle", "copyreg")
+"""Modules of the functions between a pickler and `_sends_along`."""
 
 
 def global_name(made: Any) -> str | None:

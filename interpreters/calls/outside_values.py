@@ -61,6 +61,8 @@ class _OutsideReads:
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
+        self.codes: list[types.CodeType] = []
+        """The code of the functions that were found."""
         self._seen: set[int] = set()
 
     def function(self, function: Any, path: str = "", depth: int = DEPTH) -> None:
@@ -95,6 +97,11 @@ class _OutsideReads:
         if is_engine_file(function.__code__.co_filename):
             self._wrapped_by_engine(function, path, depth)
             return
+        self.codes.append(function.__code__)
+        for place, value in enumerate(function.__defaults__ or ()):
+            self.value(f"{path}default {place}", value, names, depth)
+        for name, value in (function.__kwdefaults__ or {}).items():
+            self.value(f"{path}default {name}", value, names, depth)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             with contextlib.suppress(ValueError):  # an empty cell
                 self.value(path + name, cell.cell_contents, names, depth)
@@ -158,6 +165,13 @@ def read_by(function: Callable[..., Any]) -> dict[str, Any]:
     reader = _OutsideReads()
     reader.function(function)
     return reader.values
+
+
+def code_and_values(function: Callable[..., Any]) -> tuple[list[types.CodeType], dict[str, Any]]:
+    """The code of a function and of those that it calls, and what they read, as far as it can be seen."""
+    reader = _OutsideReads()
+    reader.function(function)
+    return reader.codes, reader.values
 
 
 def _comparable(state: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
 from collections.abc import Hashable
 from typing import Any
@@ -18,6 +19,8 @@ def exact_key(value: Any) -> Any:
     kind: Any = type(value)
     if kind in _EXACT:
         return kind, value
+    if (own := getattr(kind, "_exact_key", None)) is not None:
+        return kind, own(value)
     if isinstance(value, np.generic):
         return kind, value.dtype.str, value.tobytes()
     if isinstance(value, float):
@@ -48,3 +51,44 @@ def _part_key(part: Any) -> Any:
     if type(part) in (tuple, list):
         return type(part), tuple([_part_key(member) for member in part])
     return exact_key(part) if isinstance(part, Hashable) else type(part)
+
+
+class _Itself:
+    """A key of something that has no content to compare: it is equal to itself alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Itself and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def content_key(value: Any) -> Any:
+    """A key like `exact_key` for values that need not be hashable: arrays, lists, dicts, partials.
+
+    A partial is its function and its arguments, a method its function and its object.
+    """
+    kind = type(value)
+    if kind is np.ndarray and value.dtype.kind != "O":
+        return kind, value.shape, value.dtype.str, value.tobytes()
+    if kind is dict:
+        return kind, frozenset([(content_key(key), content_key(member)) for key, member in value.items()])
+    if kind is list or kind is tuple:
+        return kind, tuple([content_key(member) for member in value])
+    if kind is set:
+        return kind, frozenset(map(content_key, value))
+    if kind is functools.partial:
+        return kind, content_key(value.func), content_key(value.args), content_key(value.keywords)
+    if isinstance(value, Hashable):
+        key = exact_key(value)
+        try:
+            hash(key)
+        except TypeError:
+            return _Itself(value)
+        return key
+    return _Itself(value)

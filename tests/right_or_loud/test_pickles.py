@@ -185,8 +185,8 @@ def test_a_transformed_function_looks_like_the_one_that_it_wraps() -> None:
     transformed = func.grad(product, argnums=1)
     assert str(inspect.signature(transformed)) == str(inspect.signature(product))
     assert transformed.__name__ == "product" and transformed.__module__ == __name__
-    assert repr(transformed) == "<func.grad of product>"
-    assert repr(func.vmap(transformed)) == "<func.vmap of product>"
+    assert repr(transformed) == "func.grad(product, argnums=1)"
+    assert repr(func.vmap(transformed, (0, None))) == "func.vmap(func.grad(product, argnums=1), in_dims=(0, None))"
 
 
 def test_traced_values_reach_a_checkpointed_gradient() -> None:
