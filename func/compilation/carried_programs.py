@@ -67,10 +67,9 @@ def take_over(function: Callable[..., Any], cache: OrderedDict[Any, Any], progra
 
 def _fingerprint(function: Callable[..., Any]) -> bytes:
     """A hash of the code of a function and of what it reads from outside its arguments."""
-    from func import __version__  # the package is complete when functions are pickled
-
+    version = sys.modules["func"].__version__
     codes, values = code_and_values(function)
-    total = hashlib.sha256(repr((__version__, sys.version_info[:2], np.__version__)).encode())
+    total = hashlib.sha256(repr((version, sys.version_info[:2], np.__version__)).encode())
     for code in codes:
         _add_code(total, code)
     for path, value in sorted(values.items()):

@@ -361,7 +361,8 @@ class Jitted(Generic[P, R]):
         """Itself where a module has it; else a function without programs, as a copy may read copies of values."""
         if global_name(self) is not None:
             return self
-        return _rebuild(self._function if memo is None else copy.deepcopy(self._function, memo), **self._options())
+        made: Any = _rebuild(self._function if memo is None else copy.deepcopy(self._function, memo), **self._options())
+        return made
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -654,7 +655,9 @@ def _rebuild(
     memory_limit: Any = None,
     programs: bytes | None = None,
 ) -> Jitted[..., Any]:
-    jitted = Jitted(function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit)
+    jitted: Jitted[..., Any] = Jitted(
+        function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit
+    )
     if programs is not None:
         carried_programs.take_over(function, jitted._cache, programs)
     return jitted
