@@ -361,8 +361,8 @@ class Jitted(Generic[P, R]):
         """Itself where a module has it; else a function without programs, as a copy may read copies of values."""
         if global_name(self) is not None:
             return self
-        made: Any = _rebuild(self._function if memo is None else copy.deepcopy(self._function, memo), **self._options())
-        return made
+        function = self._function if memo is None else copy.deepcopy(self._function, memo)
+        return _rebuild(function, **self._options())  # type: ignore[return-value]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
