@@ -254,7 +254,7 @@ def test_methods_partials_and_decorators() -> None:
         return x * n
 
     np.testing.assert_array_equal(doubled(X), 2 * X)
-    assert doubled.__name__ == "doubled" and repr(doubled) == "func.jit(doubled)"
+    assert doubled.__name__ == "doubled" and repr(doubled) == "func.jit(doubled, static_argnames=('n',))"
 
 
 def test_closures_over_arrays_become_constants() -> None:

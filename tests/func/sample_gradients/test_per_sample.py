@@ -530,7 +530,7 @@ def test_embedding_tables_are_not_repeated_for_each_sample() -> None:
 def test_pickle_and_repr() -> None:
     stats = pickle.loads(pickle.dumps(func.per_sample(dense, (None, 0, 0))))
     model = MODELS["dense"]
-    assert repr(stats) == "func.per_sample(dense)"
+    assert repr(stats) == "func.per_sample(dense, in_dims=(None, 0, 0))"
     assert stats.norms(model.params, *model.batch).shape == (6,)
     assert func.per_sample(in_dims=(None, 0, 0))(dense).norms(model.params, *model.batch).shape == (6,)
 

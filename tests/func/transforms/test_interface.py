@@ -141,7 +141,7 @@ def test_argnames_behind_collected_arguments_are_no_positions() -> None:
 @pytest.mark.parametrize("name", DECORATORS)
 def test_every_transform_is_a_decorator_with_options(name: str) -> None:
     made = getattr(func, name)()(np.sin)
-    assert repr(made) == f"<func.{name.replace('remat', 'checkpoint')} of sin>"
+    assert repr(made).partition(", argnums=0")[0].rstrip(")") == f"func.{name.replace('remat', 'checkpoint')}(sin"
 
 
 @pytest.mark.parametrize("name", sorted({*func.__all__, "map"}))
