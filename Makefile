@@ -36,7 +36,7 @@ help:
 	@echo "make clean   remove everything that these verbs made"
 
 demo: $(VENV)/installed-examples
-	$(BIN)/python examples/per_sample_gradients.py $(ARGS)
+	$(BIN)/python examples/study/per_sample_gradients.py --output examples/output/per_sample_gradients.png $(ARGS)
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)

@@ -27,16 +27,18 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build"]
 
-# Every script of the folders is run, and becomes a page with what it prints and draws. Those left out draw nothing, or
-# run for long.
+# Every script of the folders is run, and becomes a page with what it prints and draws, in a style that telephones show
+# well and with a second, finer picture for screens of many pixels.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "",
-    "ignore_pattern": r"(exported_arm|newton_roots|per_sample_gradients|tensor_training)\.py",
     "abort_on_example_error": True,
     "capture_repr": (),
     "copyfile_regex": r".*\.rst",
+    "reset_modules": ("matplotlib", "tools.gallery_style.apply"),
+    "image_srcset": ["2x"],
+    "subsection_order": ["../examples/with_scipy", "../examples/study"],
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,

@@ -48,12 +48,12 @@ np.testing.assert_allclose(delta, ndtr(d1), rtol=1e-10, atol=1e-12)
 np.testing.assert_allclose(vega, gamma * share**2 * volatility * years, rtol=1e-8, atol=1e-8)
 
 line = np.linspace(60, 140, 200)
-figure, axes = plt.subplots(2, 2, figsize=(7.5, 4.6), layout="constrained", sharex=True)
+figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.6), layout="constrained", sharex=True)
 for years in (0.1, 0.5, 2.0):
     values = book(line, np.full(200, 0.25), np.full(200, years))
     for panel, name, value in zip(axes.flat, ("delta", "vega", "theta", "gamma"), values, strict=True):
         panel.plot(line, value, label=f"{years} years")
         panel.set(title=name)
-axes[0, 0].legend(frameon=False, fontsize=8)
+axes[0, 0].legend()
 figure.supxlabel("value of the share; strike 100, volatility 25 %")
 plt.show()

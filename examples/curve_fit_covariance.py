@@ -41,13 +41,30 @@ wave, phase = np.exp(-fit[1] * times), fit[2] * times
 J = np.stack([wave * np.cos(phase), -fit[0] * times * wave * np.cos(phase), -fit[0] * times * wave * np.sin(phase)], 1)
 np.testing.assert_allclose(covariance, np.linalg.inv(J.T @ J) * NOISE**2, rtol=1e-4, atol=1e-10)
 
+# %%
+# What the covariance promises: experiments repeated with new noise scatter like its ellipse, which is to hold 86 % of
+# them (two standard deviations in the plane).
+
+again = []
+for _ in range(400):
+    repeated = model(times, *fit) + NOISE * rng.normal(size=times.shape)
+    again.append(curve_fit(model, times, repeated, p0=fit, jac=jacobian)[0][:2])
+distance = np.array(again) - fit[:2]
+inside = np.mean(np.sum(distance @ np.linalg.inv(covariance[:2, :2]) * distance, axis=1) < 4)
+print(f"{inside:.0%} of the repeated experiments are inside the ellipse")
+assert abs(inside - 0.86) < 0.06
+
 fine = np.linspace(0, 8, 300)
 slopes = jacobian(fine, *fit)
 band = 2 * np.sqrt(np.sum((slopes @ covariance) * slopes, axis=1))
-figure, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
-axes.fill_between(fine, model(fine, *fit) - band, model(fine, *fit) + band, alpha=0.3, label="± 2 standard deviations")
-axes.plot(fine, model(fine, *fit), label="fit")
-axes.plot(times, data, "k.", markersize=4, label="data")
-axes.set(xlabel="time", title="A damped oscillation, and how well the curve is known")
-axes.legend(frameon=False)
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.6), layout="constrained", width_ratios=(5, 4))
+left.fill_between(fine, model(fine, *fit) - band, model(fine, *fit) + band, alpha=0.3, label="± 2 deviations")
+left.plot(fine, model(fine, *fit), label="fit")
+left.plot(times, data, "k.", markersize=4, label="data")
+left.set(xlabel="time", title="a damped oscillation", ylim=(-2.2, 4))
+left.legend()
+circle = 2 * np.stack([np.cos(np.linspace(0, 2 * np.pi, 99)), np.sin(np.linspace(0, 2 * np.pi, 99))])
+right.plot(*np.array(again).T, ".", color="0.6", markersize=4)
+right.plot(*(fit[:2, None] + np.linalg.cholesky(covariance[:2, :2]) @ circle), "C3")
+right.set(xlabel="amplitude", ylabel="decay", title="repeated experiments")
 plt.show()

@@ -47,15 +47,17 @@ def motion(t, state):
 
 
 start = np.array([2.0, 2.5, 0.0, 0.0])
-times = np.linspace(0, 12, 1200)
+times = np.linspace(0, 12, 6000)
 solution = solve_ivp(motion, (0, 12), start, method="DOP853", t_eval=times, rtol=1e-10, atol=1e-10).y
 total = np.array([sum(energies(state[:2], state[2:])) for state in solution.T])
 print(f"energy {total[0]:.4f}, drift {np.max(np.abs(total - total[0])):.0e}")
 assert np.max(np.abs(total - total[0])) < 1e-6, "the motion conserves the energy"
 
 x, y = np.cumsum(np.sin(solution[:2]), axis=0), -np.cumsum(np.cos(solution[:2]), axis=0)
-figure, axes = plt.subplots(figsize=(4.8, 4.6), layout="constrained")
-axes.scatter(x[1], y[1], c=times, s=2, cmap="viridis")
-axes.plot([0, *x[:, -1]], [0, *y[:, -1]], "ko-")
-axes.set(aspect="equal", title="Path of the outer mass in 12 s", xlabel="x (m)", ylabel="y (m)")
+figure, axes = plt.subplots(figsize=(5.6, 4.8), layout="constrained")
+path = axes.scatter(x[1], y[1], c=times, s=3, cmap="plasma")
+for moment, color in ((0, "0.7"), (-1, "k")):
+    axes.plot([0, *x[:, moment]], [0, *y[:, moment]], "o-", color=color, markersize=9)
+figure.colorbar(path, label="time (s)")
+axes.set(aspect="equal", title="Path of the outer mass", xlabel="x (m)", ylabel="y (m)")
 plt.show()

@@ -1,82 +1,86 @@
-"""A robot arm's Jacobian and mass matrix, exported as plain NumPy source that runs where func is not installed."""
+"""
+A robot arm, exported as NumPy source and as C
+==============================================
 
+The controller of an arm needs derivatives: the Jacobian of the hand, and the mass matrix, which is the second
+derivative of the kinetic energy by the speeds. It runs where func is not installed, or where there is no Python at all.
+``func.to_source`` writes all of it as a module that needs NumPy, ``func.export`` as C, with or without a compiler. The
+arm has one joint more than the task asks for; each step moves heavy links as little as possible (Khatib, 1987).
+"""
+
+import ctypes
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import func
 
-Array = np.ndarray[Any, Any]
-
-LENGTHS = np.array([0.6, 0.5, 0.3])
-"""Lengths of the links, in metres."""
-MASSES = np.array([3.0, 2.0, 1.0])
-"""Masses at the ends of the links, in kilograms."""
-TARGET = np.array([0.3, 0.9])
+LENGTHS, MASSES = np.array([0.6, 0.5, 0.4]), np.array([3.0, 2.0, 1.0])  # metres, and kilograms at the ends of the links
 
 
-def joints(angles: Array) -> Array:
-    """Returns the positions of the ends of the links (3, 2), for angles (3,) relative to the link before."""
+def joints(angles):
+    """Returns the ends of the links (3, 2), for angles (3,) relative to the link before."""
     heading = np.cumsum(angles)
-    steps = LENGTHS[:, None] * np.stack([np.cos(heading), np.sin(heading)], axis=1)
-    return np.cumsum(steps, axis=0)
+    return np.cumsum(LENGTHS[:, None] * np.stack([np.cos(heading), np.sin(heading)], axis=1), axis=0)
 
 
-def hand(angles: Array) -> Array:
-    """Returns the position of the hand (2,)."""
-    return joints(angles)[-1]
-
-
-def kinetic_energy(speeds: Array, angles: Array) -> Array:
-    """Returns the energy of the moving masses."""
+def energy(speeds, angles):
+    """Returns the kinetic energy."""
     _, velocities = func.jvp(joints, (angles,), (speeds,))
-    return 0.5 * np.sum(MASSES * np.sum(velocities**2, axis=1))
+    return np.sum(MASSES * np.sum(velocities**2, axis=1)) / 2
 
 
-def mass_matrix(angles: Array) -> Array:
-    """Returns the mass matrix (3, 3): the second derivative of the kinetic energy by the speeds."""
-    return func.hessian(kinetic_energy)(np.zeros(3), angles)
+def arm(angles):
+    """Returns the position of the hand (2,), its Jacobian (2, 3) and the mass matrix (3, 3)."""
+    jacobian = func.jacobian(lambda angles: joints(angles)[-1])(angles)
+    return joints(angles)[-1], jacobian, func.hessian(energy)(np.zeros(3), angles)
 
+
+# %%
+# The controller is a program of its own: it finds the exported function in ``arm.py``, and no func.
 
 CONTROLLER = """
 import sys
 sys.modules["func"] = None  # whatever imports func fails
 import numpy as np
-from hand import hand
-from mass import mass_matrix
+from arm import arm
 
-angles = np.array([0.1, 0.2, 0.3])
-for _ in range(50):
-    position, jacobian = hand(angles)
-    inverse = np.linalg.solve(mass_matrix(angles), jacobian.T)  # weighted by inertia: heavy joints move less
-    angles = angles + inverse @ np.linalg.solve(jacobian @ inverse, {target} - position)
-print(*hand(angles)[0])
+angles, poses, t = np.array([0.3, 0.9, 0.6]), [], np.linspace(0, 2 * np.pi, 121)
+for target in np.stack([0.45 + 0.4 * np.sin(t), 0.6 + 0.3 * np.sin(2 * t)], axis=1):
+    for _ in range(5):
+        hand, jacobian, mass = arm(angles)
+        weighted = np.linalg.solve(mass, jacobian.T)
+        angles = angles + weighted @ np.linalg.solve(jacobian @ weighted, target - hand)
+    assert np.allclose(arm(angles)[0], target, atol=1e-9)
+    poses.append(angles)
+np.savetxt("poses.txt", poses)
 """
+folder = Path(tempfile.mkdtemp())
+(folder / "arm.py").write_text(func.to_source(arm)(np.zeros(3)))
+subprocess.run([sys.executable, "-c", CONTROLLER], cwd=folder, check=True)
+poses = np.loadtxt(folder / "poses.txt")
+print(f"arm.py led the hand to {len(poses)} points")
 
+# %%
+# The same function as C; where a compiler is installed, ctypes calls it.
 
-def main() -> None:
-    """Writes two modules, then steers the arm with them in an interpreter that cannot import func."""
-    angles = np.array([0.1, 0.2, 0.3])
+print(func.export(arm, folder / "arm.c")(np.zeros(3)))
+if shutil.which("cc"):
+    func.export(arm, folder / "arm.so", kind="library")(np.zeros(3))
+    of_c = np.zeros(2), np.zeros((2, 3)), np.zeros((3, 3))
+    ctypes.CDLL(str(folder / "arm.so")).arm(*[ctypes.c_void_p(a.ctypes.data) for a in (poses[7], *of_c)], None)
+    for value, expected in zip(of_c, arm(poses[7]), strict=True):
+        np.testing.assert_allclose(value, expected, atol=1e-14)
+shutil.rmtree(folder)
 
-    def hand_and_jacobian(angles: Array) -> tuple[Array, Array]:
-        return hand(angles), func.jacobian(hand)(angles)
-
-    hand_and_jacobian.__name__ = "hand"
-    with tempfile.TemporaryDirectory() as folder:
-        for name, function in (("hand", hand_and_jacobian), ("mass", mass_matrix)):
-            text = func.to_source(function)(angles)
-            Path(folder, f"{name}.py").write_text(text)
-            print(f"{name}.py: {len(text.splitlines())} lines")
-        code = CONTROLLER.format(target=f"np.array({TARGET.tolist()})")
-        done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True)
-    reached = np.array([float(word) for word in done.stdout.split()])
-    print(f"the hand is at {reached[0]:.6f}, {reached[1]:.6f}")
-    assert np.allclose(reached, TARGET, atol=1e-9)
-
-
-if __name__ == "__main__":
-    main()
+figure, axes = plt.subplots(figsize=(6, 4.6), layout="constrained")
+for pose, color in zip(poses[:-1:8], plt.cm.viridis(np.linspace(0, 0.95, 15)), strict=True):
+    axes.plot(*np.vstack([np.zeros(2), joints(pose)]).T, "o-", color=color, markersize=4, linewidth=1.5)
+axes.plot(*np.array([joints(pose)[-1] for pose in poses]).T, "k", linewidth=2.5)
+axes.set(aspect="equal", title="The hand draws an eight, dark to light", xlabel="x (m)", ylabel="y (m)")
+plt.show()

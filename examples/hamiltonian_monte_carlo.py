@@ -52,10 +52,10 @@ x, y = np.concatenate(samples[20:]).T
 print(f"{accepted:.0%} accepted; variance of x {np.var(x):.2f} (1), mean of y {np.mean(y):.2f} (1)")
 assert abs(np.var(x) - 1) < 0.1 and abs(np.mean(y) - 1) < 0.1 and abs(np.var(y - x**2) - 0.25) < 0.03
 
-figure, axes = plt.subplots(figsize=(5.5, 4.4), layout="constrained")
-axes.plot(x, y, ".", markersize=1, alpha=0.3)
-grid = np.linspace(-3, 3, 100)
-axes.plot(grid, grid**2, "k--", linewidth=1, label="$y = x^2$")
+figure, axes = plt.subplots(figsize=(6, 4.6), layout="constrained")
+drawn = axes.hexbin(x, y, gridsize=60, extent=(-3.2, 3.2, -2, 8), bins="log", cmap="Blues", mincnt=1)
+axes.plot(*np.array(samples)[20:45, 0].T, "C1.-", linewidth=0.8, label="25 draws of one chain")
+figure.colorbar(drawn, label="draws")
 axes.set(xlim=(-3.2, 3.2), ylim=(-2, 8), xlabel="x", ylabel="y", title=f"{len(x):,} draws of {CHAINS} chains")
-axes.legend(frameon=False)
+axes.legend()
 plt.show()

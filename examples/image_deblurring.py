@@ -3,19 +3,18 @@ Image deblurring
 ================
 
 A camera out of focus, and noise. The sharp image is the one that, blurred again, gives the photograph, and has edges
-but no noise: its *total variation* is small (Rudin, Osher and Fatemi, 1992). It has 4,096 unknowns, and one gradient.
+but no noise: its *total variation* is small (Rudin, Osher and Fatemi, 1992). It has 36,864 unknowns, and one gradient.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.datasets import load_sample_image
 
 import func
 
-SIZE, PENALTY = 64, 0.0006
-rows, columns = np.mgrid[:SIZE, :SIZE]
-sharp = 0.2 + 0.6 * ((rows - 24) ** 2 + (columns - 24) ** 2 < 180) + 0.4 * ((rows > 36) & (columns > 30) & (rows < 54))
-sharp = sharp - 0.5 * (np.abs(rows - columns) < 2)
+SIZE, PENALTY = 192, 0.0002
+sharp = np.mean(load_sample_image("china.jpg")[20:212, 180:372], axis=-1) / 255
 
 # The blur multiplies each frequency by that of a Gaussian of two pixels; the image continues periodically.
 frequency = np.fft.fftfreq(SIZE)[:, None] ** 2 + np.fft.rfftfreq(SIZE) ** 2
@@ -23,11 +22,11 @@ transfer = np.exp(-2 * (np.pi * 2.0) ** 2 * frequency)
 
 
 def blur(image):
-    """Returns the image (64, 64) out of focus."""
+    """Returns the image (192, 192) out of focus."""
     return np.fft.irfft2(transfer * np.fft.rfft2(image), s=(SIZE, SIZE))
 
 
-photograph = blur(sharp) + 0.01 * np.random.default_rng(0).normal(size=sharp.shape)
+photograph = blur(sharp) + 0.005 * np.random.default_rng(0).normal(size=sharp.shape)
 
 
 def loss(pixels):
@@ -46,15 +45,16 @@ result = minimize(
 restored = result.x.reshape(SIZE, SIZE)
 before, after = (np.sqrt(np.mean((image - sharp) ** 2)) for image in (photograph, restored))
 print(f"{result.nit} steps: root mean square error {before:.3f} -> {after:.3f}")
-assert after < 0.7 * before
+assert after < 0.85 * before
 
 # A derivative along one direction, against a central difference.
 direction = np.random.default_rng(1).normal(size=SIZE**2)
 difference = (loss(photograph.ravel() + 1e-6 * direction) - loss(photograph.ravel() - 1e-6 * direction)) / 2e-6
 np.testing.assert_allclose(func.grad(loss)(photograph.ravel()) @ direction, difference, rtol=1e-5)
 
-figure, axes = plt.subplots(1, 3, figsize=(7.5, 2.9), layout="constrained")
-for panel, title, image in zip(axes, ("sharp", "photograph", "restored"), (sharp, photograph, restored), strict=True):
-    panel.imshow(image, cmap="gray", vmin=-0.2, vmax=1.2)
-    panel.set(title=title, xticks=[], yticks=[])
+figure, axes = plt.subplots(1, 3, figsize=(8, 3), layout="constrained")
+for panel, title, image in zip(axes, ("photograph", "restored", "truth"), (photograph, restored, sharp), strict=True):
+    panel.imshow(image, cmap="gray", vmin=0, vmax=1)
+    panel.axis("off")
+    panel.set_title(title)
 plt.show()

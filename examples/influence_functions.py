@@ -50,12 +50,13 @@ agreement = np.corrcoef(influence[:, 1], refit[:, 1])[0, 1]
 print(f"decay {best[1]:.3f}; most influential: point {np.argmax(np.abs(influence[:, 1]))}; correlation {agreement:.4f}")
 assert agreement > 0.99
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.5), layout="constrained")
-grid = np.linspace(0, 4, 100)
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.5), layout="constrained", width_ratios=(5, 4))
+grid, limit = np.linspace(0, 4, 100), np.max(np.abs(influence[:, 1]))
 left.plot(grid, best[0] * np.exp(-best[1] * grid) + best[2], "k", linewidth=1)
-dots = left.scatter(x, y, c=influence[:, 1], cmap="coolwarm", edgecolor="black", linewidth=0.4)
-figure.colorbar(dots, label="influence on the decay")
+dots = left.scatter(x, y, c=influence[:, 1], cmap="RdBu_r", vmin=-limit, vmax=limit, edgecolor="black", linewidth=0.4)
+figure.colorbar(dots, format="%.2f")
+left.set(title="influence on the decay", xlabel="x", ylabel="y")
 right.plot(refit[:, 1], influence[:, 1], ".")
 right.axline((0, 0), slope=1, color="0.7", linewidth=1)
-right.set(xlabel="change when fitted again", ylabel="influence function")
+right.set(title="against fitting again", xlabel="change of the decay", xticks=[-0.02, 0, 0.02])
 plt.show()

@@ -39,11 +39,12 @@ probability = 1 / (1 + np.exp(-X @ weights))
 np.testing.assert_allclose(gradient(weights), X.T @ (probability - labels) / 200 + 2e-3 * weights, atol=1e-12)
 assert np.linalg.norm(gradient(weights)) < 1e-12
 
-grid_x, grid_y = np.meshgrid(np.linspace(-4, 4, 100), np.linspace(-4, 4, 100))
-figure, axes = plt.subplots(figsize=(5.5, 4.4), layout="constrained")
+grid_x, grid_y = np.meshgrid(np.linspace(-4, 4.5, 100), np.linspace(-4, 4.5, 100))
+figure, axes = plt.subplots(figsize=(6, 4.6), layout="constrained")
 surface = 1 / (1 + np.exp(-(weights[0] * grid_x + weights[1] * grid_y + weights[2])))
-filled = axes.contourf(grid_x, grid_y, surface, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.6)
-axes.scatter(*points.T, c=labels, cmap="RdBu_r", edgecolor="black", linewidth=0.4, s=18)
-figure.colorbar(filled, label="probability of the second class")
-axes.set(title="Logistic regression by Newton's method", xlabel="$x_1$", ylabel="$x_2$")
+filled = axes.contourf(grid_x, grid_y, surface, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.5)
+for label, style in ((0, "C0o"), (1, "C3^")):
+    axes.plot(*points[labels == label].T, style, markersize=5, markeredgecolor="white", markeredgewidth=0.5)
+figure.colorbar(filled, label="probability of a triangle")
+axes.set(title="Two classes, and what the model says", xlabel="$x_1$", ylabel="$x_2$")
 plt.show()

@@ -47,11 +47,11 @@ print("rates", np.round(fit.x, 3), "±", np.round(deviation, 3), "true", TRUE)
 assert np.all(np.abs(fit.x - TRUE) < 3 * deviation)
 
 fine = np.linspace(0, 14, 300)
-figure, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for row, label in enumerate(("prey", "predators")):
     axes.plot(TIMES, data[row], ".", color=f"C{row}")
     axes.plot(fine, populations(guess, fine)[row], ":", color=f"C{row}")
     axes.plot(fine, populations(fit.x, fine)[row], color=f"C{row}", label=label)
 axes.set(xlabel="time", title="Counted (dots), first guess (dotted), fitted (lines)")
-axes.legend(frameon=False)
+axes.legend()
 plt.show()

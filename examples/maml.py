@@ -49,27 +49,28 @@ def tasks():
 
 shapes = {"in": WIDTH, "bias": WIDTH, "inner": (WIDTH, WIDTH), "inner_bias": WIDTH, "out": WIDTH}
 weights = {name: rng.normal(size=shape) / (5 if name in ("inner", "out") else 1) for name, shape in shapes.items()}
-mean, square = ({name: 0.0 for name in weights} for _ in range(2))
-step, history = func.jit(func.value_and_grad(meta_loss)), []
+step = func.jit(func.grad(meta_loss))
+mean = square = {name: 0.0 for name in weights}
 for count in range(1, 2001):
-    value, gradient = step(weights, *tasks())
-    for name, g in gradient.items():
-        mean[name], square[name] = 0.9 * mean[name] + 0.1 * g, 0.99 * square[name] + 0.01 * g**2
+    gradient = step(weights, *tasks())
+    mean = {name: 0.9 * mean[name] + 0.1 * g for name, g in gradient.items()}
+    square = {name: 0.99 * square[name] + 0.01 * g**2 for name, g in gradient.items()}
+    for name in weights:
         scale = np.sqrt(square[name] / (1 - 0.99**count)) + 1e-8
         weights[name] = weights[name] - 0.005 * mean[name] / (1 - 0.9**count) / scale
-    history.append(value)
 x, y, new_x, new_y = tasks()
 before = np.mean([loss(weights, *task) for task in zip(new_x, new_y, strict=True)])
 after = meta_loss(weights, x, y, new_x, new_y)
 print(f"new tasks: error {before:.3f} before, {after:.3f} after one gradient step")
 assert after < 0.5 * before
 
-figure, axes = plt.subplots(1, 2, figsize=(7.5, 3.2), layout="constrained")
-axes[0].semilogy(history)
-axes[0].set(title="Error after one step", xlabel="meta-step")
+figure, axes = plt.subplots(1, 3, figsize=(7, 3), layout="constrained", sharey=True)
 grid = np.linspace(-3, 3, 100)
-axes[1].plot(x[0], y[0], "k.", label="ten points")
-axes[1].plot(grid, network(weights, grid), ":", label="before the step")
-axes[1].plot(grid, network(adapt(weights, x[0], y[0]), grid), label="after it")
-axes[1].legend(frameon=False, fontsize=8)
+for panel, ten_x, ten_y in zip(axes, x, y, strict=False):
+    panel.plot(grid, network(weights, grid), ":", color="0.5", label="before the step")
+    panel.plot(grid, network(adapt(weights, ten_x, ten_y), grid), label="after it")
+    panel.plot(ten_x, ten_y, "k.", label="ten points")
+    panel.set(xticks=[-3, 0, 3])
+figure.suptitle("Three new tasks, and one gradient step on each")
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 plt.show()

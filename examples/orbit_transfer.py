@@ -58,12 +58,15 @@ hohmann = np.sqrt(2 * RADIUS / (1 + RADIUS)) - 1 + np.sqrt(1 / RADIUS) * (1 - np
 print(f"{best.nit} steps: fuel {best.fun:.5f}, Hohmann {hohmann:.5f}; duration {best.x[4]:.3f}")
 assert abs(best.fun / hohmann - 1) < 1e-3
 
-figure, axes = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
 angle = np.linspace(0, 2 * np.pi, 200)
 for radius in (1, RADIUS):
     axes.plot(radius * np.cos(angle), radius * np.sin(angle), ":", color="0.5")
+axes.plot(0, 0, "o", color="C0", markersize=22)
 axes.plot(*flight(guess)[0].T, color="0.7", label="first guess")
-axes.plot(*flight(best.x)[0].T, color="C3", label="best transfer")
-axes.set(aspect="equal", title="From one circular orbit to another")
-axes.legend(frameon=False, loc="lower right")
+path = flight(best.x)[0]
+axes.plot(*path.T, color="C3", label="best transfer")
+axes.quiver(*path[[0, -1]].T, *best.x[:4].reshape(2, 2).T, scale=1.2, zorder=3, label="pushes")
+axes.set(aspect="equal", title="From one circular orbit to another", xticks=[-2, 0, 2], yticks=[-2, 0, 2])
+axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()

@@ -43,12 +43,11 @@ for name, g in gradient(params).items():
 norms = np.sqrt(sum(np.sum(g**2, axis=tuple(range(1, g.ndim))) for g in per_sample.values()))
 order = np.argsort(norms)
 print(f"median norm {np.median(norms):.2f}, largest {norms[order[-1]]:.1f}")
-figure, axes = plt.subplots(2, 7, figsize=(7.5, 2.9), layout="constrained")
-for column in range(7):
+figure, axes = plt.subplots(2, 5, figsize=(6.4, 3.6), layout="constrained")
+for column in range(5):
     for row, index in enumerate((order[-1 - column], order[column])):
         axes[row, column].imshow(digits.images[index], cmap="gray_r")
-        axes[row, column].set(xticks=[], yticks=[], title=f"{labels[index]}: {norms[index]:.2g}")
-axes[0, 0].set_ylabel("largest")
-axes[1, 0].set_ylabel("smallest")
-figure.suptitle("Labels, and norms of the gradients")
+        axes[row, column].axis("off")
+        axes[row, column].set_title(f"{labels[index]}: {norms[index]:.2g}")
+figure.suptitle("Labels, and norms of gradients: the largest, the smallest")
 plt.show()

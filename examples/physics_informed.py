@@ -47,8 +47,11 @@ error = solved - np.exp(-DIFFUSIVITY * np.pi**2 * grid_t) * np.sin(np.pi * grid_
 print(f"largest error on a grid of new points {np.max(np.abs(error)):.1e}")
 assert np.max(np.abs(error)) < 1e-3
 
-figure, axes = plt.subplots(1, 2, figsize=(7.5, 3.2), layout="constrained")
-for panel, title, values in zip(axes, ("temperature", "error"), (solved, error), strict=True):
-    figure.colorbar(panel.pcolormesh(grid_t, grid_x, values, cmap="inferno"), ax=panel)
-    panel.set(title=title, xlabel="t", ylabel="x")
+figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), layout="constrained", sharey=True)
+limit = np.max(np.abs(error))
+figure.colorbar(axes[0].pcolormesh(grid_t, grid_x, solved, cmap="inferno"), ax=axes[0])
+figure.colorbar(axes[1].pcolormesh(grid_t, grid_x, error, cmap="RdBu", vmin=-limit, vmax=limit), ax=axes[1])
+axes[0].plot(t, x, "w.", markersize=1.5)
+axes[0].set(title="temperature, training points", xlabel="t", ylabel="x", xlim=(0, 1))
+axes[1].set(title="error", xlabel="t")
 plt.show()

@@ -24,33 +24,29 @@ np.testing.assert_allclose(gradient(start), rosen_der(start))
 np.testing.assert_allclose(hessian(start), rosen_hess(start))
 
 # %%
-# SciPy calls ``gradient`` and ``hessian`` as it would call functions that were written by hand.
+# SciPy calls ``gradient`` and ``hessian`` as it would call functions that were written by hand. The method of Nelder
+# and Mead, which asks for no derivative, is there to compare.
 
 FIRST_ORDER = ("CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP")
 SECOND_ORDER = ("Newton-CG", "dogleg", "trust-ncg", "trust-krylov", "trust-exact", "trust-constr")
 paths, visited = {}, []
-
-
-def callback(x, *state):
-    """Takes down where the optimiser is."""
-    visited.append(x.copy())
-
-
-for method in FIRST_ORDER + SECOND_ORDER:
+for method in ("Nelder-Mead", *FIRST_ORDER, *SECOND_ORDER):
     visited.clear()
-    curvature = {"hess": hessian} if method in SECOND_ORDER else {}
-    result = minimize(rosenbrock, start, method=method, jac=gradient, **curvature, callback=callback)
-    paths[method] = np.array([start, *visited])
+    derivatives = {} if method == "Nelder-Mead" else {"jac": gradient}
+    if method in SECOND_ORDER:
+        derivatives["hess"] = hessian
+    result = minimize(rosenbrock, start, method=method, callback=lambda x, *_: visited.append(x.copy()), **derivatives)
+    paths[method] = np.array([start, *visited]), result.nit
     print(f"{method:13} {result.nit:3} steps, {result.nfev:3} values, distance {np.linalg.norm(result.x - 1):.0e}")
     assert np.linalg.norm(result.x - 1) < 1e-2
 
 x, y = np.meshgrid(np.linspace(-1.6, 1.6, 200), np.linspace(-0.7, 1.7, 200))
-figure, axes = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
-axes.contour(x, y, np.log(1e-2 + 100 * (y - x**2) ** 2 + (1 - x) ** 2), levels=12, colors="grey", linewidths=0.5)
-for method, path in paths.items():
-    axes.plot(*path.T, ".-", markersize=4, linewidth=0.9, label=f"{method}: {len(path) - 1}")
-axes.plot(1, 1, "k*", markersize=11)
-axes.set(title="Ways to the minimum, and their numbers of steps", xlabel="$x_1$", ylabel="$x_2$")
-axes.set(xlim=(-1.6, 1.6), ylim=(-0.7, 1.7))
-axes.legend(frameon=False, fontsize=7, ncols=2)
+valley = np.log(1e-2 + 100 * (y - x**2) ** 2 + (1 - x) ** 2)
+figure, axes = plt.subplots(4, 3, figsize=(6.4, 7.2), layout="constrained")
+for panel, (method, (path, steps)) in zip(axes.flat, paths.items(), strict=True):
+    panel.contourf(x, y, valley, levels=14, cmap="Greys", alpha=0.4)
+    panel.plot(*path.T, "C3.-", markersize=5, linewidth=1)
+    panel.plot(1, 1, "C0*", markersize=9)
+    panel.set(title=f"{method}: {steps}", xlim=(-1.6, 1.6), ylim=(-0.7, 1.7), xticks=[], yticks=[])
+figure.suptitle("Ways to the minimum, and their numbers of steps")
 plt.show()

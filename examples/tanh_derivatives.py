@@ -15,7 +15,7 @@ import func
 # ``grad`` differentiates a function of one number. ``vmap`` makes it a function of many numbers, and ``jit`` compiles
 # each of the six to one loop over the points.
 
-x = np.linspace(-4, 4, 400)
+x = np.linspace(-5, 4, 400)
 derivative = np.tanh
 curves = []
 for _ in range(6):
@@ -32,10 +32,10 @@ for curve in curves:
     np.testing.assert_allclose(curve, polynomial(np.tanh(x)), atol=1e-10)
 print("all six agree with their polynomials; the largest values are", [f"{np.max(curve):.2f}" for curve in curves])
 
-figure, axes = plt.subplots(figsize=(7.5, 3.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 axes.plot(x, np.tanh(x), color="black", label="tanh")
 for order, curve in enumerate(curves, start=1):
-    axes.plot(x, curve / np.max(np.abs(curve)), label=f"derivative {order}")
+    axes.plot(x, curve / np.max(np.abs(curve)), color=plt.cm.plasma(order / 7), label=f"derivative {order}")
 axes.set(xlabel="x", title="tanh and its derivatives, each divided by its largest value")
-axes.legend(frameon=False, fontsize=8)
+axes.legend(loc="upper left", fontsize="small")
 plt.show()

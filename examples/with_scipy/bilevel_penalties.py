@@ -15,16 +15,12 @@ minimiser*: func takes it from the equation :math:`\\nabla_w = 0` that the minim
 steps.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 FEATURES, RELEVANT = 20, 4
 
@@ -97,17 +93,17 @@ print(f"the true weights: {loss(truth, test):.3f} on test data; {outer.nfev} tra
 assert loss(results["a penalty for each"], test) < 0.9 * loss(results["one penalty"], test)
 assert outer.x[:RELEVANT].max() < np.median(outer.x[RELEVANT:])
 
-if plt:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    colors = ["C0"] * RELEVANT + ["C7"] * (FEATURES - RELEVANT)
-    left.bar(range(FEATURES), np.exp(outer.x), color=colors)
-    left.axhline(np.exp(single), color="k", linestyle=":")
-    left.set_xticks(range(0, FEATURES, 5))
-    right.set_xticks(range(0, FEATURES, 5))
-    left.set(yscale="log", xlabel="feature (blue: relevant)", title="Best penalties (dotted: best single one)")
-    right.plot(truth, "k_", markersize=12, label="truth")
-    for (name, weights), marker in zip(results.items(), "xo", strict=True):
-        right.plot(weights, marker, markersize=5, label=name)
-    right.set(xlabel="feature", title="Weights after training")
-    right.legend(frameon=False)
-    plt.show()
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
+colors = ["C0"] * RELEVANT + ["C7"] * (FEATURES - RELEVANT)
+left.bar(range(FEATURES), np.exp(outer.x), color=colors)
+left.axhline(np.exp(single), color="k", linestyle=":", label="best single one")
+left.legend(loc="upper left")
+left.set_xticks(range(0, FEATURES, 5))
+right.set_xticks(range(0, FEATURES, 5))
+left.set(yscale="log", ylim=(None, 3e3), xlabel="feature (blue: relevant)", title="best penalties")
+right.plot(truth, "k_", markersize=12, label="truth")
+for (name, weights), marker in zip(results.items(), "xo", strict=True):
+    right.plot(weights, marker, markersize=5, label=name)
+right.set(xlabel="feature", title="weights after training")
+right.legend()
+plt.show()

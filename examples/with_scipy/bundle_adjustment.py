@@ -9,15 +9,11 @@ the 6 numbers of its camera and the 3 of its point alone, so a row of the Jacobi
 and ``least_squares`` takes it as it is.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import least_squares
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 CAMERAS, POINTS, VIEWS = 100, 400, 8
 rng = np.random.default_rng(0)
@@ -74,13 +70,14 @@ assert deviation < noise, "the parameters take up some of the noise"
 # %%
 # The structure of a Jacobian, and the residuals before and after.
 
-if plt:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
-    left.spy(pattern[:400], markersize=0.5, aspect="auto")
-    left.set(title="the first 400 rows of the Jacobian", xlabel="cameras, then points")
-    for label, parameters in (("start", start), ("found", found.x)):
-        values = np.log10(np.abs(residuals(parameters)) + 1e-12)
-        right.hist(values, bins=60, alpha=0.6, label=label)
-    right.set(title="sizes of residuals", xlabel="log10")
-    right.legend()
-    figure.tight_layout()
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
+left.spy(pattern[:400], markersize=0.5, aspect="auto")
+left.set(title="400 rows of the Jacobian", xlabel="cameras, then points")
+left.xaxis.tick_bottom()
+left.set_xticks([0, 6 * CAMERAS, truth.size])
+for label, parameters in (("start", start), ("found", found.x)):
+    values = np.log10(np.abs(residuals(parameters)) + 1e-12)
+    right.hist(values, bins=60, alpha=0.6, label=label)
+right.set(title="sizes of residuals", xlabel="$\\log_{10}$", yticks=[])
+right.legend()
+plt.show()

@@ -10,16 +10,12 @@ chosen without test data, probabilities that know what the data left open, and t
 wrongly.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy import ndimage, optimize
 from sklearn.datasets import load_digits
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 rng = np.random.default_rng(0)
 digits = load_digits()
@@ -134,13 +130,17 @@ assert share > 0.7
 # The pictures
 # ------------
 
-if plt:
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
-    axes[0].semilogx(precisions, evidences, "o-")
-    axes[0].set(title="log evidence", xlabel="precision of the prior")
-    axes[1].plot(angles, of_fit, "o-", label="fit")
-    axes[1].plot(angles, of_laplace, "o-", label="Laplace")
-    axes[1].set(title="log loss of turned images", xlabel="degrees")
-    axes[1].legend()
-    axes[2].imshow(np.concatenate([np.concatenate(x[row].reshape(-1, 8, 8), 1) for row in suspects[:18].reshape(3, 6)]))
-    axes[2].set(title="most influential images", xticks=[], yticks=[])
+figure, axes = plt.subplot_mosaic("AB;CC", figsize=(6.6, 5.6), layout="constrained")
+axes["A"].semilogx(precisions, evidences, "o-")
+axes["A"].set(title="log evidence", xlabel="precision of the prior")
+axes["B"].plot(angles, of_fit, "o-", label="fit")
+axes["B"].plot(angles, of_laplace, "o-", label="Laplace")
+axes["B"].set(title="log loss of turned images", xlabel="degrees")
+axes["B"].legend()
+first = np.pad(x[suspects[:20]].reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
+axes["C"].imshow(first.reshape(2, 10, 10, 10).swapaxes(1, 2).reshape(20, 100), cmap="gray_r")
+axes["C"].axis("off")
+for i, label in enumerate(y[suspects[:20]]):
+    axes["C"].text(10 * (i % 10) - 1, 10 * (i // 10) + 9, label, color="C3", weight="bold")
+axes["C"].set_title("the most influential images, and their labels in red")
+plt.show()

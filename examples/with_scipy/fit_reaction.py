@@ -13,16 +13,12 @@ noisy measurements ``solve_ivp`` and ``least_squares`` of SciPy are to find the 
 Jacobian; it is asked for in one place, and the rest is the program that one writes without func.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 TRUE = np.log([0.04, 3e7, 1e4])
 TIMES = np.geomspace(1e-3, 1e4, 22)
@@ -71,15 +67,14 @@ for name, found, error, true in zip(("k1", "k2", "k3"), fit.x, deviation, TRUE, 
 assert fit.success
 assert np.all(np.abs(fit.x - TRUE) < 3 * deviation)
 
-if plt:
-    fine = np.geomspace(*TIMES[[0, -1]], 200)
-    figure, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
-    for row, label in enumerate(("A", "20,000 B", "C")):
-        axes.semilogx(TIMES, data[row], "o", color=f"C{row}", markersize=4)
-        axes.semilogx(fine, concentrations(start, fine)[row], ":", color=f"C{row}")
-        axes.semilogx(fine, concentrations(fit.x, fine)[row], color=f"C{row}", label=label)
-    axes.set(xlabel="time", ylabel="concentration", title="Measured (dots), first guess (dotted), fitted (lines)")
-    axes.legend(frameon=False)
+fine = np.geomspace(*TIMES[[0, -1]], 200)
+figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+for row, label in enumerate(("A", "20,000 B", "C")):
+    axes.semilogx(TIMES, data[row], "o", color=f"C{row}", markersize=4)
+    axes.semilogx(fine, concentrations(start, fine)[row], ":", color=f"C{row}")
+    axes.semilogx(fine, concentrations(fit.x, fine)[row], color=f"C{row}", label=label)
+axes.set(xlabel="time", ylabel="concentration", title="Measured (dots), first guess (dotted), fitted (lines)")
+axes.legend()
 
 # %%
 # Why not differences?
@@ -102,10 +97,9 @@ print(f"error of func's derivative {exact_error:.0e}, of differences with the be
 
 assert exact_error < difference_errors.min() / 100
 
-if plt:
-    figure, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
-    axes.loglog(steps, difference_errors, "o-", color="C3", markersize=4, label="forward differences")
-    axes.axhline(exact_error, color="C0", label="func")
-    axes.set(xlabel="step h", ylabel="largest error", title="Error of the derivative in the rates, rtol = 1e-6")
-    axes.legend(frameon=False)
-    plt.show()
+figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+axes.loglog(steps, difference_errors, "o-", color="C3", markersize=4, label="forward differences")
+axes.axhline(exact_error, color="C0", label="func")
+axes.set(xlabel="step h", ylabel="largest error", title="Error of the derivative in the rates, rtol = 1e-6")
+axes.legend()
+plt.show()

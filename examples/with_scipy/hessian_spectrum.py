@@ -11,17 +11,13 @@ Source: B. Ghorbani, S. Krishnan and Y. Xiao (2019), "An investigation into neur
 eigenvalue density".
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy import optimize
 from scipy.sparse.linalg import eigsh
 from sklearn.datasets import load_digits
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 rng = np.random.default_rng(0)
 digits = load_digits()
@@ -88,12 +84,14 @@ assert np.allclose(found.ritz_values[-9:], largest, atol=1e-6)
 # -----------
 # Lines are the densities from Lanczos' method, bars all eigenvalues.
 
-if plt:
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained", sharey=True)
-    for ax, (name, spectrum) in zip(axes, spectra.items(), strict=True):
-        values = exact[name]
-        width = 0.01 * (values[-1] - values[0])
-        grid = np.linspace(values[0] - 5 * width, values[-1] + 5 * width, 400)
-        ax.hist(values, bins=80, density=True, color="C1", alpha=0.6)
-        ax.semilogy(grid, spectrum.density(grid, width) + 1e-12)
-        ax.set(title=name, xlabel="eigenvalue", ylim=(1e-4, None))
+figure, axes = plt.subplots(3, 1, figsize=(6.4, 6.4), layout="constrained")
+for ax, (name, spectrum) in zip(axes, spectra.items(), strict=True):
+    values = exact[name]
+    width = 0.01 * (values[-1] - values[0])
+    grid = np.linspace(values[0] - 5 * width, values[-1] + 5 * width, 400)
+    ax.hist(values, bins=80, density=True, color="C1", alpha=0.6, label="all eigenvalues")
+    ax.semilogy(grid, spectrum.density(grid, width) + 1e-12, label="by Lanczos")
+    ax.set(title=name, ylim=(1e-4, None))
+axes[0].legend()
+axes[-1].set_xlabel("eigenvalue")
+plt.show()

@@ -9,17 +9,13 @@ The mesh moves with the shape, so the *entries* of the sparse matrix depend on i
 its pattern, and reverse mode costs one more sparse solve, whatever the number of parameters of the shape.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import spsolve
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 RINGS, SECTORS, WAVES = 10, 48, 6
 
@@ -113,15 +109,15 @@ print(f"the radius varies by {100 * (radii.max() / radii.min() - 1):.1f} %")
 assert abs(-2 * np.pi * best.fun - 1) < 0.02
 assert radii.max() / radii.min() < 1.02
 
-if plt:
-    figure, panels = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained", sharex=True, sharey=True)
-    for panel, count in zip(panels, (0, 3, len(path) - 1), strict=True):
-        points = nodes(path[count])
-        u = np.concatenate([solve(points)[0], np.zeros(SECTORS)])
-        panel.tripcolor(*points.T, triangles, u, shading="gouraud", vmin=0, vmax=0.3)
-        panel.triplot(*points.T, triangles, color="w", linewidth=0.2)
-        panel.set(title=f"step {count}: 2πT/A² = {2 * np.pi * rigidity(path[count]):.3f}", aspect="equal")
-        panel.axis("off")
-    edge = nodes(start)[len(inner) :]
-    panels[0].quiver(*edge.T, *forces[len(inner) :].T, color="C3", width=0.006)
-    plt.show()
+figure, panels = plt.subplots(1, 3, figsize=(7.5, 3.4), layout="constrained", sharex=True, sharey=True)
+for panel, count in zip(panels, (0, 3, len(path) - 1), strict=True):
+    points = nodes(path[count])
+    u = np.concatenate([solve(points)[0], np.zeros(SECTORS)])
+    panel.tripcolor(*points.T, triangles, u, shading="gouraud", vmin=0, vmax=0.3)
+    panel.triplot(*points.T, triangles, color="w", linewidth=0.2)
+    panel.set(title=f"step {count}: {2 * np.pi * rigidity(path[count]):.3f}", aspect="equal")
+    panel.axis("off")
+figure.suptitle("2πT/A², which is 1 for a circle")
+edge = nodes(start)[len(inner) :]
+panels[0].quiver(*edge.T, *forces[len(inner) :].T, color="C3", width=0.006)
+plt.show()

@@ -11,15 +11,12 @@ The clipped sum takes the gradient of each image. ``func.per_sample`` computes i
 the whole batch, without an array of the gradients. The data are 1,797 digits of 8 by 8 pixels.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
 import func
 
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 try:
     import dp_accounting
 except ImportError:  # all but the guarantee
@@ -135,16 +132,15 @@ assert plain_curve[-1] > 0.93
 assert all(plain_curve[-1] > curve[-1] > 0.8 for curve in curves.values())
 assert dp_accounting is None or epsilon(1.5) > epsilon(3.0) > epsilon(6.0) > 0
 
-if plt:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-    left.plot(plain_curve, "k", label="plain descent")
-    for label, curve in curves.items():
-        left.plot(curve, label=label)
-    left.set(xlabel="step", ylabel="test accuracy", ylim=(0.4, 1))
-    left.legend()
-    start = norms(initial(np.random.default_rng(0)), digits["images"], digits["labels"])
-    right.hist([start, norms(plain_params, digits["images"], digits["labels"])], 30, label=["at the start", "trained"])
-    right.axvline(MAX_NORM, color="k", linestyle=":")
-    right.set(xlabel="norm of an image's gradient", ylabel="images", yscale="log")
-    right.legend()
-    plt.show()
+figure, (left, right) = plt.subplots(2, 1, figsize=(6.4, 6.4), layout="constrained")
+left.plot(plain_curve, "k", label="plain descent")
+for label, curve in curves.items():
+    left.plot(curve, label=label)
+left.set(xlabel="step", ylabel="test accuracy", ylim=(0.4, 1))
+left.legend()
+start = norms(initial(np.random.default_rng(0)), digits["images"], digits["labels"])
+right.hist([start, norms(plain_params, digits["images"], digits["labels"])], 30, label=["at the start", "trained"])
+right.axvline(MAX_NORM, color="k", linestyle=":")
+right.set(xlabel="norm of an image's gradient", ylabel="images", yscale="log")
+right.legend()
+plt.show()

@@ -8,16 +8,12 @@ smooth function of the *coordinates*, so the map can be found by least squares. 
 coordinates, and in the values of the image too: the second step below uses both.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.ndimage import gaussian_filter, map_coordinates
 from scipy.optimize import least_squares, minimize
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 SIZE, KNOTS = 40, 5
 grid = np.stack(np.mgrid[:SIZE, :SIZE]).astype(float)
@@ -76,7 +72,7 @@ def mismatch(parameters):
     return np.ravel(gaussian_filter(resample(moving, affine(parameters)) - fixed, 1.5))
 
 
-position = least_squares(mismatch, np.zeros(6), jac=func.jacobian(mismatch), x_scale=[0.05] * 4 + [1.0] * 2)
+position = least_squares(mismatch, np.zeros(6), jac=func.jit(func.jacobian(mismatch)), x_scale=[0.05] * 4 + [1.0] * 2)
 print(f"{position.nfev} steps: smoothed difference {np.linalg.norm(mismatch(np.zeros(6))):.2f}", end=" ")
 print(f"-> {np.linalg.norm(position.fun):.2f}")
 
@@ -103,7 +99,7 @@ difference = (objective(start + 1e-5 * direction) - objective(start - 1e-5 * dir
 print(f"derivative along a direction {slope:.6f}, by differences {difference:.6f}")
 assert np.isclose(slope, difference, rtol=1e-6)
 
-result = minimize(func.value_and_grad(objective), start, jac=True, method="L-BFGS-B", options={"maxiter": 80})
+result = minimize(func.jit(func.value_and_grad(objective)), start, jac=True, method="L-BFGS-B", options={"maxiter": 80})
 where = affine(result.x[:6]) + bend(result.x[6:].reshape(2, KNOTS, KNOTS))
 
 # The map is determined where the thing is; the background says nothing.
@@ -117,17 +113,16 @@ print(
 
 assert errors[2] < errors[1] / 2 < errors[0] / 8
 
-if plt:
-    figure, panels = plt.subplots(1, 4, figsize=(10, 2.9), layout="constrained")
-    pictures = {
-        "fixed": fixed,
-        f"before: {errors[0]:.2f} pixels": moving - fixed,
-        f"position: {errors[1]:.2f} pixels": resample(moving, affine(position.x)) - fixed,
-        f"bending: {errors[2]:.2f} pixels": resample(moving, where) - fixed,
-    }
-    for panel, (title, picture) in zip(panels, pictures.items(), strict=True):
-        style = {"cmap": "gray"} if title == "fixed" else {"cmap": "RdBu", "vmin": -0.5, "vmax": 0.5}
-        panel.imshow(picture, **style)
-        panel.set_title(title)
-        panel.axis("off")
-    plt.show()
+figure, panels = plt.subplots(2, 2, figsize=(5.6, 5.8), layout="constrained")
+pictures = {
+    "fixed": fixed,
+    f"before: {errors[0]:.2f} pixels": moving - fixed,
+    f"position: {errors[1]:.2f} pixels": resample(moving, affine(position.x)) - fixed,
+    f"bending: {errors[2]:.2f} pixels": resample(moving, where) - fixed,
+}
+for panel, (title, picture) in zip(panels.flat, pictures.items(), strict=True):
+    style = {"cmap": "gray"} if title == "fixed" else {"cmap": "RdBu", "vmin": -0.5, "vmax": 0.5}
+    panel.imshow(picture, **style)
+    panel.set_title(title)
+    panel.axis("off")
+plt.show()

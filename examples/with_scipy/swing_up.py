@@ -11,15 +11,11 @@ find these bands in the NumPy code, and ``trust-constr`` takes both as they are.
 
 import time
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import BFGS, NonlinearConstraint, minimize
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 CART, POLE, LENGTH, GRAVITY = 1.0, 0.3, 0.5, 9.81  # kg, kg, m, m/s²
 DURATION = 2.0  # s
@@ -126,19 +122,18 @@ assert calls > 20 * sparse_calls
 # %%
 # The cart runs beyond its place and brakes, and so the pole comes up.
 
-if plt:
-    states, force = parts(found.x)
-    times = np.linspace(0, DURATION, force.size)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-    tips = states[0] + LENGTH * np.sin(states[1]), -LENGTH * np.cos(states[1])
-    for k in range(force.size):
-        color = plt.get_cmap("viridis")(k / force.size)
-        left.plot([states[0, k], tips[0][k]], [0, tips[1][k]], color=color, alpha=0.7)
-        left.plot(states[0, k], 0, "s", color=color)
-    left.set(title="the cart and its pole, dark to light", xlabel="position (m)", aspect="equal")
-    right.plot(times, force, label="force (N)")
-    right.plot(times, states[1], label="angle (rad)")
-    right.plot(times, states[0], label="position (m)")
-    right.set(xlabel="time (s)")
-    right.legend()
-    figure.tight_layout()
+states, force = parts(found.x)
+times = np.linspace(0, DURATION, force.size)
+figure, (top, bottom) = plt.subplots(2, 1, figsize=(6.4, 6.4), layout="constrained")
+tips = states[0] + LENGTH * np.sin(states[1]), -LENGTH * np.cos(states[1])
+for k in range(force.size):
+    color = plt.get_cmap("viridis")(k / force.size)
+    top.plot([states[0, k], tips[0][k]], [0, tips[1][k]], color=color, alpha=0.7)
+    top.plot(states[0, k], 0, "s", color=color)
+top.set(title="the cart and its pole, dark to light", xlabel="position (m)", aspect="equal")
+bottom.plot(times, force, label="force (N)")
+bottom.plot(times, states[1], label="angle (rad)")
+bottom.plot(times, states[0], label="position (m)")
+bottom.set(xlabel="time (s)")
+bottom.legend()
+plt.show()

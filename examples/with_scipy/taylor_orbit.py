@@ -11,15 +11,11 @@ The example is an orbit of two bodies with eccentricity 0.7 over forty revolutio
 drift of the energy shows what an integrator loses.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.integrate import solve_ivp
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 ORDER = 20
 ECCENTRICITY = 0.7
@@ -105,18 +101,17 @@ assert np.max(np.abs(states[-1] - START)) < 1e-9
 # On the left the states of one revolution: steps are short where the bodies are close. Between them the series itself
 # is the solution. On the right the errors of the energy.
 
-if plt:
-    figure, (orbit_axes, drift_axes) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    one = np.searchsorted(times, 2 * np.pi)
-    for state, length in zip(states[:one], np.diff(times[: one + 1]), strict=True):
-        curve = np.polynomial.polynomial.polyval(np.linspace(0, length, 20), taylor_series(state))
-        orbit_axes.plot(*curve[:2], color="C0", linewidth=1)
-    orbit_axes.plot(*states[: one + 1, :2].T, ".", color="C0", label="steps of one revolution")
-    orbit_axes.plot(0, 0, "o", color="C1")
-    orbit_axes.set(title=f"eccentricity {ECCENTRICITY}", aspect="equal")
-    orbit_axes.legend(loc="upper left")
-    floor = 1e-17
-    drift_axes.semilogy(peer.t / (2 * np.pi), drift_of_peer + floor, color="C1", label="DOP853")
-    drift_axes.semilogy(times / (2 * np.pi), drift + floor, color="C0", label=f"Taylor, order {ORDER}")
-    drift_axes.set(title="error of the energy", xlabel="revolutions")
-    drift_axes.legend()
+figure, (orbit_axes, drift_axes) = plt.subplots(2, 1, figsize=(6, 6.4), layout="constrained")
+one = np.searchsorted(times, 2 * np.pi)
+for state, length in zip(states[:one], np.diff(times[: one + 1]), strict=True):
+    curve = np.polynomial.polynomial.polyval(np.linspace(0, length, 20), taylor_series(state))
+    orbit_axes.plot(*curve[:2], color="C0", linewidth=1)
+orbit_axes.plot(*states[: one + 1, :2].T, ".", color="C0")
+orbit_axes.plot(0, 0, "o", color="C1")
+orbit_axes.set(title=f"steps of one revolution, eccentricity {ECCENTRICITY}", aspect="equal")
+floor = 1e-17
+drift_axes.semilogy(peer.t / (2 * np.pi), drift_of_peer + floor, color="C1", label="DOP853")
+drift_axes.semilogy(times / (2 * np.pi), drift + floor, color="C0", label=f"Taylor, order {ORDER}")
+drift_axes.set(title="error of the energy", xlabel="revolutions")
+drift_axes.legend()
+plt.show()

@@ -13,15 +13,11 @@ The cross-section is a square here, for which a series gives the exact solution.
 
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import least_squares
 
 import func
-
-try:
-    import matplotlib.pyplot as plt
-except ImportError:  # all but the pictures
-    plt = None
 
 SIZES = (2, 12, 12, 1)
 POINTS = 300
@@ -119,14 +115,15 @@ print(f"largest error {error.max():.1e} of {u.max():.4f}; torsion constant {cons
 assert error.max() < 3e-3
 assert abs(constant - 0.140577) < 1e-4
 
-if plt:
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
-    contours = left.contourf(x, y, u, 15)
-    left.plot(*points.T, ".", color="white", markersize=1.5)
-    left.set(title="stress function and points", aspect="equal")
-    figure.colorbar(contours, ax=left)
-    image = middle.pcolormesh(x, y, np.log10(error + 1e-12), vmin=-7)
-    middle.set(title="log₁₀ of the error", aspect="equal")
-    figure.colorbar(image, ax=middle)
-    right.semilogy(history)
-    right.set(title="mean square of the residuals", xlabel="step")
+figure, axes = plt.subplot_mosaic("LM;RR", figsize=(7, 5.6), layout="constrained", height_ratios=(3, 2))
+left, middle, right = (axes[name] for name in "LMR")
+contours = left.contourf(x, y, u, 15)
+left.plot(*points.T, ".", color="white", markersize=1.5)
+left.set(title="stress and points", aspect="equal")
+figure.colorbar(contours, ax=left, shrink=0.8)
+image = middle.pcolormesh(x, y, np.log10(error + 1e-12), vmin=-7)
+middle.set(title="log₁₀ of the error", aspect="equal")
+figure.colorbar(image, ax=middle, shrink=0.8)
+right.semilogy(history)
+right.set(title="mean square of the residuals", xlabel="step")
+plt.show()

@@ -1,0 +1,109 @@
+"""How the pictures of the gallery look: `python -m tools.gallery_style SCRIPT …` draws them and says what is wrong.
+
+Sphinx-Gallery calls `apply` before it runs an example. A picture is wrong where words leave it, lie on each other, or
+are too small on a telephone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import runpy
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+STYLE = {
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "font.size": 12,
+    "legend.fontsize": "small",
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+}
+"""Of matplotlib; what the scripts draw is complete without it."""
+TELEPHONE, LEAST_LETTERS = 350, 5.5
+"""Width in pixels of a picture on a telephone, and the size of the smallest letters there, in pixels."""
+SLACK = 2.0
+"""Pixels that boxes of words may share: they are a little larger than the letters."""
+
+
+def apply(configuration: dict[str, Any], script: str) -> None:
+    """Set the style; Sphinx-Gallery has reset matplotlib to its own."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(STYLE)
+
+
+def faults(figure: Any) -> list[str]:
+    """What is wrong with the words of a figure, a line each."""
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    width = figure.bbox.width
+    boxes = [(text.get_text(), text.get_window_extent(renderer), text.get_fontsize()) for text in _texts(figure)]
+    found = []
+    for words, box, size in boxes:
+        if box.x0 < -SLACK or box.y0 < -SLACK or box.x1 > width + SLACK or box.y1 > figure.bbox.height + SLACK:
+            found.append(f"{words!r} leaves the picture")
+        if (pixels := size / 72 * figure.dpi * TELEPHONE / width) < LEAST_LETTERS:
+            found.append(f"{words!r} has letters of {pixels:.1f} pixels on a telephone")
+    for (words, a, _), (others, b, _) in itertools.combinations(boxes, 2):
+        across, up = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        if across > SLACK and up > SLACK:
+            found.append(f"{words!r} lies on {others!r}")
+    return found
+
+
+def _texts(figure: Any) -> Iterator[Any]:
+    """The words that a figure shows."""
+    for part in (figure, *figure.subfigs):
+        yield from [text for text in part.texts if _is_shown(text)]
+        for name in ("_suptitle", "_supxlabel", "_supylabel"):  # matplotlib has them among the texts from 3.10 on
+            text = getattr(part, name, None)
+            if text is not None and text not in part.texts and _is_shown(text):
+                yield text
+        for legend in part.legends:
+            yield from legend.get_texts()
+    for axes in figure.axes:
+        yield from [text for text in (axes.title, *axes.texts) if _is_shown(text)]
+        if axes.get_legend():
+            yield from axes.get_legend().get_texts()
+        if axes.axison:
+            for axis in (axes.xaxis, axes.yaxis):
+                yield from [text for text in (axis.label, axis.get_offset_text()) if _is_shown(text)]
+                low, high = sorted(axis.get_view_interval())
+                ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+                yield from [text for place, text in ticks if low <= place <= high and _is_shown(text)]
+
+
+def _is_shown(text: Any) -> bool:
+    return bool(text.get_visible() and text.get_text().strip())
+
+
+def drawn(script: str) -> list[Any]:
+    """The figures of a script, which runs as a program."""
+    import matplotlib.pyplot as plt
+
+    apply({}, script)
+    runpy.run_path(script, run_name="__main__")
+    return [plt.figure(number) for number in plt.get_fignums()]
+
+
+def main(scripts: list[str]) -> None:
+    import matplotlib.pyplot as plt
+
+    status = 0
+    for script in scripts:
+        plt.close("all")
+        sys.argv = [script]
+        figures = drawn(script)
+        found = [fault for figure in figures for fault in faults(figure)]
+        found += [] if figures else ["it draws nothing"]
+        for fault in found:
+            print(f"{script}: {fault}", file=sys.stderr)
+        status |= bool(found)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
