@@ -5,7 +5,7 @@ Training that keeps a secret: DP-SGD
 A network that is trained on people's data must not tell about one of them. Abadi et al. (2016) cut the gradient of
 *each* image to a norm of at most C, add the cut gradients up, and add noise of deviation σC: whatever one image says
 drowns in the noise. ``func.per_sample`` gives the sum of the cut gradients at about the cost of one ordinary gradient.
-:doc:`The longer page <with_scipy/private_digits>` samples the batches as the theory asks for, and computes the
+*Training with differential privacy*, a longer example, samples the batches as the theory asks for, and computes the
 guarantee.
 """
 

@@ -2,8 +2,8 @@
 A Kalman filter that learns its noise
 =====================================
 
-A vehicle is seen through a noisy position sensor. The Kalman filter needs the variances of the acceleration and of the
-sensor; they are found by maximum likelihood, with the gradient through all steps of the filter.
+A vehicle is seen through a noisy position sensor. The filter (Kalman, 1960) needs the variances of the acceleration and
+of the sensor; they are found by maximum likelihood, with the gradient through all steps of the filter.
 """
 
 import matplotlib.pyplot as plt

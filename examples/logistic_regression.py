@@ -2,8 +2,9 @@
 Logistic regression
 ===================
 
-Points of two classes in the plane; the model says with which probability a point is of the second class. The weights
-that make the data most likely are found by Newton's method, with a gradient and a Hessian that nobody derived by hand.
+Points of two classes in the plane; the model (Cox, 1958) says with which probability a point is of the second class.
+The weights that make the data most likely are found by Newton's method, with a gradient and a Hessian that nobody
+derived by hand.
 """
 
 import matplotlib.pyplot as plt

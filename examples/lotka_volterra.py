@@ -2,8 +2,8 @@
 Predators and prey
 ==================
 
-Lotka and Volterra described how two populations chase each other. Four rates are to be found from noisy counts; the
-gradient goes through ``solve_ivp`` of SciPy as it is, with its adaptive steps.
+Lotka (1925) and Volterra (1926) described how two populations chase each other. Four rates are to be found from noisy
+counts; the gradient goes through ``solve_ivp`` of SciPy as it is, with its adaptive steps.
 """
 
 import matplotlib.pyplot as plt

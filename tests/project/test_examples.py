@@ -130,7 +130,7 @@ def test_words_that_lie_on_others_are_faults() -> None:
         assert faults(figure) == []
         axes.text(0.5, 0.5, "one")
         axes.text(0.5, 0.5, "two", fontsize=5)
-        axes.text(0.9, 0.9, "much too long to stay inside")
+        figure.text(0.9, 0.5, "much too long to stay inside")
         found = faults(figure)
         plt.close(figure)
     assert any(fault == "'one' lies on 'two'" for fault in found)
