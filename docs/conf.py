@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 import func
 
+os.environ["TQDM_DISABLE"] = "1"  # pages need no bars of progress
 project = "func"
 author = "the func developers"
 copyright = f"2026, {author}"
@@ -43,7 +45,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,
     "min_reported_time": 1e9,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "tools.gallery_style.InOrder",
 }
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

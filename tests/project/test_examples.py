@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.gallery_style import apply, faults
+from tools.gallery_style import FIRST, apply, faults
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples"
@@ -98,6 +98,7 @@ def test_example_is_short_and_plain(script: Path) -> None:
 
 def test_gallery_has_the_subjects_it_shall_have() -> None:
     assert sorted(GALLERY.values()) == [script.stem for script in SHORT]
+    assert {*FIRST} < {*GALLERY.values()}
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
