@@ -52,13 +52,18 @@ def namespace_of_type(array_type: type) -> ModuleType | Any | None:
         if not issubclass(array_type, cupy.ndarray):
             return None
         if cupy.ndarray not in _device_namespaces:
-            register_namespace(cupy.ndarray, DeviceNamespace(cupy, np, cupy.ndarray, _errors_of_linear_algebra))
+            own = DeviceNamespace(cupy, np, cupy.ndarray, _errors_of_linear_algebra, _device_of)
+            register_namespace(cupy.ndarray, own)
         namespace = _device_namespaces[array_type] = _device_namespaces[cupy.ndarray]
     return namespace
 
 
 def _errors_of_linear_algebra() -> Any:
     return importlib.import_module("cupyx").errstate(linalg="raise")
+
+
+def _device_of(args: Any) -> Any:
+    return importlib.import_module("func.backends.cuda.cupy_device").device_of(args)
 
 
 def is_device_array(value: object) -> bool:

@@ -43,12 +43,15 @@ class DeviceNamespace:
         host: ModuleType | Any,
         array_type: type,
         checked: Callable[[], AbstractContextManager[Any]] | None = None,
+        device_of: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
-        """The library `device` under the names of `host`; linear algebra runs inside of `checked()`."""
+        """The library `device` under the names of `host`; linear algebra runs inside of `checked()`. `device_of` finds
+        the device that runs kernels on some arguments."""
         self._device = device
         self._host = host
         self._array_type = array_type
         self._checked = checked
+        self.device_of = device_of
         self._is_checked = False
         self._told: dict[str, str] = {}
         self._to_device = getattr(device, "asarray", None)

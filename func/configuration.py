@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 
 from func.interpreters.core.errors import ArgumentError
 
-COMPILERS = (None, "numpy", "llvm")
+COMPILERS = (None, "numpy", "llvm", "cuda")
 
 
 class Settings(TypedDict, total=False):

@@ -1,6 +1,7 @@
 """The errors that func words itself; each is also a standard type."""
 
 # fmt: off
+from func.backends.cuda.device import DeviceError, DeviceIndexError, DeviceMemoryError
 from func.backends.devices import HostComputationWarning
 from func.interpreters.core.errors import (
     AnomalyError, ArgumentError, AxisNameError, BackwardError, BranchError, CarryError, CheckpointError,
@@ -15,8 +16,8 @@ from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError",
-    "CheckpointError", "CustomRuleError", "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError",
-    "FrozenValueWarning", "FuncError", "GradcheckError", "HostComputationWarning", "InferenceTensorError",
+    "CheckpointError", "CustomRuleError", "DeviceError", "DeviceIndexError", "DeviceMemoryError",
+    "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FrozenValueWarning", "FuncError", "GradcheckError", "HostComputationWarning", "InferenceTensorError",
     "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError", "MemoryLimitError", "NoSourceError",
     "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError", "ProgramFileError",
     "RaggedLanesError", "ScalarOutputError", "SharedMemoryError", "SingularSystemError", "SolverWarning",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from func.backends.loops.kernels import Buffer, Item
@@ -21,9 +22,14 @@ class _Assigned(NamedTuple):
 def assign_buffers(items: list[Item]) -> int:
     """Give every arena buffer its offset; the size of the arena in bytes. A buffer lives from the first item that
     touches it to the last; what is touched inside a loop lives as long as the loop."""
+    return assign_by_use([buffers_of(item) for item in items])
+
+
+def assign_by_use(used: Iterable[Iterable[Buffer]]) -> int:
+    """`assign_buffers` for the buffers that each of several steps touches."""
     lifetimes: dict[Buffer, tuple[int, int]] = {}
-    for number, item in enumerate(items):
-        for buffer in buffers_of(item):
+    for number, buffers in enumerate(used):
+        for buffer in buffers:
             storage = buffer.storage
             if storage.kind == "arena":
                 first, _ = lifetimes.get(storage, (number, number))

@@ -6,7 +6,6 @@ reverse mode, its batched forms, its NaN-safe variant.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -100,15 +99,10 @@ class CompiledCall:
         key = (xp, donated) if donated else xp
         executable = self._executables.get(key)
         if executable is None:
-            variant = None if self._make_variant is None else functools.partial(self._execute_variant, xp)
+            variant = None if self._make_variant is None else NanSafeRun(self, xp)
             executable = WIRING.compile_program(self.program, xp, self.compiler, donated, variant)
             self._executables[key] = executable
         return executable
-
-    def _execute_variant(self, xp: Any, *args: Array) -> tuple[Any, ...]:
-        variant = self.nan_safe_variant()
-        assert variant is not None
-        return variant.execute(xp, args)
 
     def memoized(self, key: Any, derive: Callable[[], T]) -> T:
         """What `derive` gives, computed once for each key."""
@@ -166,6 +160,26 @@ class CompiledCall:
     def unchecked(self) -> CompiledCall:
         """The same program without a NaN-safe variant: the code around it checks for NaN."""
         return self.memoized("unchecked", lambda: self.with_program(self.program))
+
+
+class NanSafeRun:
+    """The NaN-safe variant of a program on arrays of a backend, traced when it is first needed."""
+
+    __slots__ = ("compiled", "xp")
+
+    def __init__(self, compiled: CompiledCall, xp: Any) -> None:
+        self.compiled = compiled
+        self.xp = xp
+
+    def __call__(self, *args: Array) -> tuple[Any, ...]:
+        return self.variant.execute(self.xp, args)
+
+    @property
+    def variant(self) -> CompiledCall:
+        """The variant."""
+        variant = self.compiled.nan_safe_variant()
+        assert variant is not None
+        return variant
 
 
 def batched_avals(avals: Sequence[Aval], size: int, which: Sequence[bool]) -> list[Aval]:

@@ -16,7 +16,8 @@ from func.interpreters.program.program import Program
 
 NATIVE = ("llvm", "best")
 """Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""
-
+ON_DEVICE = ("cuda", "best")
+"""Names of compilers that make kernels for arrays of a device."""
 LONG = 1000
 """Equations from which on the unrolled loops of a derivative are re-rolled before it is partitioned."""
 
@@ -26,7 +27,7 @@ def reroll_loops(program: Program, compiler: str | None) -> Program:
 
     The residuals of a scan are a few stacked arrays, those of straight code are thousands.
     """
-    if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in NATIVE:
+    if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in (*NATIVE, *ON_DEVICE):
         return program
     from func.interpreters.compile.passes.reroll.reroll import reroll  # start-up time: few programs are long
 
@@ -65,6 +66,9 @@ def compile_program(
         executable = _compile_native(ready, option == "fast", donated, nan_safe)
         if executable is not None:
             return executable
+    if xp is not np and name in ON_DEVICE and getattr(xp, "device_of", None) is not None:
+        devices = importlib.import_module("func.interpreters.compile.native.device_programs")
+        return Executable(*devices.compile_for_device(ready, xp, option == "fast", nan_safe))
     if nan_safe is not None:
         donated = frozenset()
     return Executable(checked(compile_source(ready, xp, donated), nan_safe), overwrites=donated)

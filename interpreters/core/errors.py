@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-
-class FuncError(Exception):
-    """Base of every error that func words itself."""
+from func.backends.error_base import FuncError
 
 
 class LeakedTracerError(FuncError, RuntimeError):

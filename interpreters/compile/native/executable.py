@@ -6,7 +6,6 @@ back among the outputs.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,16 @@ from func.backends.llvm import machine
 from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.loops.kernels import NativeProgram
 from func.interpreters.compile.execution import compile_source
+from func.interpreters.compile.native.failures import warn_of_failure
 from func.interpreters.compile.native.native_parts import Run, foreign_equations, pieces, with_native_parts
-from func.interpreters.compile.native.rules import NotNative, RuleError
+from func.interpreters.compile.native.rules import NotNative
 from func.interpreters.compile.native.translate import translate
 from func.interpreters.compile.recomputation import is_arranged
-from func.interpreters.core.source import Line, user_line
 from func.interpreters.nan_safe import checked
-from func.interpreters.program.program import Equation, Program
+from func.interpreters.program.program import Program
 
 REROLLED = 64
 """Equations of the shortest loop that is re-rolled: `reroll.MANY`."""
-MOST_EQUATIONS, MOST_LETTERS = 3, 300
-"""The equations and the letters of an error that a warning quotes."""
 
 
 class AllOutputs(tuple[Any, ...]):
@@ -137,21 +134,7 @@ class _Compiler:
         if self._has_warned:
             return
         self._has_warned = True
-        cause = error.__cause__ or error
-        reason = f"{type(cause).__name__}: {str(cause).strip()[:MOST_LETTERS]}".rstrip(": ")
-        if isinstance(error, RuleError):
-            where = f"at {_described(error.equation)}"
-        else:
-            first = [_described(equation) for equation in program.equations[:MOST_EQUATIONS]]
-            where = "in a program that begins with " + "; ".join(first)
-        message = f"func.jit: native code could not be made, so NumPy runs instead ({reason})\n  {where}"
-        line = user_line() or Line(__file__, 1, "")
-        warnings.warn_explicit(message, RuntimeWarning, line.file, line.number)
-
-
-def _described(equation: Equation) -> str:
-    """The primitive of an equation, and the user's line that it comes from."""
-    return equation.primitive.name if equation.line is None else f"{equation.primitive.name}, {equation.line}"
+        warn_of_failure(program, error, "native code could not be made, so NumPy runs instead")
 
 
 class _Fallback:

@@ -33,9 +33,9 @@ native_call = NativeCallPrimitive(
 """The outputs of the program `body` by compiled code; `native` is what compiled it, None where NumPy took over."""
 
 
-def foreign_equations(program: Program) -> set[int]:
+def foreign_equations(program: Program, libraries: bool = True) -> set[int]:
     """The places of the equations without a native form."""
-    return Translator(program).foreign()
+    return Translator(program, libraries=libraries).foreign()
 
 
 def with_native_parts(program: Program, foreign: set[int], compile_part: Compile) -> Program:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import is_device_array
 from func.backends.loops.buffer_assignment import assign_buffers
 from func.backends.loops.chunking import chunk_loops
 from func.backends.loops.dead_code import eliminate_dead_code
@@ -54,22 +55,35 @@ SAMPLE = 64
 """Elements of a constant that are compared before all of them."""
 NONEMPTY = frozenset([linalg.__name__, spectral.__name__])
 """The modules whose rules take no arrays without elements."""
+LIBRARIES = NONEMPTY
+"""The modules whose rules call routines of libraries."""
 
 
-def translate(program: Program, checked: bool = False, donated: frozenset[int] = frozenset()) -> NativeProgram:
+def translate(
+    program: Program, checked: bool = False, donated: frozenset[int] = frozenset(), libraries: bool = True
+) -> NativeProgram:
     """The program's items, with places for all memory. If `checked`, they report a NaN in an output. Outputs may be
-    written into the memory of `donated` inputs. Raises NotNative where an equation has no native form."""
-    return Translator(program).native(checked, donated)
+    written into the memory of `donated` inputs. Raises NotNative where an equation has no native form, which are those
+    of linear algebra, too, without `libraries`."""
+    return Translator(program, libraries=libraries).native(checked, donated)
 
 
 class Translator:
     """Translates one body, and knows the values of its variables so far. Bodies of one program share its constants."""
 
-    def __init__(self, program: Program, constants: list[Any] | None = None, fuser: Fuser | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        constants: list[Any] | None = None,
+        fuser: Fuser | None = None,
+        libraries: bool = True,
+    ) -> None:
         self.program = program
         self.constants: list[Any] = [] if constants is None else constants
         self.fuser = Fuser() if fuser is None else fuser
         self.values: dict[Var, ArrayValue] = {}
+        self.libraries = libraries
+        """Whether items may call routines of libraries."""
 
     def native(self, checked: bool, donated: frozenset[int] = frozenset()) -> NativeProgram:
         """The whole program."""
@@ -103,14 +117,14 @@ class Translator:
 
     def inside(self, program: Program, inputs: Sequence[ArrayValue]) -> Translator:
         """The body of a loop or branch, on values in memory."""
-        inner = Translator(program, self.constants)
+        inner = Translator(program, self.constants, libraries=self.libraries)
         inner.values.update(zip(program.inputs, inputs, strict=True))
         inner._body()
         return inner
 
     def inlined(self, program: Program, args: Sequence[ArrayValue]) -> Translator:
         """A called program among the items of this one."""
-        inner = Translator(program, self.constants, self.fuser)
+        inner = Translator(program, self.constants, self.fuser, self.libraries)
         inner.values.update(zip(program.inputs, args, strict=True))
         inner._body()
         return inner
@@ -149,6 +163,8 @@ class Translator:
             if not elementwise.is_known(var.aval):
                 raise NotNative(f"{equation.primitive.name} with an output of {var.aval}")
         rule = rule_of(equation)
+        if not self.libraries and rule.__module__ in LIBRARIES:
+            raise NotNative(f"{equation.primitive.name} by a library")
         if equation.outputs and all([0 in var.shape for var in equation.outputs]) and structural.is_safe(equation):
             self.values.update({var: uniform(0, var.dtype, var.shape) for var in equation.outputs})
             return
@@ -182,6 +198,10 @@ class Translator:
         return uniform(x, aval.dtype)
 
     def _constant(self, var: Var, value: Any) -> ArrayValue:
+        if is_device_array(value):
+            buffer = Buffer(math.prod(var.shape), var.dtype, "constant", len(self.constants))
+            self.constants.append(value)
+            return self.fuser.storage.located(buffer, var.shape)
         array = np.ascontiguousarray(value)
         if _is_uniform(array):
             return uniform(array.flat[0], var.dtype, var.shape)

@@ -1,0 +1,317 @@
+"""Plans that run on a device.
+
+A call takes the addresses of its arguments, makes memory for its results, and starts the steps of the plan; it waits
+for nothing. A sequence of steps that comes again with the same addresses is captured and replayed from then on. Where
+addresses change from call to call, small arguments and results are copied to and from memory of the program.
+
+A status in the device's memory says what has gone wrong. Where an output has a NaN, a second plan, whose kernels
+look at the status and do nothing otherwise, computes the outputs by NaN-safe rules: no call waits for that either. Only
+where this plan has no such form, and where a loop on the host asks for a number, a call waits. An index that was out of
+range is reported by a later call.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.backends.cuda.device import Device, DeviceIndexError
+from func.backends.cuda.nest_kernels import Launch
+from func.backends.cuda.plan import (
+    COMPUTE_AGAIN,
+    FOUND_NAN,
+    OUT_OF_RANGE,
+    Choose,
+    DevicePlan,
+    Move,
+    Product,
+    Repeat,
+    Step,
+    While,
+    steps_in,
+)
+from func.backends.loops.kernels import Buffer, StridedRef
+
+MOST_GRAPHS = 8
+"""Captured sequences that a program keeps."""
+MISSES = 24
+"""Calls with new addresses after which arguments are copied to one place."""
+COPIED = 1 << 22
+"""Bytes of arguments and results up to which they are copied to one place."""
+MOST_STEPS = 20_000
+"""Launches of the longest sequence that is captured."""
+INT32 = np.dtype(np.int32)
+
+
+class Operand(NamedTuple):
+    """An operand of a product."""
+
+    address: int
+    strides: tuple[int, int, int]
+
+
+class Addresses:
+    """Where the buffers of a plan are, for one run."""
+
+    def __init__(
+        self, inputs: Sequence[int], outputs: Sequence[int], constants: Sequence[int], arena: int, status: int
+    ) -> None:
+        self.by_kind = {"input": inputs, "output": outputs, "constant": constants}
+        self.arena = arena
+        self.status = status
+        self.turns: dict[int, int] = {}
+        """Where slices (by id) are, as the steps of their loops."""
+
+    def of(self, buffer: Buffer) -> int:
+        """The address of a buffer."""
+        if buffer.base is not None:
+            start = buffer.start + buffer.step * self.turns[id(buffer)]
+            return self.of(buffer.base) + start * buffer.dtype.itemsize
+        if buffer.kind == "arena":
+            return self.arena + buffer.place
+        return self.by_kind[buffer.kind][buffer.place]
+
+    def of_ref(self, ref: StridedRef) -> int:
+        """The address of the first element of a reference."""
+        return self.of(ref.buffer) + ref.offset * ref.buffer.dtype.itemsize
+
+
+class Runner:
+    """Starts the steps of a plan on a device."""
+
+    def __init__(self, device: Device, plan: DevicePlan, fast: bool = False) -> None:
+        self.device, self.plan = device, plan
+        has_kernels = any([isinstance(step, Launch) for step in steps_in(plan.steps)])
+        self.kernel_of = device.compiled(plan.source, fast) if has_kernels else None
+        self.kernels: dict[str, Any] = {}
+        self.constants = [device.uploaded(value) for value in plan.constants]
+        self.length = _length(plan.steps)
+        """The launches of a run; infinite where the host reads numbers."""
+
+    def run(self, at: Addresses) -> None:
+        """Start all steps."""
+        at.by_kind["constant"] = [address for _, address in self.constants]
+        self._run(self.plan.steps, at)
+
+    def _run(self, steps: Sequence[Step], at: Addresses) -> None:
+        device = self.device
+        for step in steps:
+            if isinstance(step, Launch):
+                kernel = self.kernels.get(step.kernel)
+                if kernel is None:
+                    assert self.kernel_of is not None
+                    kernel = self.kernels[step.kernel] = self.kernel_of(step.kernel)
+                addresses = [at.of(buffer) for buffer in step.buffers]
+                if step.takes_status:
+                    addresses.append(at.status)
+                device.launch(kernel, step.blocks, step.threads, addresses)
+            elif isinstance(step, Product):
+                self._product(step, at)
+            elif isinstance(step, Move):
+                device.copy(at.of(step.target), at.of(step.source), step.target.bytes)
+            elif isinstance(step, Repeat):
+                for turn in range(step.length):
+                    place = step.length - 1 - turn if step.reverse else turn
+                    for view in step.slices:
+                        at.turns[id(view)] = place & (view.ring - 1) if view.ring else place
+                    self._run(step.body, at)
+            elif isinstance(step, While):
+                self._run(step.test, at)
+                while device.read(at.of_ref(step.flag), step.flag.buffer.dtype):
+                    self._run(step.body, at)
+                    self._run(step.test, at)
+            else:
+                index = int(device.read(at.of_ref(step.index), step.index.buffer.dtype))
+                self._run(step.branches[min(max(index, 0), len(step.branches) - 1)], at)
+
+    def _product(self, step: Product, at: Addresses) -> None:
+        dot = step.dot
+        operands = []
+        for ref in (dot.out, dot.x, dot.y):
+            axes = [stride for length, stride in zip(dot.batch, ref.strides, strict=False) if length > 1]
+            operands.append(Operand(at.of_ref(ref), (axes[-1] if axes else 0, ref.strides[-2], ref.strides[-1])))
+        out, x, y = operands
+        self.device.product(dot.out.buffer.dtype, out, x, y, math.prod(dot.batch), dot.sizes)
+
+
+def _length(steps: Sequence[Step]) -> float:
+    total = 0.0
+    for step in steps:
+        if isinstance(step, (While, Choose)):
+            return math.inf
+        total += step.length * _length(step.body) if isinstance(step, Repeat) else 1
+    return total
+
+
+class Replays:
+    """Captured runs of one program, by their addresses."""
+
+    def __init__(self) -> None:
+        self.by_addresses: OrderedDict[Any, Callable[[], None]] = OrderedDict()
+        self.seen: OrderedDict[Any, None] = OrderedDict()
+        self.misses = 0
+        self.is_possible = True
+
+    def find(self, key: Any) -> Callable[[], None] | None:
+        """The captured run for these addresses."""
+        replay = self.by_addresses.get(key)
+        if replay is not None:
+            self.by_addresses.move_to_end(key)
+        return replay
+
+    def is_due(self, key: Any) -> bool:
+        """Whether a run with these addresses is to be captured: they have come before."""
+        if not self.is_possible:
+            return False
+        if key in self.seen:
+            return True
+        self.misses += 1
+        self.seen[key] = None
+        if len(self.seen) > 2 * MOST_GRAPHS:
+            self.seen.popitem(last=False)
+        return False
+
+    def keep(self, key: Any, replay: Callable[[], None]) -> None:
+        """Keep a captured run."""
+        self.by_addresses[key] = replay
+        if len(self.by_addresses) > MOST_GRAPHS:
+            self.by_addresses.popitem(last=False)
+
+
+class Executable:
+    """A plan that can be called with arrays of a device; `again` computes the outputs where the plan cannot."""
+
+    def __init__(
+        self,
+        device: Device,
+        plan: DevicePlan,
+        again: Callable[..., tuple[Any, ...]],
+        nan_safe: DevicePlan | Callable[..., tuple[Any, ...]] | None = None,
+        name: str = "a jitted function",
+        fast: bool = False,
+    ) -> None:
+        self.device, self.plan, self.again, self.name = device, plan, again, name
+        self.runner = Runner(device, plan, fast)
+        self.variant = Runner(device, nan_safe, fast) if isinstance(nan_safe, DevicePlan) else None
+        self.nan_safe = None if isinstance(nan_safe, DevicePlan) else nan_safe
+        arena = max(plan.arena, self.variant.plan.arena if self.variant is not None else 0)
+        self._arena, self._arena_address = device.memory(max(arena, 1))
+        self._status, self._status_address = device.memory(64)
+        self.reports = plan.reports | (self.variant.plan.reports & OUT_OF_RANGE if self.variant is not None else 0)
+        length = self.runner.length + (self.variant.length if self.variant is not None else 0)
+        self.replays: Replays | None = Replays() if length <= MOST_STEPS else None
+        self._late: list[Callable[[], int | None]] = []
+        self._staged: tuple[list[Any], list[Any]] | None = None
+        self._lock = threading.Lock()
+        """Held during a call: the arena and the status belong to one call at a time, and calls run in order."""
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        with self._lock:
+            self._raise_late_errors()
+            device, plan = self.device, self.plan
+            device.in_order()
+            inputs = [device.taken(arg, spec.shape, spec.dtype) for arg, spec in zip(args, plan.inputs, strict=True)]
+            outputs = [device.empty(spec.shape, spec.dtype) for spec in plan.outputs]
+            self._start(inputs, outputs)
+            status = self._status_now()
+        if status & COMPUTE_AGAIN:
+            return self.again(*args)
+        if status & FOUND_NAN and self.nan_safe is not None:
+            return self.nan_safe(*args)
+        return tuple(outputs)
+
+    def _start(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Start a run, captured or not."""
+        device, replays = self.device, self.replays
+        places = [*map(device.address, inputs)], [*map(device.address, outputs)]
+        if replays is None or not replays.is_possible:
+            self._run(*places)
+            return
+        key = tuple(map(tuple, places))
+        replay = replays.find(key)
+        if replay is not None:
+            replay()
+            return
+        if replays.is_due(key):
+            self._capture(key, places)
+            return
+        if replays.misses > MISSES and self._is_small():
+            self._start_staged(inputs, outputs)
+            return
+        self._run(*places)
+
+    def _capture(self, key: Any, places: tuple[list[int], list[int]]) -> None:
+        assert self.replays is not None
+        replay = self.device.captured(lambda: self._run(*places))
+        if replay is None:
+            self.replays.is_possible = False
+            self._run(*places)
+            return
+        self.replays.keep(key, replay)
+        replay()
+
+    def _start_staged(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Run on memory of the program, with copies of the arguments and of the results."""
+        device, plan = self.device, self.plan
+        if self._staged is None:
+            self._staged = (
+                [device.empty(spec.shape, spec.dtype) for spec in plan.inputs],
+                [device.empty(spec.shape, spec.dtype) for spec in plan.outputs],
+            )
+        own_inputs, own_outputs = self._staged
+        for mine, given, spec in zip(own_inputs, inputs, plan.inputs, strict=True):
+            device.copy(device.address(mine), device.address(given), math.prod(spec.shape) * spec.dtype.itemsize)
+        assert self.replays is not None
+        places = [*map(device.address, own_inputs)], [*map(device.address, own_outputs)]
+        replay = self.replays.find("staged")
+        if replay is None:
+            self._capture("staged", places)
+        else:
+            replay()
+        for mine, made, spec in zip(own_outputs, outputs, plan.outputs, strict=True):
+            device.copy(device.address(made), device.address(mine), math.prod(spec.shape) * spec.dtype.itemsize)
+
+    def _is_small(self) -> bool:
+        specs = (*self.plan.inputs, *self.plan.outputs)
+        return sum([math.prod(spec.shape) * spec.dtype.itemsize for spec in specs]) <= COPIED
+
+    def _run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        if self.reports:
+            self.device.clear(self._status_address, 4)
+        self.runner.run(Addresses(inputs, outputs, (), self._arena_address, self._status_address))
+        if self.variant is not None:
+            self.variant.run(Addresses(inputs, outputs, (), self._arena_address, self._status_address))
+
+    def _status_now(self) -> int:
+        """The bits that the call must wait for; the others are read later."""
+        waits = COMPUTE_AGAIN if self.variant is not None else COMPUTE_AGAIN | FOUND_NAN
+        if self.reports & waits:
+            status = int(self.device.read(self._status_address, INT32))
+            self._check(status)
+            return status & waits
+        if self.reports & OUT_OF_RANGE:
+            self._late.append(self.device.read_later(self._status_address))
+        return 0
+
+    def _raise_late_errors(self) -> None:
+        """Raise the error of an earlier call, if its status is known by now."""
+        while self._late:
+            status = self._late[0]()
+            if status is None:
+                return
+            self._late.pop(0)
+            self._check(status)
+
+    def _check(self, status: int) -> None:
+        if status & OUT_OF_RANGE:
+            self._late.clear()
+            raise DeviceIndexError(
+                f"func.jit: an index was out of range in a call of {self.name} on the device, which read or wrote "
+                "element 0 there instead\nDevices report this after the call; func.jit(f, compiler='numpy') runs each "
+                "operation as a call of CuPy, and x.get() brings the indices to the host to look at them."
+            )

@@ -1,0 +1,337 @@
+"""Rewriting of loop nests for many threads: which loops may run at once, and nests whose rows are independent.
+
+A nest that comes out has independent rows: whatever one writes, no other touches. Its stages may be inner loops with
+reductions. What cannot be brought into this form stays as it is, and one thread runs it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from func.backends.loops.kernels import (
+    Accumulate,
+    Apply,
+    Buffer,
+    DynamicIndex,
+    Instruction,
+    Literal,
+    Load,
+    LoadAt,
+    LoopNest,
+    NestStage,
+    Operand,
+    Position,
+    Reduce,
+    Register,
+    Running,
+    Store,
+    StoreAt,
+    StridedRef,
+    row_major,
+)
+from func.backends.loops.memory_dependence import may_alias
+from func.backends.loops.traversal import operands_of
+
+READS = (Load, LoadAt)
+
+
+def accesses_of(code: Iterable[Instruction]) -> list[Any]:
+    """The instructions that touch memory."""
+    return [each for each in code if isinstance(each, (Load, LoadAt, Store, StoreAt, Accumulate))]
+
+
+def varies(nest: LoopNest, code: Sequence[Instruction]) -> dict[int, set[int]]:
+    """The axes on which each register (by id) depends; those of reductions have all axes of the rows."""
+    rows = set(range(nest.outer or 0))
+    axes: dict[int, set[int]] = {}
+    for each in code:
+        if isinstance(each, (Store, StoreAt, Accumulate)):
+            continue
+        own = {axis for x in operands_of(each) for axis in axes.get(id(x), ())}
+        if isinstance(each, (Load, LoadAt)):
+            own |= {axis for axis, stride in enumerate(each.ref.strides) if stride}
+        elif isinstance(each, Position):
+            own.add(each.axis)
+        elif isinstance(each, (Reduce, Running)):
+            own |= rows if isinstance(each, Reduce) else set(range(len(nest.domain)))
+        axes[id(each.out)] = own
+    return axes
+
+
+def parallel_axes(nest: LoopNest, code: Sequence[Instruction], axes: Sequence[int]) -> list[int]:
+    """The axes along which no element that is written at one index is touched at another."""
+    found = [axis for axis in axes if nest.domain[axis] != 1]
+    by_storage: dict[int, list[Any]] = {}
+    for access in accesses_of(code):
+        by_storage.setdefault(id(access.ref.buffer.storage), []).append(access)
+    depends = varies(nest, code)
+    for accesses in by_storage.values():
+        if all([isinstance(access, READS) for access in accesses]):
+            continue
+        found = [axis for axis in found if _is_independent(nest, accesses, axis, depends)]
+    return [axis for axis in axes if axis in found or nest.domain[axis] == 1]
+
+
+def _is_independent(nest: LoopNest, accesses: Sequence[Any], axis: int, depends: dict[int, set[int]]) -> bool:
+    refs = [nest.padded(access.ref) for access in accesses]
+    if any([isinstance(access, (LoadAt, StoreAt)) for access in accesses]):
+        (first, *rest) = accesses
+        return not rest and isinstance(first, StoreAt) and _keeps_apart(nest, first, axis, depends)
+    for write, written in zip(accesses, refs, strict=True):
+        if isinstance(write, READS):
+            continue
+        for ref in refs:
+            if ref.buffer is not written.buffer or may_alias(nest.domain, written, ref, [axis]):
+                return False
+    return True
+
+
+def _keeps_apart(nest: LoopNest, store: StoreAt, axis: int, depends: dict[int, set[int]]) -> bool:
+    """Whether a write at dynamic positions has others at other indices of an axis: it moves inside what the dynamic
+    indices choose."""
+    ref = nest.padded(store.ref)
+    moving = [each for each, stride in enumerate(ref.strides) if stride and nest.domain[each] > 1]
+    dynamic = {each for index in store.indices for each in depends.get(id(index.value), ())}
+    if axis not in moving or axis in dynamic:
+        return False
+    grid = math.gcd(*[index.stride for index in store.indices])
+    span = sum([abs(ref.strides[each]) * (nest.domain[each] - 1) for each in moving])
+    inside = StridedRef(ref.buffer, 0, ref.strides)
+    return span < grid and not may_alias(nest.domain, inside, inside, moving)
+
+
+# -- copies of nests ------------------------------------------------------------------------------------------------
+def moved(each: Instruction, order: Sequence[int], rank: int, refs: dict[int, StridedRef] | None = None) -> Instruction:
+    """An instruction for axes in another order."""
+
+    def ref(old: StridedRef) -> StridedRef:
+        padded = (*old.strides, *[0] * (rank - len(old.strides)))
+        return StridedRef(old.buffer, old.offset, tuple([padded[axis] for axis in order]))
+
+    if isinstance(each, Load):
+        return Load(each.out, ref(each.ref))
+    if isinstance(each, LoadAt):
+        return LoadAt(each.out, ref(each.ref), each.indices)
+    if isinstance(each, Store):
+        return Store(ref(each.ref), each.value)
+    if isinstance(each, StoreAt):
+        return StoreAt(ref(each.ref), each.indices, each.value, each.adds)
+    if isinstance(each, Accumulate):
+        return Accumulate(ref(each.ref), each.op, each.value)
+    if isinstance(each, Position):
+        return Position(each.out, list(order).index(each.axis))
+    return each
+
+
+def permuted(nest: LoopNest, order: Sequence[int], outer: int) -> LoopNest:
+    """A nest with its axes in another order, of which the first ones are rows."""
+    rank = len(nest.domain)
+    stages = [NestStage(stage.inner, [moved(each, order, rank) for each in stage.code]) for stage in nest.stages]
+    return LoopNest(tuple([nest.domain[axis] for axis in order]), outer, stages, nest.fills)
+
+
+def without_unit_axes(nest: LoopNest) -> LoopNest:
+    """A nest without its axes of length one."""
+    order = [axis for axis, length in enumerate(nest.domain) if length != 1]
+    if len(order) == len(nest.domain) or any(
+        [isinstance(each, Position) and each.axis not in order for each in nest.code]
+    ):
+        return nest
+    outer = len([axis for axis in order if axis < (nest.outer or 0)])
+    return permuted(nest, order, outer)
+
+
+def split_stages(nest: LoopNest) -> list[LoopNest]:
+    """One nest for each stage, in order; registers of the rows go through memory."""
+    outer = nest.outer or 0
+    rows = nest.domain[:outer]
+    defined: dict[int, tuple[int, Register]] = {}
+    homes: dict[int, StridedRef] = {}
+    nests: list[LoopNest] = []
+    for stage in nest.stages:
+        number = len(nests)
+        loads: list[Instruction] = []
+        replaced: dict[int, Operand] = {}
+        for each in stage.code:
+            for x in operands_of(each):
+                if id(x) not in defined or id(x) in replaced:
+                    continue
+                home = homes.get(id(x))
+                if home is None:
+                    home = homes[id(x)] = StridedRef(Buffer(math.prod(rows), x.dtype), 0, row_major(rows))
+                    _at_end(nests[defined[id(x)][0]], Store(home, x))
+                fresh = Register(x.dtype)
+                replaced[id(x)] = fresh
+                loads.append(Load(fresh, home))
+        code = [with_operands(each, replaced) for each in stage.code]
+        if stage.inner:
+            stages = [NestStage(True, code)]
+            if loads:
+                stages.insert(0, NestStage(False, loads))
+        else:
+            stages = [NestStage(False, [*loads, *code])]
+        nests.append(LoopNest(nest.domain, outer, stages))
+        for each in stage.code:
+            if isinstance(each, Reduce) or (not stage.inner and hasattr(each, "out")):
+                defined[id(each.out)] = (number, each.out)
+    nests[0].fills = nest.fills
+    return nests
+
+
+def _at_end(nest: LoopNest, store: Store) -> None:
+    if nest.stages[-1].inner:
+        nest.stages.append(NestStage(False, []))
+    nest.stages[-1].code.append(store)
+
+
+def with_operands(each: Instruction, replaced: dict[int, Operand]) -> Instruction:
+    """An instruction that reads other operands in place of some."""
+    if not any([id(x) in replaced for x in operands_of(each)]):
+        return each
+
+    def new(x: Operand) -> Operand:
+        return replaced.get(id(x), x)
+
+    def indices(old: Sequence[DynamicIndex]) -> tuple[DynamicIndex, ...]:
+        return tuple([DynamicIndex(new(index.value), index.length, index.stride) for index in old])
+
+    if isinstance(each, Apply):
+        return Apply(each.out, each.op, tuple([new(x) for x in each.args]))
+    if isinstance(each, LoadAt):
+        return LoadAt(each.out, each.ref, indices(each.indices))
+    if isinstance(each, StoreAt):
+        return StoreAt(each.ref, indices(each.indices), new(each.value), each.adds)
+    if isinstance(each, Store):
+        return Store(each.ref, new(each.value))
+    if isinstance(each, Accumulate):
+        return Accumulate(each.ref, each.op, new(each.value))
+    if isinstance(each, Reduce):
+        return Reduce(each.out, each.op, new(each.value))
+    assert isinstance(each, Running)
+    return Running(each.out, each.op, new(each.value))
+
+
+# -- accumulation as reduction --------------------------------------------------------------------------------------
+def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
+    """A nest whose only stage accumulates, as nests whose rows reduce; None where it has another form.
+
+    Accumulations over the same axes become one nest. Instructions that only some of them need are repeated.
+    """
+    if len(nest.stages) != 1 or not nest.stages[0].inner or nest.outer:
+        return None
+    code, rank = nest.stages[0].code, len(nest.domain)
+    if any([isinstance(each, (Reduce, Running, StoreAt)) for each in code]):
+        return None
+    groups: dict[tuple[int, ...], list[Instruction]] = {}
+    stored = {id(each.ref.buffer.storage) for each in code if isinstance(each, (Store, Accumulate))}
+    if any([isinstance(each, READS) and id(each.ref.buffer.storage) in stored for each in code]):
+        return None
+    writes = [each.ref.buffer.storage for each in code if isinstance(each, (Store, Accumulate))]
+    if len(set(map(id, writes))) != len(writes):
+        return None
+    whole = [each for each in code if isinstance(each, Store)]
+    for each in code:
+        if isinstance(each, Accumulate):
+            kept = tuple([axis for axis in range(rank) if each.ref.strides[axis] and nest.domain[axis] > 1])
+            lengths = [nest.domain[axis] for axis in kept]
+            strides = [each.ref.strides[axis] for axis in kept]
+            inside = StridedRef(each.ref.buffer, 0, tuple(strides))
+            if may_alias(tuple(lengths), inside, inside, range(len(kept))):
+                return None
+            groups.setdefault(kept, []).append(each)
+    for store in whole:
+        if may_alias(nest.domain, store.ref, store.ref, range(rank)):
+            return None
+    if not groups:
+        return None
+    fills = dict([(id(buffer), (buffer, value)) for buffer, value in nest.fills])
+    nests = []
+    for place, (kept, group) in enumerate(groups.items()):
+        needed = needed_by(code, [*group, *(whole if place == 0 else ())])
+        nests.append(_rows_of(nest, needed, kept, fills))
+    nests[0].fills = list(fills.values())
+    return nests
+
+
+def needed_by(code: Sequence[Instruction], ends: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions of a code that some of them need, with those, in order."""
+    wanted = {id(x) for each in ends for x in operands_of(each)}
+    kept: list[Instruction] = []
+    chosen = set(map(id, ends))
+    for each in reversed(code):
+        out = getattr(each, "out", None)
+        if id(each) in chosen or (out is not None and id(out) in wanted):
+            wanted.update([id(x) for x in operands_of(each)])
+            kept.append(each)
+    return kept[::-1]
+
+
+def _rows_of(
+    nest: LoopNest, code: Sequence[Instruction], kept: Sequence[int], fills: dict[int, tuple[Buffer, Any]]
+) -> LoopNest:
+    rank = len(nest.domain)
+    order = [*kept, *[axis for axis in range(rank) if axis not in kept]]
+    inner: list[Instruction] = []
+    after: list[Instruction] = []
+    for each in code:
+        new = moved(each, order, rank)
+        if not isinstance(new, Accumulate):
+            inner.append(new)
+            continue
+        dtype = new.ref.buffer.dtype
+        total, result = Register(dtype), Register(dtype)
+        inner.append(Reduce(total, new.op, new.value))
+        ref = StridedRef(new.ref.buffer, new.ref.offset, new.ref.strides[: len(kept)])
+        fill = fills.get(id(new.ref.buffer))
+        lengths = [nest.domain[axis] for axis in kept]
+        start: Operand
+        if fill is not None and math.prod(lengths) == new.ref.buffer.size:
+            start = Literal(fill[1], dtype)
+            del fills[id(new.ref.buffer)]
+        else:
+            start = Register(dtype)
+            after.append(Load(start, ref))
+        after += [Apply(result, new.op, (start, total)), Store(ref, result)]
+    stages = [NestStage(True, inner), NestStage(False, after)]
+    return LoopNest(tuple([nest.domain[axis] for axis in order]), len(kept), stages)
+
+
+# -- scratch of rows ------------------------------------------------------------------------------------------------
+def row_scratch(nest: LoopNest, shared: set[int]) -> Iterator[Buffer]:
+    """Scratch memory that every row needs for itself: written before it is read, and touched by nothing else."""
+    outer = nest.outer or 0
+    if not outer:
+        return
+    by_buffer: dict[int, list[Any]] = {}
+    for access in accesses_of(nest.code):
+        by_buffer.setdefault(id(access.ref.buffer), []).append(access)
+    for accesses in by_buffer.values():
+        buffer = accesses[0].ref.buffer
+        if buffer.kind != "arena" or id(buffer) in shared or not isinstance(accesses[0], Store):
+            continue
+        if any([any(access.ref.strides[:outer]) for access in accesses]):
+            continue
+        if all([isinstance(access, (Load, Store, LoadAt)) for access in accesses]):
+            yield buffer
+
+
+def with_row_scratch(nest: LoopNest, buffers: Iterable[Buffer]) -> LoopNest:
+    """A nest in which every row has its own part of some scratch memory."""
+    outer = nest.outer or 0
+    rows = nest.domain[:outer]
+    larger = {id(buffer): (Buffer(math.prod(rows) * buffer.size, buffer.dtype), buffer.size) for buffer in buffers}
+    if not larger:
+        return nest
+
+    def expanded(each: Instruction) -> Instruction:
+        ref = getattr(each, "ref", None)
+        if ref is None or id(ref.buffer) not in larger:
+            return each
+        buffer, size = larger[id(ref.buffer)]
+        steps = [step * size for step in row_major(rows)]
+        return each.with_fields(ref=StridedRef(buffer, ref.offset, (*steps, *ref.strides[outer:])))
+
+    stages = [NestStage(stage.inner, [expanded(each) for each in stage.code]) for stage in nest.stages]
+    return LoopNest(nest.domain, nest.outer, stages, nest.fills)

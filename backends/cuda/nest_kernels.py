@@ -1,0 +1,518 @@
+"""Loop nests as kernels: a thread, a warp or a block for every row.
+
+Reductions run in a fixed order: every lane reduces its share of a row in order, then lanes are combined as a tree. The
+number of lanes follows from the shapes alone, so a result is the same in every run and on every device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from func.backends.c.declarations import c_type, literal, stored_type
+from func.backends.c.expressions import CBuilder
+from func.backends.c.loop_nests import Accumulator, BodyWriter, Memory, NestWriter, StageWriter, index_text
+from func.backends.cuda.dialect import CudaDefinitions, CudaScalars, vector_length
+from func.backends.cuda.nest_forms import READS, accesses_of
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.stage_plans import StagePlan, accumulated
+from func.backends.llvm.scalars.ir_values import Value
+from func.backends.loops import kernels
+from func.backends.loops.chunking import length_of, row_groups
+from func.backends.records import Record
+
+WARP = 32
+THREADS = 256
+"""Threads of a block of most kernels."""
+MOST_BLOCKS = 4096
+"""Blocks of the largest grid; threads run through what is left in strides."""
+SMALL_INDEX = 1 << 31
+SHARED = 1 << 15
+"""Bytes of shared memory that a kernel uses at most."""
+
+
+class Launch(Record):
+    """One kernel on a grid: its name, the blocks, the threads of a block, the buffers whose addresses it takes."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    buffers: list[kernels.Buffer]
+    takes_status: bool
+    title: str
+    nest: kernels.LoopNest | None = None
+    """What it computes, for reports and models."""
+
+
+class Unit(Record):
+    """What runs a row: "thread", "warp" or "block" of so many lanes, for each of `chunks` parts of a row."""
+
+    kind: str
+    lanes: int
+    chunks: int = 1
+    partials: list[kernels.Buffer] | None = None
+    """Where the parts of reductions go, one buffer for each reduction of the last stage."""
+
+
+class KernelLibrary:
+    """The kernels of a program, each once."""
+
+    def __init__(self, guarded: bool = False) -> None:
+        self.texts: dict[str, str] = {}
+        self.definitions = CudaDefinitions()
+        self.guarded = guarded
+        """Whether kernels do nothing unless the program's status says that an output has a NaN."""
+
+    def source(self) -> str:
+        """The definitions and the kernels."""
+        body = "\n\n".join(self.texts.values())
+        return f"{self.definitions.device_text(body)}\n\n{body}\n"
+
+    def add(self, body: str, parameters: Sequence[str], threads: int, uses_status: bool) -> tuple[str, bool]:
+        """The name of a kernel with this body, and whether it takes the status."""
+        takes_status = uses_status or self.guarded
+        listed = [*parameters, *(["int *__restrict__ func_status"] if takes_status else [])]
+        lines = [f'extern "C" __global__ void __launch_bounds__({threads}) KERNEL({", ".join(listed)}) {{']
+        if self.guarded:
+            lines += ["    if ((*func_status & 1) == 0) {", "        return;", "    }"]
+        if uses_status:
+            lines.append("    int status = 0;")
+        lines.append(body)
+        if uses_status:
+            lines += ["    if (status != 0) {", "        atomicOr(func_status, status);", "    }"]
+        text = "\n".join([*lines, "}"])
+        name = f"func_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        self.texts.setdefault(name, text.replace("KERNEL", name))
+        return name, takes_status
+
+
+class KernelWriter:
+    """Writes one kernel."""
+
+    def __init__(self, library: KernelLibrary, nest: kernels.LoopNest | None, title: str) -> None:
+        self.library = library
+        self.builder = CBuilder()
+        self.memory = Memory()
+        self.scalars = CudaScalars(self.builder, library.definitions)
+        self.nests = NestWriter(self.builder, self.scalars, self.memory)
+        self.nest, self.title = nest, title
+        self.buffers: list[kernels.Buffer] = []
+        self.writes: set[int] = set()
+
+    def declare(self, nest: kernels.LoopNest, more: Sequence[kernels.Buffer] = ()) -> None:
+        """Name the buffers that a nest touches, and others that are written."""
+        for each in accesses_of(nest.code):
+            self._name(each.ref.buffer)
+            if not isinstance(each, READS):
+                self.writes.add(id(each.ref.buffer.storage))
+        for buffer in more:
+            self._name(buffer)
+            self.writes.add(id(buffer.storage))
+
+    def _name(self, buffer: kernels.Buffer) -> None:
+        if id(buffer) not in self.memory.names:
+            self.memory.names[id(buffer)] = f"p{len(self.buffers)}"
+            self.buffers.append(buffer)
+
+    def parameters(self) -> list[str]:
+        """The declarations of the pointers."""
+        storages = [id(buffer.storage) for buffer in self.buffers]
+        listed = []
+        for buffer, storage in zip(self.buffers, storages, strict=True):
+            const = "" if storage in self.writes else "const "
+            alone = " __restrict__ " if storages.count(storage) == 1 else " "
+            listed.append(f"{const}{stored_type(buffer.dtype)} *{alone}{self.memory.name(buffer)}")
+        return listed
+
+    def launch(self, blocks: int, threads: int) -> Launch:
+        """The launch of what has been written."""
+        body = self.builder.text(1)
+        name, takes_status = self.library.add(body, self.parameters(), threads, "status |=" in body)
+        return Launch(name, blocks, threads, self.buffers, takes_status, self.title, self.nest)
+
+    def index_word(self, total: int) -> str:
+        """The type of indices: 64 bits only where 32 are too few."""
+        reach = max([total, *[2 * buffer.storage.size for buffer in self.buffers]])
+        return "int" if reach < SMALL_INDEX // 2 else "func_long"
+
+
+# -- one thread for a row -------------------------------------------------------------------------------------------
+def thread_kernel(library: KernelLibrary, nest: kernels.LoopNest, parallel: Sequence[int], title: str) -> Launch:
+    """A thread for every index of some leading axes; it runs all other loops in order."""
+    writer = KernelWriter(library, nest, title)
+    writer.declare(nest)
+    b = writer.builder
+    rows = math.prod([nest.domain[axis] for axis in parallel])
+    groups = row_groups(nest)
+    outer = [group for group in groups if set(group) <= set(parallel)]
+    if sum(map(len, outer)) != len(parallel):  # a group has both kinds
+        groups = [[axis] for axis in range(nest.outer or 0)]
+        outer = [[axis] for axis in parallel]
+    rest = [group for group in groups if not set(group) & set(parallel)]
+    word = writer.index_word(rows)
+    blocks = max(1, min(-(-rows // THREADS), MOST_BLOCKS))
+    threads = min(THREADS, -(-rows // WARP) * WARP) if rows > 1 else 1
+    vector = _vector_plan(nest, outer, rest)
+    if vector > 1:
+        return _vector_kernel(writer, nest, rows, vector, word)
+    if rows == 1:
+        with b.braces("if (blockIdx.x == 0 && threadIdx.x == 0) {"):
+            _sequential(writer, nest, [*outer, *rest], {axis: "0" for group in outer for axis in group})
+        return writer.launch(1, WARP)
+    with b.braces(_strided_loop(word, "row", rows, threads)):
+        at = _decomposed(b, word, "row", nest, outer)
+        _sequential(writer, nest, [*outer, *rest], at)
+    return writer.launch(blocks, threads)
+
+
+def _strided_loop(word: str, name: str, count: int, threads: int) -> str:
+    start = f"{name} = ({word})blockIdx.x * {threads} + ({word})threadIdx.x"
+    return f"for ({word} {start}; {name} < {count}; {name} += ({word})gridDim.x * {threads}) {{"
+
+
+def _decomposed(
+    b: CBuilder, word: str, flat: str, nest: kernels.LoopNest, groups: Sequence[Sequence[int]]
+) -> dict[int, str]:
+    """The indices of loops in a flat index, by the last dimensions of the loops; the last one runs fastest."""
+    at: dict[int, str] = {}
+    size = 1
+    for place, group in reversed(list(enumerate(groups))):
+        length = length_of(nest, group)
+        if len(groups) == 1:
+            at[group[-1]] = flat
+            continue
+        name = b.fresh("r")
+        text = flat if size == 1 else f"{flat} / {size}"
+        if place > 0:
+            text = f"{text} % {length}"
+        b.declare(name, f"const {word} {name} = {text};")
+        at[group[-1]] = name
+        size *= length
+    return at
+
+
+def _sequential(
+    writer: KernelWriter, nest: kernels.LoopNest, groups: Sequence[Sequence[int]], at: dict[int, str]
+) -> None:
+    """The rows of a nest at given indices of some loops, in order along the others."""
+    b = writer.builder
+    left = [group for group in groups if group[-1] not in at]
+    if left:
+        with b.counted(length_of(nest, left[0])) as i:
+            _sequential(writer, nest, groups, {**at, left[0][-1]: i})
+        return
+    registers: dict[int, Value] = {}
+    dims = [group[-1] for group in groups]
+    texts = [at[axis] for axis in dims]
+    for stage in nest.stages:
+        if stage.inner:
+            stage_writer = StageWriter(writer.nests, nest, stage, dims, texts, registers)
+            stage_writer.block = None
+            stage_writer.emit()
+        else:
+            body = BodyWriter(writer.nests, dims, texts, registers, registers)
+            for instruction in stage.code:
+                body.emit(instruction)
+
+
+# -- vectors of elements --------------------------------------------------------------------------------------------
+def _vector_plan(nest: kernels.LoopNest, outer: Sequence[Sequence[int]], rest: Sequence[Any]) -> int:
+    """The elements that a thread loads at once; 1 where elements do not lie next to each other."""
+    if len(outer) != 1 or rest or len(nest.stages) != 1 or nest.stages[0].inner:
+        return 1
+    axis, length, widths, stored = outer[0][-1], length_of(nest, outer[0]), [], set()
+    for each in accesses_of(nest.code):
+        stride = each.ref.strides[axis] if axis < len(each.ref.strides) else 0
+        if isinstance(each, (kernels.LoadAt, kernels.StoreAt, kernels.Accumulate)):
+            return 1
+        if stride == 0 and isinstance(each, kernels.Load):
+            continue
+        buffer = each.ref.buffer
+        if stride != 1 or buffer.base is not None or buffer.dtype.kind == "c":
+            return 1
+        if isinstance(each, kernels.Store):
+            stored.add(id(buffer))
+        elif id(buffer) in stored:
+            return 1
+        widths.append((vector_length(buffer.dtype), each.ref.offset))
+    if any([isinstance(each, kernels.Position) for each in nest.code]) or not widths or length < 2 * THREADS:
+        return 1
+    written: dict[int, int] = {}
+    for each in accesses_of(nest.code):
+        written.setdefault(id(each.ref.buffer), each.ref.offset)
+        if written[id(each.ref.buffer)] != each.ref.offset:
+            return 1
+    width = min(min([width for width, _ in widths]), 4)
+    return width if all([offset % width == 0 for _, offset in widths]) else 1
+
+
+def _vector_kernel(writer: KernelWriter, nest: kernels.LoopNest, rows: int, width: int, word: str) -> Launch:
+    """Elementwise code for `width` neighbouring elements at a time, then for those that are left."""
+    b, code = writer.builder, nest.stages[0].code
+    axis = len(nest.domain) - 1
+    count, rest = rows // width, rows % width
+    threads, blocks = THREADS, max(1, min(-(-count // THREADS), MOST_BLOCKS))
+    loads: list[kernels.StridedRef] = []
+    stores: list[kernels.StridedRef] = []
+    for each in accesses_of(code):
+        refs = loads if isinstance(each, kernels.Load) else stores
+        if each.ref.strides and each.ref.strides[axis] and all([ref.buffer is not each.ref.buffer for ref in refs]):
+            refs.append(each.ref)
+    names: dict[int, str] = {}
+    with b.braces(_strided_loop(word, "pack", count, threads)):
+        for ref in loads:
+            names[id(ref.buffer)] = b.fresh("q")
+            kind = f"func_pack<{stored_type(ref.buffer.dtype)}, {width}>"
+            start = index_text(ref.offset // width, [("pack", 1)])
+            name, source = names[id(ref.buffer)], writer.memory.name(ref.buffer)
+            b.line(f"const {kind} {name} = reinterpret_cast<const {kind} *>({source})[{start}];")
+        for ref in stores:
+            names.setdefault(-id(ref.buffer), b.fresh("o"))
+            b.line(f"func_pack<{stored_type(ref.buffer.dtype)}, {width}> {names[-id(ref.buffer)]};")
+        b.line("#pragma unroll")
+        with b.braces(f"for (int lane = 0; lane < {width}; ++lane) {{"):
+            _at_lane(writer, code, names, axis)
+        for ref in stores:
+            kind = f"func_pack<{stored_type(ref.buffer.dtype)}, {width}>"
+            start = index_text(ref.offset // width, [("pack", 1)])
+            b.effect(
+                f"reinterpret_cast<{kind} *>({writer.memory.name(ref.buffer)})[{start}] = {names[-id(ref.buffer)]};"
+            )
+    if rest:
+        with b.braces(f"if (blockIdx.x == 0 && threadIdx.x < {rest}) {{"):
+            b.declare("row", f"const {word} row = {rows - rest} + ({word})threadIdx.x;")
+            _sequential(writer, nest, [list(range(axis + 1))], {axis: "row"})
+    return writer.launch(blocks, threads)
+
+
+def _at_lane(writer: KernelWriter, code: Sequence[kernels.Instruction], names: dict[int, str], axis: int) -> None:
+    """The code for one lane of packs: their elements have the names of packs."""
+    nests, kept = writer.nests, dict(writer.memory.names)
+    registers: dict[int, Value] = {}
+    body = BodyWriter(nests, [axis], ["lane"], registers, registers)
+    for each in code:
+        if not isinstance(each, (kernels.Load, kernels.Store)) or not (each.ref.strides and each.ref.strides[axis]):
+            body.emit(each)
+            continue
+        buffer = each.ref.buffer
+        is_load = isinstance(each, kernels.Load)
+        pack = names.get(id(buffer) if is_load and id(buffer) in names else -id(buffer))
+        writer.memory.names[id(buffer)] = f"{pack}.x"
+        flat = kernels.StridedRef(buffer, 0, each.ref.strides)
+        body.emit(each.with_fields(ref=flat))
+        writer.memory.names.update(kept)
+
+
+# -- warps and blocks for a row -------------------------------------------------------------------------------------
+def unit_kernel(library: KernelLibrary, nest: kernels.LoopNest, unit: Unit, title: str) -> Launch:
+    """A unit of several lanes for every row, or for every chunk of every row."""
+    return _UnitWriter(library, nest, unit, title).written()
+
+
+class _UnitWriter(KernelWriter):
+    def __init__(self, library: KernelLibrary, nest: kernels.LoopNest, unit: Unit, title: str) -> None:
+        super().__init__(library, nest, title)
+        self.unit = unit
+        self.declare(nest, unit.partials or ())
+        self.groups = row_groups(nest)
+        self.rows = math.prod(nest.domain[: nest.outer or 0])
+        self.registers: dict[int, Value] = {}
+        self.pending: set[int] = set()
+        """Memory (by id) that was written since the last barrier."""
+        self.touched: set[int] = set()
+        self.has_barrier = False
+        self.word = self.index_word(math.prod(nest.domain) * unit.chunks)
+
+    def written(self) -> Launch:
+        """The launch."""
+        unit, b, word = self.unit, self.builder, self.word
+        count = self.rows * unit.chunks
+        threads = unit.lanes if unit.kind == "block" else min(THREADS, -(-count * unit.lanes // WARP) * WARP)
+        per_block = threads // unit.lanes
+        blocks = max(1, min(-(-count // per_block), 8 * MOST_BLOCKS))
+        if unit.kind == "block":
+            b.declare("lane", "const int lane = (int)threadIdx.x;")
+            start, step = f"({word})blockIdx.x", f"({word})gridDim.x"
+        else:
+            mask = f"(int)threadIdx.x % {unit.lanes}" if unit.lanes > 1 else "0"
+            b.declare("lane", f"const int lane = {mask};")
+            b.declare(
+                "unit", f"const {word} unit = (({word})blockIdx.x * {threads} + ({word})threadIdx.x) / {unit.lanes};"
+            )
+            start, step = "unit", f"({word})gridDim.x * {per_block}"
+        with b.braces(f"for ({word} part = {start}; part < {count}; part += {step}) {{"):
+            row, chunk = "part", ""
+            if unit.chunks > 1:
+                row, chunk = self._row_and_chunk()
+            at = _decomposed(b, word, row, self.nest, self.groups)  # type: ignore[arg-type]
+            self.dims = [group[-1] for group in self.groups]
+            self.texts = [at[axis] for axis in self.dims]
+            assert self.nest is not None
+            for stage in self.nest.stages:
+                self._stage(stage, chunk)
+            if unit.chunks > 1:
+                self._store_partials(row, chunk)
+            if self.pending or self.has_barrier:
+                self._barrier()
+        return self.launch(blocks, threads)
+
+    def _row_and_chunk(self) -> tuple[str, str]:
+        """The row and the chunk of a part: threads next to each other have rows next to each other."""
+        b, word, unit = self.builder, self.word, self.unit
+        if unit.kind == "thread":
+            b.declare("row", f"const {word} row = part % {self.rows};")
+            b.declare("chunk", f"const {word} chunk = part / {self.rows};")
+        else:
+            b.declare("row", f"const {word} row = part / {unit.chunks};")
+            b.declare("chunk", f"const {word} chunk = part % {unit.chunks};")
+        return "row", "chunk"
+
+    def _barrier(self) -> None:
+        if self.unit.lanes > 1:
+            self.builder.effect("__syncthreads();" if self.unit.kind == "block" else "__syncwarp();")
+            self.has_barrier = True
+        self.pending.clear()
+
+    def _note(self, stage: kernels.NestStage) -> None:
+        """Wait where a stage touches what another has written, or writes what another has read."""
+        touched = {id(each.ref.buffer.storage) for each in accesses_of(stage.code)}
+        written = {id(each.ref.buffer.storage) for each in accesses_of(stage.code) if not isinstance(each, READS)}
+        if touched & self.pending or written & self.touched:
+            self._barrier()
+            self.touched.clear()
+        self.pending |= written
+        self.touched |= touched
+
+    def _stage(self, stage: kernels.NestStage, chunk: str) -> None:
+        self._note(stage)
+        if stage.inner:
+            self._inner(stage, chunk)
+            return
+        body = BodyWriter(self.nests, self.dims, self.texts, self.registers, self.registers)
+        for each in stage.code:
+            if isinstance(each, (kernels.Store, kernels.StoreAt, kernels.Accumulate)) and self.unit.lanes > 1:
+                for x in _values_of(body, each):
+                    self.builder.fix(x)
+                with self.builder.braces("if (lane == 0) {"):
+                    body.emit(each)
+            else:
+                body.emit(each)
+
+    def _inner(self, stage: kernels.NestStage, chunk: str) -> None:
+        b, unit, word, nest = self.builder, self.unit, self.word, self.nest
+        assert nest is not None
+        plan = StagePlan(nest, stage, None, 64)
+        total = math.prod(plan.lengths)
+        reductions = [each for each in stage.code if isinstance(each, kernels.Reduce)]
+        accumulators = {id(each): Accumulator(self.nests, each.op, accumulated(each), 1, False) for each in reductions}
+        before: dict[int, Value] = dict(self.registers)
+        body = BodyWriter(self.nests, self.dims, self.texts, self.registers, before)
+        for each in plan.levels[0]:
+            body.emit(each)
+        rest = [each for level in plan.levels[1:] for each in level]
+        order = {id(each): place for place, each in enumerate(stage.code)}
+        rest.sort(key=lambda each: order[id(each)])
+        first, stop = "0", str(total)
+        if unit.chunks > 1:
+            step = -(-total // unit.chunks)
+            first, stop = b.fresh("first"), b.fresh("stop")
+            b.line(f"const {word} {first} = {chunk} * {step};")
+            b.line(f"const {word} {stop} = {first} + {step} < {total} ? {first} + {step} : {total};")
+        index = b.fresh("j")
+        start = "lane" if first == "0" else f"{first} + lane"
+        with b.braces(f"for ({word} {index} = {start}; {index} < {stop}; {index} += {unit.lanes}) {{"):
+            at = _flat_indices(b, word, index, plan)
+            inside = dict(before)
+            texts = [at[axis] for axis in plan.dims]
+            body = BodyWriter(self.nests, [*self.dims, *plan.dims], [*self.texts, *texts], self.registers, inside)
+            for each in rest:
+                accumulator = accumulators.get(id(each))
+                if accumulator is None:
+                    body.emit(each)
+                else:
+                    assert isinstance(each, kernels.Reduce)
+                    accumulator.add(body.value(each.value))
+        for each in reductions:
+            self._combine(accumulators[id(each)])
+            self.registers[id(each.out)] = accumulators[id(each)].get()
+        self.reductions = reductions
+
+    def _combine(self, accumulator: Accumulator) -> None:
+        """Combine the values of all lanes, as a tree; every lane has the result."""
+        b, unit = self.builder, self.unit
+        if unit.lanes == 1:
+            return
+        self._tree(accumulator, min(unit.lanes, WARP))
+        if unit.lanes > WARP:
+            warps = unit.lanes // WARP
+            word = [c_type(part.type) for part in accumulator._parts(accumulator.start)]
+            starts = [literal(part) for part in accumulator._parts(accumulator.start)]
+            for name, kind in zip(accumulator.names, word, strict=True):
+                b.line(f"__shared__ {kind} {name}_all[{WARP}];")
+            with b.braces("if (lane % 32 == 0) {"):
+                for name in accumulator.names:
+                    b.effect(f"{name}_all[lane / 32] = {name};")
+            self._barrier()
+            for name, start in zip(accumulator.names, starts, strict=True):
+                b.effect(f"{name} = lane % 32 < {warps} ? {name}_all[lane % 32] : {start};")
+            self._tree(accumulator, warps)
+            self.has_barrier = True
+
+    def _tree(self, accumulator: Accumulator, lanes: int) -> None:
+        b = self.builder
+        distance = b.fresh("d")
+        with b.braces(f"for (int {distance} = {lanes // 2}; {distance} > 0; {distance} /= 2) {{"):
+            other = [b.fresh("t") for _ in accumulator.names]
+            kind = accumulator.kind
+            for name, mine in zip(other, accumulator.names, strict=True):
+                b.line(f"const {c_type(kind)} {name} = func_down({mine}, {distance});")
+            b.epoch += 1
+            accumulator.add(accumulator._joined(other))
+        for name in accumulator.names:
+            b.effect(f"{name} = func_first({name});")
+
+    def _store_partials(self, row: str, chunk: str) -> None:
+        b, unit = self.builder, self.unit
+        assert unit.partials is not None
+        place = f"{row} * {unit.chunks} + {chunk}" if unit.kind != "thread" else f"{chunk} * {self.rows} + {row}"
+        values = [self.registers[id(each.out)] for each in self.reductions]
+        with b.braces("if (lane == 0) {" if unit.lanes > 1 else "{"):
+            for buffer, value in zip(unit.partials, values, strict=True):
+                self.nests.write(buffer, [place], value)
+
+
+def _values_of(body: BodyWriter, each: Any) -> list[ir.Value]:
+    value = body.value(each.value)
+    return [value.re, value.im] if hasattr(value, "re") else [value]
+
+
+def _flat_indices(b: CBuilder, word: str, flat: str, plan: StagePlan) -> dict[int, str]:
+    at: dict[int, str] = {}
+    size = 1
+    for place in reversed(range(len(plan.dims))):
+        axis, length = plan.dims[place], plan.lengths[place]
+        if len(plan.dims) == 1:
+            at[axis] = flat
+            continue
+        name = b.fresh("r")
+        text = flat if size == 1 else f"{flat} / {size}"
+        if place > 0:
+            text = f"{text} % {length}"
+        b.declare(name, f"const {word} {name} = {text};")
+        at[axis] = name
+        size *= length
+    return at
+
+
+def report_kernel(library: KernelLibrary, nest: kernels.LoopNest, flag: kernels.Register, bit: int) -> Launch:
+    """A kernel that sets a bit of the status where a boolean in memory is true."""
+    writer = KernelWriter(library, nest, "report")
+    writer.declare(nest)
+    registers: dict[int, Value] = {}
+    body = BodyWriter(writer.nests, [], [], registers, registers)
+    for each in nest.code:
+        body.emit(each)
+    writer.builder.line("status |= ", registers[id(flag)], f" ? {bit} : 0;")
+    return writer.launch(1, 1)

@@ -1,0 +1,478 @@
+"""Plans: a native program as steps for a device.
+
+A plan is plain data. Most steps are launches of kernels; the others are products for cuBLAS, copies, and loops and
+branches that the host runs. A nest becomes the fastest form that it allows: elementwise code with a thread for every
+element, reductions with a thread, a warp or a block for every row, long rows in chunks; what has none of these forms is
+run by one thread, in the order of the loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from func.backends.cuda.nest_forms import (
+    accesses_of,
+    parallel_axes,
+    permuted,
+    reductions_of_rows,
+    row_scratch,
+    split_stages,
+    with_row_scratch,
+    without_unit_axes,
+)
+from func.backends.cuda.nest_kernels import (
+    THREADS,
+    WARP,
+    KernelLibrary,
+    Launch,
+    Unit,
+    report_kernel,
+    thread_kernel,
+    unit_kernel,
+)
+from func.backends.loops.buffer_assignment import assign_by_use
+from func.backends.loops.kernels import (
+    Accumulate,
+    Apply,
+    ArraySpec,
+    Branch,
+    Buffer,
+    ConditionalLoop,
+    Copy,
+    CountedLoop,
+    Dot,
+    EarlyExit,
+    Fill,
+    FlagCheck,
+    Instruction,
+    Item,
+    LibraryCall,
+    Literal,
+    Load,
+    LoopNest,
+    NativeProgram,
+    NestStage,
+    Reduce,
+    Register,
+    Running,
+    Store,
+    StoreAt,
+    StridedRef,
+    row_major,
+)
+from func.backends.loops.traversal import bodies_of, buffers_of, own_buffers
+from func.backends.records import Record
+
+FOUND_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
+"""Bits of the status: an output has a NaN; an index was out of range; pullbacks inside a loop gave NaN."""
+
+
+class Limits(Record):
+    """From which sizes on a nest takes which form."""
+
+    short_row: int = 16
+    """Elements of the longest row that one thread reduces."""
+    warp_row: int = 1024
+    block_row: int = 8192
+    """Elements of the longest row for a block of the usual size; longer ones get twice as many threads."""
+    few_rows: int = 128
+    little: int = 1 << 15
+    """Elements of a nest from which on few rows are cut into chunks."""
+    chunk: int = 4096
+    """Elements of a chunk for a block."""
+    lane_chunk: int = 128
+    """Elements of a chunk for a thread."""
+    busy: int = 1 << 16
+    """Threads that keep a device busy."""
+    library_work: int = 1 << 15
+    """Multiplications from which on a product is cuBLAS's."""
+    shared_row: int = 1 << 14
+    """Bytes of scratch that a row has in shared memory at most."""
+
+
+LIMITS = Limits()
+
+
+class MissingForm(Exception):
+    """An item has no form on a device; the message says which."""
+
+
+class Product(Record):
+    """A batch of matrix products by the device's library."""
+
+    dot: Dot
+
+
+class Move(Record):
+    """A copy of all elements of a buffer."""
+
+    target: Buffer
+    source: Buffer
+
+
+class Repeat(Record):
+    """Steps that the host repeats; `slices` move with them."""
+
+    length: int
+    reverse: bool
+    body: list[Step]
+    slices: list[Buffer]
+
+
+class While(Record):
+    """`test` and, while `flag` is true after it, `body`; the host reads the flag."""
+
+    test: list[Step]
+    flag: StridedRef
+    body: list[Step]
+
+
+class Choose(Record):
+    """The steps of the branch whose number the host reads."""
+
+    index: StridedRef
+    branches: list[list[Step]]
+
+
+Step: TypeAlias = Launch | Product | Move | Repeat | While | Choose
+
+
+class DevicePlan(Record):
+    """Steps over numbered inputs, constants and outputs, with `arena` bytes of scratch, and the text of the kernels."""
+
+    inputs: list[ArraySpec]
+    constants: list[Any]
+    outputs: list[ArraySpec]
+    steps: list[Step]
+    arena: int
+    library: KernelLibrary
+    reports: int
+    """The bits that the status may have."""
+
+    @property
+    def source(self) -> str:
+        """The text of the kernels, with what they call."""
+        return self.library.source()
+
+
+def device_plan(program: NativeProgram, guarded: bool = False) -> DevicePlan:
+    """The plan of a program. Raises MissingForm."""
+    return Planner(program, guarded).plan()
+
+
+def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
+    """All steps, with those of loops and branches."""
+    for step in steps:
+        yield step
+        for inner in bodies_of_step(step):
+            yield from steps_in(inner)
+
+
+def bodies_of_step(step: Step) -> Sequence[list[Step]]:
+    """The lists of steps inside a step."""
+    if isinstance(step, Repeat):
+        return (step.body,)
+    if isinstance(step, While):
+        return step.test, step.body
+    return step.branches if isinstance(step, Choose) else ()
+
+
+def buffers_of_step(step: Step) -> Iterator[Buffer]:
+    """The memory that a step touches."""
+    if isinstance(step, Launch):
+        yield from step.buffers
+    elif isinstance(step, Product):
+        yield from buffers_of(step.dot)
+    elif isinstance(step, Move):
+        yield from (step.target, step.source)
+    elif isinstance(step, Repeat):
+        yield from step.slices
+    elif isinstance(step, While):
+        yield step.flag.buffer
+    else:
+        yield step.index.buffer
+    for body in bodies_of_step(step):
+        for inner in body:
+            yield from buffers_of_step(inner)
+
+
+class Planner:
+    """Plans one program."""
+
+    def __init__(self, program: NativeProgram, guarded: bool = False) -> None:
+        self.program = program
+        self.limits = LIMITS
+        self.guarded = guarded
+        self.library = KernelLibrary(guarded)
+        self.reports = 0
+        self._shared = _shared_buffers(program.items)
+
+    def plan(self) -> DevicePlan:
+        """The plan."""
+        program = self.program
+        steps = self._items(program.items)
+        if program.flag is not None:
+            steps.append(self._report(program.flag, FOUND_NAN))
+        if any(["? 2 : 0;" in text for text in self.library.texts.values()]):
+            self.reports |= OUT_OF_RANGE
+        arena = assign_by_use([buffers_of_step(step) for step in steps])
+        return DevicePlan(program.inputs, program.constants, program.outputs, steps, arena, self.library, self.reports)
+
+    def _items(self, items: Sequence[Item]) -> list[Step]:
+        return [step for item in items for step in self._item(item)]
+
+    def _item(self, item: Item) -> list[Step]:
+        if isinstance(item, LoopNest):
+            return self._nest(item)
+        if isinstance(item, Dot):
+            return [Product(item)] if not self.guarded and is_for_library(item) else self._nest(product_nest(item))
+        if isinstance(item, Fill):
+            return self._fill(item.buffer, item.value)
+        if isinstance(item, Copy):
+            return [self._copy(item.target, item.source)]
+        if isinstance(item, FlagCheck):
+            return [self._report(item.flag, COMPUTE_AGAIN)]
+        if isinstance(item, CountedLoop):
+            body = [*self._items(item.ahead), *self._items(item.body)]
+            for view in item.slices:
+                view.ring = 0 if view.ring >= item.length else view.ring
+            return [Repeat(item.length, item.reverse, body, item.slices)]
+        if isinstance(item, (ConditionalLoop, Branch)) and self.guarded:
+            raise MissingForm(f"{type(item).__name__} waits for the device")
+        if isinstance(item, ConditionalLoop):
+            return [While(self._items(item.test), item.flag, self._items(item.body))]
+        if isinstance(item, Branch):
+            return [Choose(item.index, [self._items(branch) for branch in item.branches])]
+        assert isinstance(item, (LibraryCall, EarlyExit))
+        raise MissingForm(item.routine if isinstance(item, LibraryCall) else "EarlyExit")
+
+    def _report(self, flag: StridedRef, bit: int) -> Step:
+        """A kernel that sets a bit of the status where a flag is true."""
+        self.reports |= bit
+        register = Register(flag.buffer.dtype)
+        nest = LoopNest((), 0, [NestStage(False, [Load(register, StridedRef(flag.buffer, flag.offset, ()))])])
+        return report_kernel(self.library, nest, register, bit)
+
+    def _fill(self, buffer: Buffer, value: Any) -> list[Step]:
+        if buffer.size == 0:
+            return []
+        store = Store(StridedRef(buffer, 0, (1,)), Literal(value, buffer.dtype))
+        return self._nest(LoopNest((buffer.size,), 0, [NestStage(True, [store])]))
+
+    def _copy(self, target: Buffer, source: Buffer) -> Step:
+        if not self.guarded:
+            return Move(target, source)
+        register = Register(target.dtype)
+        code: list[Instruction] = [
+            Load(register, StridedRef(source, 0, (1,))),
+            Store(StridedRef(target, 0, (1,)), register),
+        ]
+        (step,) = self._nest(LoopNest((target.size,), 0, [NestStage(True, code)]))
+        return step
+
+    # -- nests ------------------------------------------------------------------------------------------------------
+    def _nest(self, nest: LoopNest) -> list[Step]:
+        """The launches of a nest."""
+        if 0 in nest.domain:
+            return [step for buffer, value in nest.fills for step in self._fill(buffer, value)]
+        nest = without_unit_axes(LoopNest(nest.domain, nest.outer or 0, nest.stages, nest.fills))
+        rows = reductions_of_rows(nest)
+        nests = [nest] if rows is None else rows
+        steps = [step for buffer, value in nests[0].fills for step in self._fill(buffer, value)]
+        for each in nests:
+            steps += self._form(each)
+        return steps
+
+    def _form(self, nest: LoopNest) -> list[Step]:
+        """The launches of a nest whose buffers are filled."""
+        outer, rank = nest.outer or 0, len(nest.domain)
+        is_reduction = any([isinstance(each, (Reduce, Running)) for each in nest.code])
+        if len(nest.stages) == 1 and not is_reduction:
+            return [self._elementwise(nest)]
+        nest = with_row_scratch(nest, row_scratch(nest, self._shared))
+        rows = list(range(outer))
+        parallel = parallel_axes(nest, nest.code, rows)
+        if parallel != rows:
+            order = [*parallel, *[axis for axis in rows if axis not in parallel], *range(outer, rank)]
+            return [thread_kernel(self.library, permuted(nest, order, outer), range(len(parallel)), title_of(nest))]
+        count = math.prod(nest.domain[:outer])
+        longest = math.prod(nest.domain[outer:])
+        inner = [stage for stage in nest.stages if stage.inner]
+        can_split = all([self._is_free_inside(nest, stage) for stage in inner])
+        if not can_split or longest <= self.limits.short_row or (count > self.limits.busy and _lies_across(nest)):
+            return [thread_kernel(self.library, nest, rows, title_of(nest))]
+        if count >= self.limits.few_rows or count * longest <= self.limits.little:
+            if count >= self.limits.few_rows and _lies_across(nest) and len(inner) == 1:
+                return self._chunked(nest, count, longest)
+            return [unit_kernel(self.library, nest, self._unit_for(longest), title_of(nest))]
+        if len(nest.stages) == 1 or (len(inner) == 1 and nest.stages[0].inner and len(nest.stages) == 2):
+            return self._chunked(nest, count, longest)
+        return [step for part in split_stages(nest) for step in self._part(part)]
+
+    def _part(self, nest: LoopNest) -> list[Step]:
+        """The launches of one stage of a nest with few rows."""
+        inner = [stage for stage in nest.stages if stage.inner]
+        outer, rank = nest.outer or 0, len(nest.domain)
+        if not inner:
+            return [thread_kernel(self.library, nest, range(outer), title_of(nest))]
+        if any([isinstance(each, Reduce) for each in nest.code]):
+            return self._chunked(nest, math.prod(nest.domain[:outer]), math.prod(nest.domain[outer:]))
+        code = [each for stage in nest.stages for each in stage.code]
+        whole = permuted(LoopNest(nest.domain, rank, [NestStage(False, code)]), range(rank), rank)
+        return [thread_kernel(self.library, whole, range(rank), title_of(nest))]
+
+    def _is_free_inside(self, nest: LoopNest, stage: NestStage) -> bool:
+        """Whether the loops of an inner stage may run in any order but for its reductions."""
+        if any([isinstance(each, (Running, StoreAt, Accumulate)) for each in stage.code]):
+            return False
+        inner = [axis for axis in range(nest.outer or 0, len(nest.domain)) if nest.domain[axis] > 1]
+        return bool(inner) and parallel_axes(nest, stage.code, inner) == inner
+
+    def _elementwise(self, nest: LoopNest) -> Step:
+        """One stage without reductions: a thread for every index of the axes that allow it."""
+        rank = len(nest.domain)
+        code = nest.stages[0].code
+        axes = list(range(rank)) if nest.stages[0].inner else list(range(nest.outer or 0))
+        parallel = parallel_axes(nest, code, axes)
+        rest = [axis for axis in axes if axis not in parallel]
+        if not rest:
+            whole = LoopNest(nest.domain[: len(axes)], len(axes), [NestStage(False, code)])
+            return thread_kernel(self.library, permuted(whole, axes, len(axes)), axes, title_of(nest))
+        order = [*parallel, *rest]
+        inner = permuted(LoopNest(nest.domain, 0, [NestStage(True, code)]), order, len(parallel))
+        return thread_kernel(self.library, inner, range(len(parallel)), title_of(nest))
+
+    def _unit_for(self, longest: int) -> Unit:
+        """What runs a row of so many elements."""
+        if longest <= self.limits.warp_row:
+            return Unit("warp", WARP)
+        return Unit("block", THREADS if longest <= self.limits.block_row else 2 * THREADS)
+
+    def _chunked(self, nest: LoopNest, count: int, longest: int) -> list[Step]:
+        """A reduction whose rows are cut into chunks, and one of the chunks."""
+        outer = nest.outer or 0
+        across = _lies_across(nest)
+        place = next(place for place, stage in enumerate(nest.stages) if stage.inner)
+        if across:
+            chunks = min(-(-longest // self.limits.lane_chunk), max(1, 4 * self.limits.busy // count))
+        else:
+            chunks = min(-(-longest // self.limits.chunk), max(1, 4 * self.limits.busy // THREADS // count))
+        chunks = -(-longest // -(-longest // chunks))
+        kind, lanes = ("thread", 1) if across else ("block", THREADS)
+        if chunks == 1:
+            unit = Unit("thread", 1) if across else self._unit_for(longest)
+            return [unit_kernel(self.library, nest, unit, title_of(nest))]
+        reductions = [each for each in nest.stages[place].code if isinstance(each, Reduce)]
+        partials = [Buffer(count * chunks, each.out.dtype) for each in reductions]
+        first = LoopNest(nest.domain, outer, nest.stages[: place + 1])
+        unit = Unit(kind, lanes, chunks, partials)
+        rows = nest.domain[:outer]
+        code: list[Instruction] = []
+        for each, buffer in zip(reductions, partials, strict=True):
+            value = Register(each.out.dtype)
+            steps = row_major(rows) if across else tuple([step * chunks for step in row_major(rows)])
+            code += [
+                Load(value, StridedRef(buffer, 0, (*steps, count if across else 1))),
+                Reduce(each.out, each.op, value),
+            ]
+        after = [NestStage(stage.inner, stage.code) for stage in nest.stages[place + 1 :]]
+        before = nest.stages[:place]
+        second = LoopNest((*rows, chunks), outer, [*before, NestStage(True, code), *after])
+        launch = unit_kernel(self.library, first, unit, title_of(nest))
+        if chunks <= self.limits.short_row:
+            return [launch, thread_kernel(self.library, second, range(outer), "the chunks of it")]
+        finish = Unit("warp", WARP) if chunks <= self.limits.warp_row else Unit("block", THREADS)
+        if across and count >= self.limits.busy:
+            finish = Unit("thread", 1)
+        return [launch, unit_kernel(self.library, second, finish, "the chunks of it")]
+
+
+def _lies_across(nest: LoopNest) -> bool:
+    """Whether neighbouring rows, not neighbouring elements of a row, lie next to each other in memory."""
+    outer, rank = nest.outer or 0, len(nest.domain)
+    if not outer or rank == outer:
+        return False
+    across = along = 0
+    for each in accesses_of(nest.code):
+        ref = nest.padded(each.ref)
+        if not any(ref.strides[outer:]):
+            continue
+        across += ref.strides[outer - 1] == 1
+        along += ref.strides[rank - 1] == 1
+    return across > along
+
+
+def _shared_buffers(items: Sequence[Item]) -> set[int]:
+    """The buffers (by id) that several items use."""
+    users: dict[int, int] = {}
+
+    def visit(items: Sequence[Item]) -> None:
+        for item in items:
+            for key in {id(buffer) for buffer in own_buffers(item)} | {
+                id(buffer.storage) for buffer in own_buffers(item)
+            }:
+                users[key] = users.get(key, 0) + 1
+            for body in bodies_of(item):
+                visit(body)
+
+    visit(items)
+    return {key for key, number in users.items() if number > 1}
+
+
+def is_for_library(dot: Dot) -> bool:
+    """Whether cuBLAS computes a product: of floats, whose matrices have adjacent elements along one axis, with at most
+    one axis of a batch."""
+    if dot.out.buffer.dtype.kind != "f" or dot.out.buffer.dtype.itemsize < 4:
+        return False
+    if math.prod(dot.batch) * math.prod(dot.sizes) < LIMITS.library_work:
+        return False
+    m, k, n = dot.sizes
+    shapes = ((dot.out, (m, n)), (dot.x, (m, k)), (dot.y, (k, n)))
+    return all([_is_matrix(ref.strides[-2:], shape) and _is_one_batch(ref, dot.batch) for ref, shape in shapes])
+
+
+def _is_matrix(strides: Sequence[int], shape: tuple[int, int]) -> bool:
+    (down, across), (rows, columns) = strides, shape
+    return ((across == 1 or columns == 1) and (down >= columns or rows == 1)) or (
+        (down == 1 or rows == 1) and (across >= rows or columns == 1)
+    )
+
+
+def _is_one_batch(ref: StridedRef, batch: Sequence[int]) -> bool:
+    """Whether the axes of a batch are one axis with one stride."""
+    axes = [(length, stride) for length, stride in zip(batch, ref.strides, strict=False) if length > 1]
+    return all([axes[i][1] == axes[i + 1][1] * axes[i + 1][0] for i in range(len(axes) - 1)])
+
+
+def product_nest(dot: Dot) -> LoopNest:
+    """A product as a nest whose rows are the elements of the result."""
+    m, k, n = dot.sizes
+    batch = len(dot.batch)
+    dtype = dot.out.buffer.dtype
+
+    def ref(old: StridedRef, places: Sequence[int | None]) -> StridedRef:
+        last = [0 if place is None else old.strides[batch + place] for place in places]
+        return StridedRef(old.buffer, old.offset, (*old.strides[:batch], *last))
+
+    x, y, product, total = [Register(dtype) for _ in range(4)]
+    code: list[Instruction] = [
+        Load(x, ref(dot.x, (0, None, 1))),
+        Load(y, ref(dot.y, (None, 1, 0))),
+        Apply(product, "multiply", (x, y)),
+        Reduce(total, "add", product),
+    ]
+    out = StridedRef(dot.out.buffer, dot.out.offset, dot.out.strides[: batch + 2])
+    stages = [NestStage(True, code), NestStage(False, [Store(out, total)])]
+    return LoopNest((*dot.batch, m, n, k), batch + 2, stages)
+
+
+def title_of(nest: LoopNest) -> str:
+    """The operations of a nest in a few words."""
+    ops: list[str] = []
+    for each in nest.code:
+        op = getattr(each, "op", None)
+        if op is not None and op not in ops:
+            ops.append(op)
+    return ", ".join(ops[:6]) or "copy"

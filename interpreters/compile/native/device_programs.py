@@ -1,0 +1,115 @@
+"""Programs for arrays of a device: as kernels as a whole, or in parts between calls of the device's library.
+
+Linear algebra, sorting and what else has no native form is the library's (cuSOLVER, cuFFT, CUB by CuPy), called by the
+implementations of the primitives. What the kernels of a part cannot be compiled for, the library runs, after a warning.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from func.backends.cuda.device import KernelError
+from func.backends.cuda.executable import Executable
+from func.backends.cuda.plan import DevicePlan, MissingForm, device_plan
+from func.interpreters.compile.execution import compile_source
+from func.interpreters.compile.inlining import prepare_program
+from func.interpreters.compile.native.executable import rerolled
+from func.interpreters.compile.native.failures import warn_of_failure
+from func.interpreters.compile.native.native_parts import Run, foreign_equations, with_native_parts
+from func.interpreters.compile.native.rules import NotNative
+from func.interpreters.compile.native.translate import translate
+from func.interpreters.nan_safe import checked
+from func.interpreters.program.program import Program
+
+FAILED = "kernels could not be made, so the device's library runs instead"
+
+
+def compile_for_device(program: Program, xp: Any, fast: bool, nan_safe: Any = None) -> tuple[Run, None, Program | None]:
+    """An optimised program as a function of arrays of a device, and the program of its parts, if it was cut.
+    `nan_safe` computes the outputs where one has a NaN."""
+    program = rerolled(program)
+    try:
+        whole = DeviceProgram(program, xp, fast, nan_safe)
+        whole.plan()
+        return whole, None, None
+    except NotNative:
+        pass
+    except Exception as error:
+        warn_of_failure(program, error, FAILED)
+        return checked(compile_source(program, xp), nan_safe), None, None
+    try:
+        foreign = foreign_equations(program, libraries=False)
+        parts = with_native_parts(program, foreign, lambda part: _part(part, xp, fast))
+    except Exception as error:
+        warn_of_failure(program, error, FAILED)
+        return checked(compile_source(program, xp), nan_safe), None, None
+    return checked(compile_source(parts, xp), nan_safe), None, parts
+
+
+def _part(program: Program, xp: Any, fast: bool) -> tuple[Run, None]:
+    part = DeviceProgram(program, xp, fast)
+    try:
+        part.plan()
+        return part, None
+    except NotNative:
+        return compile_source(program, xp), None
+
+
+class DeviceProgram:
+    """A program that is planned once and compiled for each device on which it is called."""
+
+    def __init__(self, program: Program, xp: Any, fast: bool = False, nan_safe: Any = None) -> None:
+        self.program, self.xp, self.fast, self.nan_safe = program, xp, fast, nan_safe
+        self._executables: dict[Any, Callable[..., tuple[Any, ...]]] = {}
+        self._lock = threading.Lock()
+        self._plan: DevicePlan | None = None
+        self._fallback: Run | None = None
+
+    @property
+    def text(self) -> str:
+        """The kernels in CUDA C."""
+        return self.plan().source
+
+    def plan(self) -> DevicePlan:
+        """The plan. Raises NotNative where the program is not native as a whole."""
+        if self._plan is None:
+            self._plan = _plan(self.program, self.nan_safe is not None, False)
+        return self._plan
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        device = self.xp.device_of(args)
+        executable = self._executables.get(device)
+        if executable is None:
+            with self._lock:
+                executable = self._executables.get(device) or self._compiled(device)
+                self._executables[device] = executable
+        return executable(*args)
+
+    def _compiled(self, device: Any) -> Callable[..., tuple[Any, ...]]:
+        try:
+            return Executable(device, self.plan(), self._again, self._variant(), fast=self.fast)
+        except KernelError as error:
+            warn_of_failure(self.program, error, FAILED)
+            return self._again
+
+    def _variant(self) -> Any:
+        """The plan of the NaN-safe variant, where it is native as a whole and the host decides nothing in it; else what
+        runs it."""
+        if self.nan_safe is None:
+            return None
+        try:
+            return _plan(rerolled(prepare_program(self.nan_safe.variant.program)), False, True)
+        except (NotNative, MissingForm):
+            return self.nan_safe
+
+    def _again(self, *args: Any) -> tuple[Any, ...]:
+        """The outputs by the device's library."""
+        if self._fallback is None:
+            self._fallback = checked(compile_source(self.program, self.xp), self.nan_safe)
+        return self._fallback(*args)
+
+
+def _plan(program: Program, is_checked: bool, guarded: bool) -> DevicePlan:
+    return device_plan(translate(program, is_checked, libraries=False), guarded)

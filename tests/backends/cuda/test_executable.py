@@ -1,0 +1,169 @@
+"""Executables on a device: captured runs, memory, NaN-safe variants, errors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.backends.cuda import executable
+from func.backends.cuda.device import DeviceIndexError, KernelError
+from tests.support.cuda_host import HostDevice, needs_compiler
+from tests.support.device_double import DeviceArray, namespace, to_device
+
+pytestmark = [needs_compiler, pytest.mark.filterwarnings("ignore:(invalid|divide)")]
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[HostDevice]:
+    """A device on which jitted functions of arrays of the double run."""
+    own = HostDevice(DeviceArray)
+    monkeypatch.setattr(namespace, "device_of", lambda args: own)
+    yield own
+
+
+def test_arguments_choose_the_device(device: HostDevice) -> None:
+    step = func.jit(lambda x: np.sum(np.sin(x)))
+    x = np.linspace(0, 1, 50)
+    out = step(to_device(x))
+    assert isinstance(out, DeviceArray) and device.calls
+    np.testing.assert_allclose(out.get(), np.sum(np.sin(x)), rtol=1e-15)
+    assert "__global__" in (step.lower(to_device(x)).source or "")
+    assert isinstance(step(x), np.float64)
+
+
+def test_the_same_addresses_are_captured_once(device: HostDevice) -> None:
+    step = func.jit(lambda x: np.sin(x) * 2)
+    x = to_device(np.linspace(0, 1, 2000))
+    out = DeviceArray(np.empty(2000))
+    device.empty = lambda shape, dtype: out  # type: ignore[method-assign]
+    for _ in range(6):
+        step(x)
+        np.testing.assert_allclose(out.get(), np.sin(x.get()) * 2, rtol=1e-15)
+        x.get()[:] += 0.25
+    assert device.captures == 1
+
+
+def test_other_addresses_are_copied_to_one_place(device: HostDevice) -> None:
+    step = func.jit(lambda x, y: (x + y, np.sum(x * y)))
+    kept = []
+    for number in range(executable.MISSES + 8):
+        x, y = np.arange(7.0) + number, np.arange(7.0)[::-1] * number
+        kept.append((to_device(x), to_device(y)))
+        total, product = step(*kept[-1])
+        kept.append((total, product))
+        np.testing.assert_array_equal(total.get(), x + y)
+        np.testing.assert_allclose(product.get(), np.sum(x * y), rtol=1e-15)
+    assert device.captures == 1
+
+
+def test_numbers_of_the_host_are_arguments(device: HostDevice) -> None:
+    step = func.jit(lambda x, a, b: x * a + b)
+    x = to_device(np.arange(5.0))
+    for number in range(4):
+        out = step(x, number, np.float64(0.5))
+        np.testing.assert_array_equal(out.get(), np.arange(5.0) * number + 0.5)
+
+
+def test_views_of_arrays_are_read(device: HostDevice) -> None:
+    x = np.arange(24.0).reshape(4, 6)
+    out = func.jit(lambda x: x * 2)(DeviceArray(x.T[1:]))
+    np.testing.assert_array_equal(out.get(), x.T[1:] * 2)
+
+
+def vanishing(x: Any) -> Any:
+    return np.sum(np.where(x > 0, np.sqrt(x), 0.0))
+
+
+def test_the_nan_safe_variant_runs_without_waiting(device: HostDevice) -> None:
+    slope = func.jit(func.grad(vanishing))
+    x = np.array([0.0, 4.0, -1.0, 0.25])
+    for _ in range(4):
+        np.testing.assert_array_equal(slope(to_device(x)).get(), [0, 0.25, 0, 1])
+    assert device.reads == 0
+
+
+def test_a_variant_that_calls_a_library_is_waited_for(device: HostDevice) -> None:
+    def loss(x: Any) -> Any:
+        return vanishing(x) + np.linalg.det(np.outer(x, x) + np.eye(4))
+
+    x = np.array([0.0, 4.0, -1.0, 0.25])
+    got = func.jit(func.grad(loss))(to_device(x))
+    np.testing.assert_allclose(got.get(), func.grad(loss)(x), rtol=1e-12)
+
+
+def test_nan_safe_steps_of_a_loop_are_computed_again(device: HostDevice) -> None:
+    def steps(x: Any) -> Any:
+        return func.scan(lambda c, r: (c + func.grad(vanishing)(r), np.sum(c)), np.zeros(3), x)
+
+    x = np.array([[0.0, 1.0, 4.0], [-1.0, 0.0, 1.0]])
+    for got, want in zip(func.jit(steps)(to_device(x)), steps(x), strict=True):
+        np.testing.assert_allclose(got.get(), want, rtol=1e-15)
+
+
+def test_an_index_out_of_range_is_reported_by_the_next_call(device: HostDevice) -> None:
+    pick = func.jit(lambda x, i: x[i])
+    x = to_device(np.arange(4.0))
+    np.testing.assert_array_equal(pick(x, to_device(np.array([3, -1]))).get(), [3, 3])
+    pick(x, to_device(np.array([4, 0])))
+    with pytest.raises(DeviceIndexError, match=r"out of range in a call of .* on the device"):
+        pick(x, to_device(np.array([1, 0])))
+    np.testing.assert_array_equal(pick(x, to_device(np.array([1, 0]))).get(), [1, 0])
+
+
+def test_loops_of_the_host(device: HostDevice) -> None:
+    def collatz(n: Any) -> Any:
+        step = lambda c: (np.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1)  # noqa: E731
+        return func.while_loop(lambda c: c[0] != 1, step, (n, 0))[1]
+
+    assert int(func.jit(collatz)(to_device(np.array(27)))) == 111
+    choice = func.jit(lambda i, x: func.cond(i > 0, np.sin, np.cos, x))
+    for number in (0, 1):
+        got = choice(to_device(np.array(number)), to_device(np.arange(3.0)))
+        np.testing.assert_allclose(got.get(), (np.cos, np.sin)[number](np.arange(3.0)), rtol=1e-15)
+
+
+def test_kernels_that_do_not_compile_leave_the_program_to_the_library(
+    device: HostDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: str, fast: bool) -> Any:
+        raise KernelError("NVRTC refuses the kernels: no such function")
+
+    monkeypatch.setattr(device, "compiled", refuse)
+    step = func.jit(lambda x: np.sinh(x) * 3)
+    with pytest.warns(RuntimeWarning, match=r"the device's library runs instead .*no such function.*\n.*sinh"):
+        out = step(to_device(np.arange(3.0)))
+    np.testing.assert_allclose(out.get(), np.sinh(np.arange(3.0)) * 3, rtol=1e-15)
+
+
+def test_threads_share_a_program(device: HostDevice) -> None:
+    step = func.jit(lambda x: np.cumsum(np.sin(x)) + np.sum(x))
+    step(to_device(np.arange(50.0)))
+    faults = []
+
+    def run(number: int) -> None:
+        x = np.arange(50.0) + number
+        for _ in range(20):
+            got = step(to_device(x)).get()
+            if not np.allclose(got, np.cumsum(np.sin(x)) + np.sum(x), rtol=1e-12):
+                faults.append(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+
+
+def test_linear_algebra_between_kernels(device: HostDevice) -> None:
+    def f(a: Any, b: Any) -> Any:
+        return np.tanh(np.linalg.solve(a @ a.T + np.eye(5), np.sin(b)) * 2)
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(5, 5)), rng.normal(size=5)
+    np.testing.assert_allclose(func.jit(f)(to_device(a), to_device(b)).get(), f(a, b), rtol=1e-12)

@@ -1,0 +1,115 @@
+"""Many programs on the device that a processor stands for, compiled together and compared with native code."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import func
+from func.interpreters.core import dtype_of
+from tests.interpreters.primitives.test_devices import OF_ANY_PHASE, ON_THE_HOST_ALONE
+from tests.interpreters.primitives.test_samples import of_active, outputs
+from tests.support.cuda_host import HostDevice
+from tests.support.device_double import DeviceArray, namespace, to_device
+from tests.support.random_functions import Maker, tame
+from tests.support.samples import SAMPLES
+from tests.support.sampling import Sample
+
+LIMITS = {"float16": 2e-2, "float32": 2e-5, "complex64": 2e-5}
+"""How far results of these dtypes may be from native code's; others by 1e-10."""
+NO_DERIVATIVE = {"schur": "a real Schur form has a derivative for real eigenvalues only"}
+
+
+class Case(NamedTuple):
+    """A jitted function and its arguments on the host."""
+
+    title: str
+    function: Any
+    args: tuple[Any, ...]
+    limit: float = 0.0
+    """How far results may be from native code's, if not as far as their dtypes say."""
+
+
+def sample_cases(names: Iterable[str]) -> Iterator[Case]:
+    """The value and the pullback of every sample of some primitives."""
+    for name in names:
+        if name in OF_ANY_PHASE | ON_THE_HOST_ALONE:
+            continue
+        for number, sample in enumerate(SAMPLES[name]):
+            value = func.jit(lambda *args, name=name, params=sample.params: outputs(name, args, params))
+            yield Case(f"{name} {number}", value, sample.args)
+            if sample.differentiable and name not in NO_DERIVATIVE:
+                active = tuple([sample.args[place] for place in sample.differentiable])
+                yield Case(f"pullback of {name} {number}", func.jit(pullback(name, sample)), active)
+
+
+def pullback(name: str, sample: Sample) -> Callable[..., Any]:
+    """The pullback of a primitive at random cotangents."""
+
+    def pulled(*active: Any) -> Any:
+        outs, pull = func.vjp(of_active(name, sample), *active)
+        rng = np.random.default_rng(3)
+        return pull([rng.normal(size=np.shape(out)).astype(dtype_of(out)) for out in outs])
+
+    return pulled
+
+
+def random_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    """Random programs, and their gradients where they have one."""
+    for seed in seeds:
+        made = Maker(seed, seed % 3 == 0).make(seed % 22 + 1)
+        limit = 2e-3 if "float32" in str(made) else 1e-8
+        yield Case(f"random {seed}\n{made}", func.jit(made.function()), tuple(made.args), limit)
+        active = tuple([place for place, x in enumerate(made.args) if x.dtype.kind == "f"])
+        if active and "while_loop" not in str(made):
+            function = func.jit(func.grad(tame(made.function()), active))
+            yield Case(f"gradient of random {seed}\n{made}", function, tuple(made.args), limit)
+
+
+def there(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments on the device."""
+    return tuple([to_device(np.asarray(arg) if isinstance(arg, np.generic) else arg) for arg in args])
+
+
+def run_together(device: HostDevice, cases: Sequence[Case]) -> list[str]:
+    """Compile the kernels of all cases at once, run them, and say what differs from native code."""
+    faults: list[str] = []
+    before, namespace.device_of = namespace.device_of, lambda args: device
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            collect(device, cases)
+            for case in cases:
+                try:
+                    check(case)
+                except Exception as error:
+                    faults.append(f"{case.title}: {type(error).__name__}: {str(error)[:600]}")
+    finally:
+        namespace.device_of = before
+    return faults
+
+
+def collect(device: HostDevice, cases: Sequence[Case]) -> None:
+    """Plan all cases, and compile what they need; nothing is computed."""
+    device.is_dry = True
+    for case in cases:
+        try:
+            case.function(*there(case.args))
+        except Exception:  # library calls on memory without values; what is wrong will show
+            continue
+    device.is_dry = False
+    device.build()
+
+
+def check(case: Case) -> None:
+    """Compare the results on the device with those of native code."""
+    got = func.tree.leaves(case.function(*there(case.args)))
+    for place, (own, want) in enumerate(zip(got, func.tree.leaves(case.function(*case.args)), strict=True)):
+        expected = np.asarray(want)
+        value = own.get() if isinstance(own, DeviceArray) else np.asarray(own)
+        assert (value.dtype, value.shape) == (expected.dtype, expected.shape), place
+        limit = case.limit or LIMITS.get(expected.dtype.name, 1e-10)
+        np.testing.assert_allclose(value, expected, rtol=limit, atol=limit, err_msg=f"output {place}")
