@@ -17,12 +17,12 @@ from func.interpreters.core.completion import public_names as _public_names
 __all__ = [
     "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError",
     "CheckpointError", "CustomRuleError", "DeviceError", "DeviceIndexError", "DeviceMemoryError",
-    "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FrozenValueWarning", "FuncError", "GradcheckError", "HostComputationWarning", "InferenceTensorError",
-    "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError", "MemoryLimitError", "NoSourceError",
-    "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError", "ProgramFileError",
-    "RaggedLanesError", "ScalarOutputError", "SharedMemoryError", "SingularSystemError", "SolverWarning",
-    "StagingError", "StaticArgumentError", "TangentError", "TracerConversionError", "UnsupportedArrayError",
-    "UnsupportedFunctionError",
+    "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FrozenValueWarning", "FuncError",
+    "GradcheckError", "HostComputationWarning", "InferenceTensorError", "LeafError", "LeakedTracerError",
+    "LengthError", "MappedAxisError", "MemoryLimitError", "NoSourceError", "NotDifferentiableError",
+    "PredicateError", "ProfileError", "ProgramError", "ProgramFileError", "RaggedLanesError", "ScalarOutputError",
+    "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError", "StaticArgumentError",
+    "TangentError", "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
 ]
 # fmt: on
 
