@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.backends.error_base import FuncError
+from func.backends.error_base import FuncError as FuncError
 
 
 class LeakedTracerError(FuncError, RuntimeError):
