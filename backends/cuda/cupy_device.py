@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.cuda.device import DeviceError, DeviceMemoryError, KernelError, Matrix
+from func.backends.cuda.device import DeviceError, DeviceMemoryError, KernelError, ProductOperand
 from func.backends.cuda.dialect import PRELUDE
 from func.backends.loops.kernels import DType, Shape
 
@@ -183,7 +183,15 @@ class CupyDevice:
         return lambda: int(np.frombuffer(memory, np.int32, 1)[0]) if event.done else None
 
     # -- products ---------------------------------------------------------------------------------------------------
-    def product(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, batch: int, sizes: tuple[int, int, int]) -> None:
+    def product(
+        self,
+        dtype: DType,
+        out: ProductOperand,
+        x: ProductOperand,
+        y: ProductOperand,
+        batch: int,
+        sizes: tuple[int, int, int],
+    ) -> None:
         """Start a product on the current stream."""
         if self._handle is None:
             self._handle = _Cublas(self)
@@ -262,7 +270,14 @@ class _Cublas:
             raise DeviceError(f"func.jit: {what} of cuBLAS fails with status {status}")
 
     def product(
-        self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, batch: int, sizes: tuple[int, int, int], stream: int
+        self,
+        dtype: DType,
+        out: ProductOperand,
+        x: ProductOperand,
+        y: ProductOperand,
+        batch: int,
+        sizes: tuple[int, int, int],
+        stream: int,
     ) -> None:
         """out = x y. cuBLAS has columns in memory, so it computes the transposes."""
         m, k, n = sizes
@@ -303,24 +318,24 @@ class _Cublas:
 class _Turned:
     """The transposed operand."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: ProductOperand) -> None:
         batch, down, across = matrix.strides
         self.address = matrix.address
         self.strides = (batch, across, down)
 
 
-def _turned(matrix: Matrix) -> Any:
+def _turned(matrix: ProductOperand) -> Any:
     return _Turned(matrix)
 
 
-def _by_rows(matrix: Matrix, shape: tuple[int, int]) -> bool:
+def _by_rows(matrix: ProductOperand, shape: tuple[int, int]) -> bool:
     """Whether elements of a row are adjacent."""
     _, down, across = matrix.strides
     rows, columns = shape
     return (across == 1 or columns == 1) and (down >= columns or rows == 1)
 
 
-def _leading(matrix: Matrix, shape: tuple[int, int], by_rows: bool) -> int:
+def _leading(matrix: ProductOperand, shape: tuple[int, int], by_rows: bool) -> int:
     """The elements from one row to the next, or from one column to the next."""
     _, down, across = matrix.strides
     rows, columns = shape

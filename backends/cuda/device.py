@@ -25,7 +25,7 @@ class KernelError(DeviceError):
     """The text of kernels does not compile."""
 
 
-class Matrix(Protocol):
+class ProductOperand(Protocol):
     """An operand of a product: an address, and strides in elements of the batch, of rows and of columns."""
 
     @property
@@ -59,7 +59,15 @@ class Device(Protocol):
     def launch(self, kernel: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Start a kernel."""
 
-    def product(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, batch: int, sizes: tuple[int, int, int]) -> None:
+    def product(
+        self,
+        dtype: DType,
+        out: ProductOperand,
+        x: ProductOperand,
+        y: ProductOperand,
+        batch: int,
+        sizes: tuple[int, int, int],
+    ) -> None:
         """Start a batch of matrix products."""
 
     def copy(self, target: int, source: int, size: int) -> None:

@@ -99,7 +99,7 @@ class MissingForm(Exception):
     """An item has no form on a device; the message says which."""
 
 
-class Product(Record):
+class MatrixProduct(Record):
     """A batch of matrix products by the device's library."""
 
     dot: Dot
@@ -136,7 +136,7 @@ class Choose(Record):
     branches: list[list[Step]]
 
 
-Step: TypeAlias = Launch | Product | Move | Repeat | While | Choose
+Step: TypeAlias = Launch | MatrixProduct | Move | Repeat | While | Choose
 
 
 class DevicePlan(Record):
@@ -183,7 +183,7 @@ def buffers_of_step(step: Step) -> Iterator[Buffer]:
     """The memory that a step touches."""
     if isinstance(step, Launch):
         yield from step.buffers
-    elif isinstance(step, Product):
+    elif isinstance(step, MatrixProduct):
         yield from buffers_of(step.dot)
     elif isinstance(step, Move):
         yield from (step.target, step.source)
@@ -227,7 +227,9 @@ class Planner:
         if isinstance(item, LoopNest):
             return self._nest(item)
         if isinstance(item, Dot):
-            return [Product(item)] if not self.guarded and is_for_library(item) else self._nest(product_nest(item))
+            return (
+                [MatrixProduct(item)] if not self.guarded and is_for_library(item) else self._nest(product_nest(item))
+            )
         if isinstance(item, Fill):
             return self._fill(item.buffer, item.value)
         if isinstance(item, Copy):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from func.backends.cuda.device import KernelError, Matrix
+from func.backends.cuda.device import KernelError, ProductOperand
 from func.backends.cuda.dialect import PRELUDE
 
 HEADER = Path(__file__).parent / "cuda_host.h"
@@ -150,10 +150,18 @@ class HostDevice:
 
         self._do(call)
 
-    def product(self, dtype: Any, out: Matrix, x: Matrix, y: Matrix, batch: int, sizes: tuple[int, int, int]) -> None:
+    def product(
+        self,
+        dtype: Any,
+        out: ProductOperand,
+        x: ProductOperand,
+        y: ProductOperand,
+        batch: int,
+        sizes: tuple[int, int, int],
+    ) -> None:
         m, k, n = sizes
 
-        def view(matrix: Matrix, shape: tuple[int, int]) -> Any:
+        def view(matrix: ProductOperand, shape: tuple[int, int]) -> Any:
             steps = [stride * dtype.itemsize for stride in matrix.strides]
             span = (
                 sum([abs(step) * (length - 1) for step, length in zip(steps, (batch, *shape), strict=True)])

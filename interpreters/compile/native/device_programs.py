@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from func.backends.cuda.device import KernelError
-from func.backends.cuda.executable import Executable
+from func.backends.cuda.device_runs import DeviceExecutable
 from func.backends.cuda.plan import DevicePlan, MissingForm, device_plan
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.inlining import prepare_program
@@ -89,7 +89,7 @@ class DeviceProgram:
 
     def _compiled(self, device: Any) -> Callable[..., tuple[Any, ...]]:
         try:
-            return Executable(device, self.plan(), self._again, self._variant(), fast=self.fast)
+            return DeviceExecutable(device, self.plan(), self._again, self._variant(), fast=self.fast)
         except KernelError as error:
             warn_of_failure(self.program, error, FAILED)
             return self._again

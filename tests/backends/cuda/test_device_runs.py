@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.cuda import executable
+from func.backends.cuda import device_runs
 from func.backends.cuda.device import DeviceIndexError, KernelError
 from tests.support.cuda_host import HostDevice, needs_compiler
 from tests.support.device_double import DeviceArray, namespace, to_device
@@ -51,7 +51,7 @@ def test_the_same_addresses_are_captured_once(device: HostDevice) -> None:
 def test_other_addresses_are_copied_to_one_place(device: HostDevice) -> None:
     step = func.jit(lambda x, y: (x + y, np.sum(x * y)))
     kept = []
-    for number in range(executable.MISSES + 8):
+    for number in range(device_runs.MISSES + 8):
         x, y = np.arange(7.0) + number, np.arange(7.0)[::-1] * number
         kept.append((to_device(x), to_device(y)))
         total, product = step(*kept[-1])

@@ -29,7 +29,7 @@ from func.backends.cuda.plan import (
     Choose,
     DevicePlan,
     Move,
-    Product,
+    MatrixProduct,
     Repeat,
     Step,
     While,
@@ -48,7 +48,7 @@ MOST_STEPS = 20_000
 INT32 = np.dtype(np.int32)
 
 
-class Operand(NamedTuple):
+class PlacedMatrix(NamedTuple):
     """An operand of a product."""
 
     address: int
@@ -110,7 +110,7 @@ class Runner:
                 if step.takes_status:
                     addresses.append(at.status)
                 device.launch(kernel, step.blocks, step.threads, addresses)
-            elif isinstance(step, Product):
+            elif isinstance(step, MatrixProduct):
                 self._product(step, at)
             elif isinstance(step, Move):
                 device.copy(at.of(step.target), at.of(step.source), step.target.bytes)
@@ -129,12 +129,12 @@ class Runner:
                 index = int(device.read(at.of_ref(step.index), step.index.buffer.dtype))
                 self._run(step.branches[min(max(index, 0), len(step.branches) - 1)], at)
 
-    def _product(self, step: Product, at: Addresses) -> None:
+    def _product(self, step: MatrixProduct, at: Addresses) -> None:
         dot = step.dot
         operands = []
         for ref in (dot.out, dot.x, dot.y):
             axes = [stride for length, stride in zip(dot.batch, ref.strides, strict=False) if length > 1]
-            operands.append(Operand(at.of_ref(ref), (axes[-1] if axes else 0, ref.strides[-2], ref.strides[-1])))
+            operands.append(PlacedMatrix(at.of_ref(ref), (axes[-1] if axes else 0, ref.strides[-2], ref.strides[-1])))
         out, x, y = operands
         self.device.product(dot.out.buffer.dtype, out, x, y, math.prod(dot.batch), dot.sizes)
 
@@ -183,7 +183,7 @@ class Replays:
             self.by_addresses.popitem(last=False)
 
 
-class Executable:
+class DeviceExecutable:
     """A plan that can be called with arrays of a device; `again` computes the outputs where the plan cannot."""
 
     def __init__(
