@@ -1,7 +1,7 @@
 """How the pictures of the gallery look: `python -m tools.gallery_style SCRIPT …` draws them and says what is wrong.
 
 Sphinx-Gallery calls `apply` before it runs an example. A picture is wrong where words leave it, lie on each other, or
-are too small on a telephone.
+are too small on a telephone. `--tiles` renews the four pictures of README and of the first page instead.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import itertools
 import runpy
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parent.parent
 
 STYLE = {
     "axes.spines.right": False,
@@ -35,6 +38,15 @@ FIRST = (
     "neural_ode_pendulum",
 )
 """The examples that the gallery shows first; others follow by name."""
+TILES = {
+    "per_sample": "per_sample",
+    "curve_fit": "curve_fit_covariance",
+    "neural_ode": "neural_ode_pendulum",
+    "black_scholes": "black_scholes",
+}
+"""The pictures of the first page, and the examples that draw them."""
+TILE = 640, 360
+"""Width and height of such a picture in pixels."""
 TELEPHONE, LEAST_LETTERS = 350, 5.5
 """Width in pixels of a picture on a telephone, and the size of the smallest letters there, in pixels."""
 SLACK = 2.0
@@ -113,9 +125,27 @@ def drawn(script: str) -> list[Any]:
     return [plt.figure(number) for number in plt.get_fignums()]
 
 
+def draw_tiles() -> None:
+    """Write the pictures of the first page; all have one size, with white around what is narrower or lower."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from PIL import Image, ImageOps
+
+    for tile, name in TILES.items():
+        plt.close("all")
+        (figure,) = drawn(str(ROOT / "examples" / f"{name}.py"))
+        figure.canvas.draw()
+        picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+        padded = ImageOps.pad(picture, TILE, color="white")
+        padded.quantize(128).save(ROOT / "docs" / "_static" / "tiles" / f"{tile}.png", optimize=True)
+
+
 def main(scripts: list[str]) -> None:
     import matplotlib.pyplot as plt
 
+    if scripts == ["--tiles"]:
+        draw_tiles()
+        return
     status = 0
     for script in scripts:
         plt.close("all")

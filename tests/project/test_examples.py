@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.gallery_style import FIRST, apply, faults
+from tools.gallery_style import FIRST, TILES, apply, faults
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples"
@@ -52,8 +52,6 @@ GALLERY = {
 }
 BOILERPLATE = re.compile(r"# fmt|# type: ignore|# noqa|np\.ndarray\[|^from typing|__future__|__main__", re.MULTILINE)
 DRAWING = re.compile(r"plt\.(?:subplots|subplot_mosaic|figure)\(")
-TILES = {"per_sample": "per_sample", "curve_fit": "curve_fit_covariance", "neural_ode": "neural_ode_pendulum"}
-TILES |= {"black_scholes": "black_scholes"}
 
 
 def run(*arguments: str | Path) -> str:
