@@ -71,6 +71,7 @@ dist: $(VENV)/installed-test
 bench: $(VENV)/installed-peers $(VENV)/installed-examples $(VENV)/installed-torch
 	$(BIN)/python -m benchmarks \
 		$(or $(ARGS),--slow --memory --markdown docs/performance.md --plot docs/_static/performance.svg)
+	$(if $(ARGS),,$(BIN)/python -m benchmarks.first_calls --markdown docs/performance.md)
 
 mutants: $(VENV)/installed-test
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) $(ARGS)

@@ -46,6 +46,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(reason)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_programs_from_disk() -> None:
+    """Let every program of the tests be compiled: some tests change how. Subprocesses use what is on disk."""
+    from func.interpreters.compile.native import stored_programs
+
+    stored_programs.enabled = False
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave the tests themselves, which are many objects, out of every later garbage collection."""
     gc.collect()

@@ -16,6 +16,7 @@ from func.backends.c.expressions import CBuilder
 from func.backends.c.loop_nests import Memory, NestWriter, index_text
 from func.backends.loops import kernels
 from func.backends.loops.buffer_assignment import assign_buffers
+from func.backends.loops.interface import ArraySpec
 from func.backends.loops.traversal import bodies_of, buffers_of, own_buffers
 from func.backends.records import Record
 
@@ -66,7 +67,7 @@ def prelude(title: str, header: str, text: str) -> str:
     return "\n".join([f"/* {title} */", "", *needed, "", *libraries, *[""][: len(libraries)], f'#include "{header}"'])
 
 
-def is_by_value(spec: kernels.ArraySpec) -> bool:
+def is_by_value(spec: ArraySpec) -> bool:
     """Whether an input is passed as a number."""
     return spec.shape == () and spec.dtype.kind != "c"
 

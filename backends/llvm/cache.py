@@ -8,11 +8,8 @@ its code will be executed. If a folder or a file is unusable for any reason, the
 
 import contextlib
 import functools
-import hashlib
-import logging
 import os
 import re
-import secrets
 import stat
 import struct
 import sys
@@ -21,12 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from func.backends import START_FOLDER
+from func.backends import START_FOLDER, messages
+from func.backends.hashing import new_hash
 
 LIMIT = 512 * 2**20
 """Most bytes in the folder; beyond it the least recently used entries are removed."""
 
-FORMAT = 1
+FORMAT = 2
 _MAGIC = b"func object code"
 _HEADER = struct.Struct("<16sI32s32sI")  # magic, format, key, checksum, length of the names
 _SHARDS = 16
@@ -34,8 +32,6 @@ _OWN_NAME = re.compile(r"[0-9a-f]{64}\.o(\.[0-9a-f]{16}\.part)?")
 """The names of entries, and of those whose writer has not finished."""
 _OPENS_FOLDERS = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 _HOUR = 3600.0
-
-_log = logging.getLogger("func")
 
 
 class ObjectCode(NamedTuple):
@@ -52,14 +48,22 @@ def digest(*parts: str) -> str:
     False
     """
     lengths = ",".join(str(len(part)) for part in parts)
-    return hashlib.sha256("\0".join((str(FORMAT), lengths, *parts)).encode()).hexdigest()
+    return str(new_hash("\0".join((str(FORMAT), lengths, *parts)).encode()).hexdigest())
 
 
 @functools.cache
 def source_fingerprint() -> str:
     """The version of func with every edit: names, sizes and times of the files that generate code."""
     sources = Path(__file__).parent
-    return digest(*sorted([_file_stamp(sources.parents[1] / "__init__.py"), *_folder_stamps(sources)]))
+    return digest(*sorted([file_stamp(sources.parents[1] / "__init__.py"), *_folder_stamps(sources)]))
+
+
+@functools.cache
+def compiler_fingerprint() -> str:
+    """The version of func with every edit of the files that make code of a traced program: the engine, the backends."""
+    root = Path(__file__).parents[2]
+    stamps = [stamp for name in ("backends", "interpreters") for stamp in _folder_stamps(root / name)]
+    return digest(*sorted([file_stamp(root / "__init__.py"), *stamps]))
 
 
 def _folder_stamps(folder: str | Path) -> Iterator[str]:
@@ -67,12 +71,12 @@ def _folder_stamps(folder: str | Path) -> Iterator[str]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                yield _file_stamp(entry)
+                yield file_stamp(entry)
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _folder_stamps(entry.path)
 
 
-def _file_stamp(file: os.DirEntry[str] | Path) -> str:
+def file_stamp(file: os.DirEntry[str] | Path) -> str:
     try:
         status = file.stat()
     except OSError:
@@ -114,7 +118,7 @@ class SharedFolderError(PermissionError):
 
 @functools.cache
 def _warn_once(message: str) -> None:
-    _log.warning(message)
+    messages.warning(message)
 
 
 class _Shard:
@@ -170,7 +174,7 @@ class _Shard:
         try:
             os.unlink(self._at(name), dir_fd=self.descriptor)
         except OSError as error:
-            _log.debug("%s in %s cannot be removed: %s", name, self.path, error)
+            messages.debug("%s in %s cannot be removed: %s", name, self.path, error)
 
     def entries(self) -> Iterator[tuple[str, os.stat_result]]:
         """The names and states of the plain files of this user that bear the names of entries or unfinished ones."""
@@ -230,7 +234,7 @@ def load(key: str) -> ObjectCode | None:
         _warn_once(str(error))
         return None
     except (OSError, ValueError, struct.error) as error:
-        _log.debug("object code in %s is not used: %s", path, error)
+        messages.debug("object code in %s is not used: %s", path, error)
         return None
 
 
@@ -252,7 +256,7 @@ def _read(shard: _Shard, name: str) -> bytes:
 def _packed(key: str, code: ObjectCode) -> bytes:
     names = "\n".join(code.needed).encode()
     body = names + code.image
-    return _HEADER.pack(_MAGIC, FORMAT, bytes.fromhex(key), hashlib.sha256(body).digest(), len(names)) + body
+    return _HEADER.pack(_MAGIC, FORMAT, bytes.fromhex(key), new_hash(body).digest(), len(names)) + body
 
 
 def _unpacked(content: bytes, key: str) -> ObjectCode:
@@ -262,7 +266,7 @@ def _unpacked(content: bytes, key: str) -> ObjectCode:
         raise ValueError("the file has another format")
     if owner != bytes.fromhex(key):
         raise ValueError("the file belongs to another entry")
-    if checksum != hashlib.sha256(body).digest():
+    if checksum != new_hash(body).digest():
         raise ValueError("the file is damaged")
     return ObjectCode(body[length:], tuple(body[:length].decode().splitlines()))
 
@@ -281,12 +285,12 @@ def store(key: str, code: ObjectCode) -> None:
     except SharedFolderError as error:
         _warn_once(str(error))
     except OSError as error:
-        _log.debug("object code is not kept in %s: %s", _path(root, key), error)
+        messages.debug("object code is not kept in %s: %s", _path(root, key), error)
 
 
 def _write(shard: _Shard, name: str, content: bytes) -> None:
     """Write a file so that readers and other writers see the old one or the complete new one."""
-    temporary = f"{name}.{secrets.token_hex(8)}.part"
+    temporary = f"{name}.{os.urandom(8).hex()}.part"
     descriptor = shard.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with open(descriptor, "wb") as file:

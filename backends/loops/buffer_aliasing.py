@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from func.backends.loops.dry_run import with_dry_run, without_dead_nests, without_instructions
+from func.backends.loops.interface import AliasedOutput
 from func.backends.loops.kernels import (
     Access,
-    AliasedOutput,
     Buffer,
     Copy,
     Dot,

@@ -34,6 +34,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.loops.interface import AliasedOutput, ArraySpec, Interface
 from func.backends.records import Record, field
 
 Shape: TypeAlias = tuple[int, ...]
@@ -310,21 +311,6 @@ Item: TypeAlias = (
 )
 
 
-class ArraySpec(Record):
-    """Shape and dtype of an input or output, and whether it is a Python number."""
-
-    shape: Shape
-    dtype: DType
-    weak: bool
-
-
-class AliasedOutput(Record):
-    """An output of this shape in the memory of the input with this number."""
-
-    input: int
-    shape: Shape
-
-
 class NativeProgram(Record):
     """Items over numbered inputs, constants and outputs, with `arena` bytes of scratch."""
 
@@ -340,3 +326,8 @@ class NativeProgram(Record):
     aliased: dict[int, AliasedOutput] = field(default_factory=dict)
     """Outputs, by their numbers, that are written into the memory of inputs. `outputs` does not have them, and numbers
     the others without them."""
+
+    @property
+    def interface(self) -> Interface:
+        """What calls need to know."""
+        return Interface(self.inputs, self.constants, self.outputs, self.arena, self.aliased)

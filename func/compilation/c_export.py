@@ -335,7 +335,7 @@ def _native(program: Program, f: Any, checked: bool, column_major: bool, finite:
     """A program as loop nests. Raises NoSourceError."""
     from func.backends.loops.scalar_expansion import expand_scalars, is_expandable  # start-up time
     from func.interpreters.compile.native.executable import rerolled
-    from func.interpreters.compile.native.rules import NotNative, RuleError
+    from func.interpreters.compile.native.not_native import NotNative, RuleError
     from func.interpreters.compile.native.translate import translate
 
     if column_major:

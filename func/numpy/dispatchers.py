@@ -12,6 +12,7 @@ the file, the lines and the name of the old one. A dispatcher of an unknown form
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import sys
@@ -114,8 +115,13 @@ def _text(dispatcher: types.FunctionType) -> str | None:
     )
 
 
+@functools.cache
+def _compiled(text: str) -> types.CodeType:
+    return function_code(text, __file__)
+
+
 _STUB = f"def dispatcher(*args, **kwargs):\n    {{}} {_ORIGINAL!r}.first(*args, **kwargs)\n"
-"""The first code of a dispatcher that does more: its source is compiled when it is first called.
+"""The first code of a dispatcher. The code that follows is compiled when the dispatcher is first called.
 
 It is a generator function where the dispatcher is one: Python 3.13 warns of code of another kind.
 """
@@ -174,8 +180,12 @@ class _Original:
 
     def first(self, *args: Any, **kwargs: Any) -> Any:
         """The first call of a dispatcher with a stub, which gets its code."""
-        code = _with_prefix(self.call) or _without_source(self.call.__code__)
-        self.dispatcher.__code__ = self.bound(code, code.co_varnames)
+        text = _text(self.call)
+        if text is None:
+            code = _with_prefix(self.call) or _without_source(self.call.__code__)
+            self.dispatcher.__code__ = self.bound(code, code.co_varnames)
+        else:
+            self.dispatcher.__code__ = self.bound(_compiled(text), _names(self.call.__code__))
         return self.dispatcher(*args, **kwargs)
 
     def bound(self, code: types.CodeType, names: tuple[str, ...]) -> types.CodeType:
@@ -223,22 +233,14 @@ def hidden_dispatchers() -> list[types.FunctionType]:
     They have the name of their function, which hides them in the module: only the garbage collector knows them.
     """
     hidden = vars(sys.modules["numpy._core.multiarray"])
-    found = [f for f in gc.get_objects() if type(f) is types.FunctionType and f.__globals__ is hidden]
+    found = [f for f in gc.get_referrers(hidden) if type(f) is types.FunctionType and f.__globals__ is hidden]
     return [f for f in found if type(hidden.get(f.__name__)) is type(np.where) and f.__name__ not in OF_TYPES]
 
 
 def install(dispatchers: Sequence[types.FunctionType]) -> None:
-    """Give dispatchers their new code, when the first transform runs or the first tensor is made."""
-    known = [d for d in dispatchers if not d.__code__.co_freevars and "type" not in d.__globals__]
-    texts = {dispatcher: _text(dispatcher) for dispatcher in known}
-    shared = list(dict.fromkeys([text for text in texts.values() if text is not None]))
-    whole = compile("\n".join(shared), __file__, "exec", dont_inherit=True)
-    codes = dict(zip(shared, [c for c in whole.co_consts if isinstance(c, types.CodeType)], strict=True))
+    """Give dispatchers their first code, when the first transform runs or the first tensor is made."""
     stubs = {give: function_code(_STUB.format(give), __file__) for give in ("return", "yield from")}
-    for dispatcher, text in texts.items():
-        if text is None:
+    for dispatcher in dispatchers:
+        if not dispatcher.__code__.co_freevars and "type" not in dispatcher.__globals__:
             stub = stubs[_giving(dispatcher.__code__.co_flags)]
             dispatcher.__code__ = _Original(dispatcher).bound(stub, stub.co_varnames)
-        else:
-            names = _names(dispatcher.__code__)
-            dispatcher.__code__ = _Original(dispatcher).bound(codes[text], names)

@@ -55,6 +55,7 @@ class CompiledCall:
     """
 
     __slots__ = ("_derived", "_executables", "_make_variant", "compiler", "program")
+    fingerprint_fields = ("program", "compiler", "has_pullbacks")
 
     def __init__(
         self, program: Program, make_variant: Callable[[], CompiledCall] | None = None, compiler: str | None = None

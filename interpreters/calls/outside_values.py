@@ -56,6 +56,17 @@ def _data_of_class(kind: type) -> dict[str, Any]:
     return {name: value for base in bases for name, value in vars(base).items() if name[:2] != "__" and _is_data(value)}
 
 
+RANDOM = "numpy.random"
+UNUSED = "unused"
+"""In place of the state of a generator whose module has not been imported."""
+
+
+def _generators() -> tuple[type, ...]:
+    """The class of NumPy's generators and that of its old ones; none where their module has not been imported."""
+    random = sys.modules.get(RANDOM)
+    return () if random is None else (random.Generator, random.RandomState)
+
+
 class _OutsideReads:
     """Finds what a function reads from outside its arguments: {path: value}. It runs no code of the user's."""
 
@@ -119,8 +130,8 @@ class _OutsideReads:
     def value(self, path: str, value: Any, names: tuple[str, ...], depth: int) -> None:
         """A value that a function with these names reads."""
         owner = value.__self__ if type(value) in (types.MethodType, types.BuiltinMethodType) else None
-        if value is np.random or (value is np and "random" in names) or _is(owner, np.random.RandomState):
-            self.values["numpy.random"] = np.random.mtrand._rand
+        if value is sys.modules.get(RANDOM) or (value is np and "random" in names) or _is(owner, _generators()[1:]):
+            self.values[RANDOM] = np.random.mtrand._rand
         elif (random := sys.modules.get("random")) is not None and (value is random or _is(owner, random.Random)):
             self.values["random"] = random
         elif _is(value, (types.FunctionType, types.MethodType, functools.partial)):
@@ -128,7 +139,7 @@ class _OutsideReads:
         elif _is(value, types.ModuleType):
             if value.__name__.partition(".")[0] not in ("numpy", "func", "scipy", "math"):
                 self._attributes(path, vars(value), names, depth)
-        elif _is_data(value) or _is(value, (np.random.Generator, np.random.RandomState)):
+        elif _is_data(value) or _is(value, _generators()):
             self.values[path] = value
         elif _is(value, type):
             self._attributes(path, _data_of_class(value), names, depth)
@@ -187,21 +198,29 @@ def _shared_state() -> Any:
     The words of a Mersenne twister and its position are read where they are. What it lacks is a normal number that is
     kept for the next call; functions that name numpy.random are looked at more closely.
     """
+    if RANDOM not in sys.modules:  # its import takes longer than to trace a small function
+        return UNUSED
     generator = np.random.mtrand._rand._bit_generator
     if type(generator) is np.random.MT19937:
         return ctypes.string_at(generator.ctypes.state_address, 4 * 625)
     return _comparable(generator.state)
 
 
+def _is_unused() -> bool:
+    """Whether nothing has been drawn from the generator behind numpy.random since its module was imported."""
+    state, fresh = [bits.state["state"] for bits in (np.random.mtrand._rand._bit_generator, np.random.MT19937())]
+    return bool(state["pos"] == fresh["pos"] and state["key"][0] == fresh["key"][0])
+
+
 def _random_states(function: Callable[..., Any]) -> dict[str, Any]:
     """The states of the generators that a function can reach, by their names."""
-    states: dict[str, Any] = {"numpy.random": _shared_state()}
+    states: dict[str, Any] = {RANDOM: _shared_state()}
     for path, value in read_by(function).items():
         if _is(value, types.ModuleType):
             states[path] = value.getstate()
-        elif _is(value, np.random.Generator):
+        elif _is(value, _generators()[:1]):
             states[path] = _comparable(value.bit_generator.state)
-        elif _is(value, np.random.RandomState):
+        elif _is(value, _generators()[1:]):
             states[path] = _comparable(value.get_state(legacy=False))
     return states
 
@@ -222,6 +241,8 @@ class noticing_random_numbers:
         if error is not None:
             return
         after = _random_states(self.function)
+        if self.before[RANDOM] is UNUSED and (after[RANDOM] is UNUSED or _is_unused()):
+            after[RANDOM] = UNUSED
         drawn = [name for name, state in self.before.items() if state != after.get(name, state)]
         if drawn:
             warn_of_frozen(

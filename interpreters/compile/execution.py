@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.compile.inlining import prepare_program
+from func.interpreters.compile.inlining import inline, prepare_program
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
@@ -60,18 +60,35 @@ def compile_program(
 
     Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
     """
-    ready = prepare_program(program)
     name, _, option = (compiler or "").partition("+")
+    prepared = Prepared(program)
     if xp is np and name in NATIVE:
-        executable = _compile_native(ready, option == "fast", donated, nan_safe)
+        executable = _compile_native(prepared, option == "fast", donated, nan_safe)
         if executable is not None:
             return executable
     if xp is not np and name in ON_DEVICE and getattr(xp, "device_of", None) is not None:
         devices = importlib.import_module("func.interpreters.compile.native.device_programs")
-        return Executable(*devices.compile_for_device(ready, xp, option == "fast", nan_safe))
+        return Executable(*devices.compile_for_device(prepared.optimized, xp, option == "fast", nan_safe))
     if nan_safe is not None:
         donated = frozenset()
-    return Executable(checked(compile_source(ready, xp, donated), nan_safe), overwrites=donated)
+    return Executable(checked(compile_source(prepared.optimized, xp, donated), nan_safe), overwrites=donated)
+
+
+class Prepared:
+    """A traced program on its way to code: with calls inlined at once, and optimised when that is asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self.inlined = inline(program)
+        self._optimized: Program | None = None
+
+    @property
+    def optimized(self) -> Program:
+        """The program as it is executed."""
+        if self._optimized is None:
+            from func.interpreters.compile.passes import optimize  # start-up time: programs on disk need no passes
+
+            self._optimized = optimize(self.inlined)
+        return self._optimized
 
 
 def compile_source(program: Program, xp: Any, donated: frozenset[int] = frozenset()) -> Callable[..., tuple[Any, ...]]:
@@ -83,7 +100,7 @@ def compile_source(program: Program, xp: Any, donated: frozenset[int] = frozense
 
 
 def _compile_native(
-    program: Program, fast: bool, donated: frozenset[int], nan_safe: Callable[..., tuple[Any, ...]] | None
+    program: Prepared, fast: bool, donated: frozenset[int], nan_safe: Callable[..., tuple[Any, ...]] | None
 ) -> Executable | None:
     """Native code for host arrays; None without a compiler for it, or where NumPy alone does as well."""
     if importlib.util.find_spec("llvmlite") is None:

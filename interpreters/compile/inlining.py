@@ -9,7 +9,6 @@ from typing import Any
 
 from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.compile.passes import optimize
 from func.interpreters.core import Array, Params, Primitive
 from func.interpreters.core.source import Line
 from func.interpreters.program.program import Equation, Program
@@ -21,6 +20,8 @@ LARGE = 1000
 
 def prepare_program(program: Program) -> Program:
     """The program as it is executed: calls inlined, optimised."""
+    from func.interpreters.compile.passes import optimize  # start-up time: programs on disk need no passes
+
     return optimize(inline(program))
 
 

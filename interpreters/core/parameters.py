@@ -221,6 +221,8 @@ ELEMENT = Kind(
     "a number or an array scalar",
     lambda value, avals, params: type(value) in (bool, int, float, complex) or isinstance(value, np.number | np.bool_),
 )
+TAG = Kind("an integer that differs from others", lambda value, avals, params: is_integer(value))
+"""Two of a program are the same or not; which numbers they are does not matter, but for the sign."""
 ORDER = Kind("the order of a derivative", lambda value, avals, params: is_integer(value) and 0 <= value <= 10_000)
 
 

@@ -23,6 +23,7 @@ The other interpreters ask for less: Vmap for `batch`, Stage for `aval`, evaluat
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypedDict, Unpack
 
@@ -120,7 +121,7 @@ class Primitive:
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
         *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
-        *("covers", "mask"),
+        *("covers", "mask", "defined_in"),
     )
 
     def __init__(
@@ -163,6 +164,8 @@ class Primitive:
         self.factored_by = facts.get("factored_by")
         self.mask = facts.get("mask")
         self.covers = facts.get("covers", False)
+        self.defined_in = _importing_module()
+        """The module that was being imported when it was made."""
         if register:
             if name in PRIMITIVES:
                 raise ValueError(f"two primitives are named {name!r}")
@@ -213,6 +216,17 @@ class Primitive:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return primitive_named, (self.name,)
+
+
+def _importing_module() -> str:
+    """The module whose body is running; an empty string where none is."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>":
+        outer = frame.f_back
+        if outer is None:
+            return ""
+        frame = outer
+    return str(frame.f_globals.get("__name__", ""))
 
 
 PRIMITIVES: dict[str, Primitive] = {}

@@ -73,6 +73,7 @@ class Aval(Shaped):
     """Abstract value: shape, dtype, and whether the dtype is weak (it came from a Python scalar)."""
 
     __slots__ = ("is_real_array", "weak")
+    fingerprint_fields = ("shape", "dtype", "weak")
 
     def __init__(self, shape: Shape, dtype: Any, weak: bool = False) -> None:
         if type(dtype) not in _DTYPES:

@@ -1,10 +1,14 @@
 """What a trace freezes: random numbers are noticed at the trace, other values with `check_frozen`."""
 
 import functools
+import os
 import random
+import subprocess
+import sys
 import types
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,7 @@ import pytest
 import func
 from func.errors import FrozenValueWarning
 
+ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(0)
 OLD_RNG = np.random.RandomState(0)
 SCALE = 2.0
@@ -72,6 +77,45 @@ def test_numbers_that_no_trace_draws_are_not_noticed() -> None:
             f(RNG.normal())
         func.grad(lambda x: x * RNG.normal())(1.0)
         func.eval_shape(lambda x: x * RNG.normal(), 1.0)
+
+
+FIRST_USE = """
+import sys, warnings
+import numpy as np, func
+assert "numpy.random" not in sys.modules
+warnings.simplefilter("error")
+
+def f(x):
+    {statement}
+    return x + noise
+
+try:
+    func.jit(f)(1.0)
+    print("quiet")
+except func.errors.FrozenValueWarning as warning:
+    print("numpy.random" in str(warning))
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("noise = 1.0", "quiet"),
+        ("noise = np.random.default_rng(0).normal()", "quiet"),
+        ("noise = getattr(np, 'ran' + 'dom').default_rng(0).normal()", "quiet"),
+        ("noise = np.random.normal()", "True"),
+        ("noise = getattr(np, 'ran' + 'dom').normal()", "True"),
+        ("noise = getattr(np, 'ran' + 'dom').rand(624).sum()", "True"),
+        ("noise = getattr(np, 'ran' + 'dom').seed(3) or 1.0", "True"),
+        ("import numpy.random as other; noise = other.random()", "True"),
+    ],
+)
+def test_the_first_use_of_numpys_random_numbers_in_a_trace(statement: str, says: str) -> None:
+    command = [sys.executable, "-c", FIRST_USE.format(statement=statement)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert (done.stdout.strip(), done.stderr) == (says, "")
 
 
 def _changes(function: Callable[..., Any], change: Callable[[], None]) -> list[str]:

@@ -94,10 +94,10 @@ def test_interrupted_writes_leave_no_array_to_be_overwritten(name: str) -> None:
 
 def test_interrupted_compilation_leaves_other_threads_free() -> None:
     pytest.importorskip("llvmlite")
-    from func.backends.llvm import machine
+    from func.backends.llvm import compiler, machine
 
     def take() -> None:
-        for llvmlite_lock in machine._llvmlite_locks():
+        for llvmlite_lock in compiler._llvmlite_locks():
             with llvmlite_lock:
                 pass
 
@@ -116,20 +116,20 @@ def test_interrupts_while_llvm_objects_are_collected_leave_other_threads_free(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("llvmlite")
-    from func.backends.llvm import machine
+    from func.backends.llvm import compiler, machine
 
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)  # interrupts of destructors
     text = "define i32 @collected() {{ ret i32 {} }}"
-    drop_module = machine._survives_interrupts(lambda held: held.clear())
+    drop_module = compiler._survives_interrupts(lambda held: held.clear())
 
     def take() -> None:
-        for llvmlite_lock in machine._llvmlite_locks():
+        for llvmlite_lock in compiler._llvmlite_locks():
             with llvmlite_lock:
                 pass
 
     for name in ("__enter__", "__exit__"):
         for place in range(1, 30):
-            held = [machine.compile_ir(text.format(place)) if what == "code" else machine.optimise(text.format(place))]
+            held = [machine.compile_ir(text.format(place)) if what == "code" else compiler.optimise(text.format(place))]
             drop = held.clear if what == "code" else functools.partial(drop_module, held)
             _interrupted(drop, "llvmlite/binding/ffi.py", name, place)
             assert _can_run_elsewhere(take), f"interrupted before bytecode {place} of llvmlite's {name}"
@@ -138,9 +138,9 @@ def test_interrupts_while_llvm_objects_are_collected_leave_other_threads_free(
 @pytest.mark.parametrize("name", ["close", "__exit__", "detach"])
 def test_interrupted_compilation_frees_nothing_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llvmlite")
-    from func.backends.llvm import machine
+    from func.backends.llvm import compiler
 
-    machine.available()
+    compiler.ask_host()
     freed: list[tuple[str, int | None]] = []
 
     def recorder(kind: str) -> Callable[[Any], None]:
@@ -151,7 +151,7 @@ def test_interrupted_compilation_frees_nothing_twice(name: str, monkeypatch: pyt
 
         return dispose
 
-    lib = machine.llvm.ffi.lib
+    lib = compiler.llvm.ffi.lib
     for kind in ("DisposeString", "DisposeModule", "ContextDispose", "DisposeTargetData", "DisposePassBuilder"):
         assert hasattr(lib, f"LLVMPY_{kind}")
         monkeypatch.setitem(lib._fntab, f"LLVMPY_{kind}", recorder(kind))
@@ -159,7 +159,7 @@ def test_interrupted_compilation_frees_nothing_twice(name: str, monkeypatch: pyt
     place = 1
 
     def emit() -> None:
-        machine.emit_object(f"define i32 @freed() {{ ret i32 {place} }}")
+        compiler.emit_object(f"define i32 @freed() {{ ret i32 {place} }}")
 
     while place < 150 and _interrupted(emit, "llvmlite/binding/ffi.py", name, place):
         place += 1

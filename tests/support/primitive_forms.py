@@ -59,7 +59,7 @@ def has_text(equation: Equation) -> bool:
 
 def has_native_form(equation: Equation) -> bool:
     """Whether the equation is translated to native code."""
-    from func.interpreters.compile.native.rules import NotNative
+    from func.interpreters.compile.native.not_native import NotNative
     from func.interpreters.compile.native.translate import translate
     from func.interpreters.program.program import Program, Var
 

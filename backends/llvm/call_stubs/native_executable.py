@@ -5,17 +5,20 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from func.backends.llvm import ir
 from func.backends.llvm.call_stubs.binding import bind_deferred, can_bind_natively, normalised, release_memory
 from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, StubSignature, Tree, tree_of
-from func.backends.llvm.codegen.printer import FOUND_NAN, print_program
-from func.backends.llvm.machine import MachineCode, compile_ir, lock
-from func.backends.llvm.math.elementary import host_features
-from func.backends.loops.kernels import ArraySpec, NativeProgram
+from func.backends.llvm.machine import MachineCode, compile_ir, load_code, lock
+from func.backends.llvm.math.own_functions import host_features
+from func.backends.loops.interface import FOUND_NAN, ArraySpec, Interface
+from func.backends.records import Record
+
+if TYPE_CHECKING:
+    from func.backends.llvm import ir
+    from func.backends.loops.kernels import NativeProgram
 
 LONG_CALL = 1 << 15
 """Fewest bytes read and written for a call that lets other Python threads run."""
@@ -28,9 +31,14 @@ class NativeExecutable:
     """A compiled program: its description, its code, and its call stubs."""
 
     def __init__(
-        self, program: NativeProgram, fallback: Callable[..., Any], nan_safe: Callable[..., Any] | None = None
+        self,
+        program: NativeProgram | Callable[[], NativeProgram],
+        fallback: Callable[..., Any],
+        nan_safe: Callable[..., Any] | None = None,
+        interface: Interface | None = None,
     ) -> None:
-        self.program = program
+        self._program = program
+        self.interface = self.program.interface if interface is None else interface
         self.fallback = fallback
         """Computes the same with NumPy: for arguments that native code refuses, and to raise NumPy's errors."""
         self.nan_safe = nan_safe
@@ -39,9 +47,24 @@ class NativeExecutable:
         self._flat_stub: weakref.ref[Callable[..., Any]] | None = None
 
     @property
+    def program(self) -> NativeProgram:
+        """The description of the kernels, made now if the code has come from the disk."""
+        if not isinstance(self._program, Record):
+            self._program = self._program()
+        return self._program
+
+    def load(self, key: str) -> bool:
+        """Use the object code that is kept under a key; whether there is any."""
+        with lock:
+            code = load_code(key, self.module)
+            if code is not None:
+                self._code = self._with_constants(code)
+        return code is not None
+
+    @property
     def overwrites(self) -> frozenset[int]:
         """The inputs whose memory a call overwrites with outputs."""
-        return frozenset([alias.input for alias in self.program.aliased.values()])
+        return frozenset([alias.input for alias in self.interface.aliased.values()])
 
     @property
     def can_bind_natively(self) -> bool:
@@ -50,6 +73,8 @@ class NativeExecutable:
 
     def module(self) -> ir.Module:
         """The program as IR."""
+        from func.backends.llvm.codegen.printer import print_program  # start-up time: programs on disk are not printed
+
         return print_program(self.program, host_features())
 
     @property
@@ -63,12 +88,16 @@ class NativeExecutable:
     def _compiled(self) -> MachineCode:
         module = self.module()
         with lock:  # another thread with the same code never sees its table half filled
-            code = compile_ir(module)
-            if self.program.constants and code not in _constants:
-                _constants[code] = list(self.program.constants)
-                table = (ctypes.c_void_p * len(self.program.constants)).from_address(code.address("constants"))
-                for place, array in enumerate(self.program.constants):
-                    table[place] = array.ctypes.data
+            return self._with_constants(compile_ir(module))
+
+    def _with_constants(self, code: MachineCode) -> MachineCode:
+        """The code with the table of constants filled."""
+        constants = self.interface.constants
+        if constants and code not in _constants:
+            table = (ctypes.c_void_p * len(constants)).from_address(code.address("constants"))
+            for place, array in enumerate(constants):
+                table[place] = array.ctypes.data
+            _constants[code] = list(constants)
         return code
 
     def stub(
@@ -84,8 +113,8 @@ class NativeExecutable:
 
         Arguments that do not match go to `slow`. `failed` gets the status and the arguments if the program reports one.
         """
-        size = sum([_bytes(buffer) for buffer in (*self.program.inputs, *self.program.outputs)])
-        signature = StubSignature(args, result, self.program.arena, size >= LONG_CALL, separate, fixed)
+        size = sum([_bytes(buffer) for buffer in (*self.interface.inputs, *self.interface.outputs)])
+        signature = StubSignature(args, result, self.interface.arena, size >= LONG_CALL, separate, fixed)
         return bind_deferred(self.code.address("run"), signature, slow, failed, self)
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -104,7 +133,7 @@ class NativeExecutable:
     ) -> Callable[..., Any] | None:
         """A callable of arguments like these, trees of arrays, with the whole result; None if a stub cannot take or
         make such trees."""
-        result = unflatten([leaf_of(output) for output in self.program.outputs])
+        result = unflatten([leaf_of(output) for output in self.interface.outputs])
         try:
             trees = tuple([tree_of(arg) for arg in args])
             return self.stub(trees, result, slow, failed, separate, fixed) if _is_plain(result) else None
@@ -113,8 +142,8 @@ class NativeExecutable:
 
     def flat_stub(self) -> Callable[..., tuple[Any, ...]]:
         """A callable of the program's inputs that returns the tuple of its outputs."""
-        args = tuple([leaf_of(argument) for argument in self.program.inputs])
-        result = tuple([leaf_of(output) for output in self.program.outputs])
+        args = tuple([leaf_of(argument) for argument in self.interface.inputs])
+        result = tuple([leaf_of(output) for output in self.interface.outputs])
         signature = StubSignature(args, result)
 
         def slow(*inputs: Any) -> Any:

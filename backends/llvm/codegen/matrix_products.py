@@ -17,7 +17,7 @@ from func.backends.llvm.codegen.parallel import Task
 from func.backends.llvm.linalg import blas, routines
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
 from func.backends.llvm.linalg.matrix_copies import Matrix
-from func.backends.llvm.math.elementary import Features
+from func.backends.llvm.math.own_functions import Features
 from func.backends.llvm.scalars.ir_values import constant, element, splat, stored, widened
 from func.backends.loops.kernels import Chunking, Dot, DType, StridedRef
 from func.backends.loops.product_blocks import step_of

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from func.backends.hashing import new_hash
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, loop, number
 from func.backends.llvm.codegen.matrix_products import DotPrinter
 from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import ERRORS, Task, copying
 from func.backends.llvm.linalg.blas_threads import BlasThreads
-from func.backends.llvm.math.elementary import Elementary, Features
+from func.backends.llvm.math.elementary import Elementary
+from func.backends.llvm.math.own_functions import Features
 from func.backends.llvm.scalars.ir_values import stored
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops import kernels
@@ -25,7 +26,6 @@ STATUS = ir.IntType(32)
 BYTE = ir.IntType(8)
 FAST = ("contract", "reassoc", "arcp", "nsz")
 """Fast-math flags without nnan and ninf, and without approximate functions."""
-FOUND_NAN, FOUND_ERROR = 1, 2
 LONGEST = 4_000
 """Instructions of a function after which another one goes on: LLVM takes time quadratic in the length of a function."""
 LONG_SIDE = 1200
@@ -153,7 +153,7 @@ class Printer:
         constants: Any = None
         if self.program.constants and (constants := self.module.globals.get("constants")) is None:
             table = ir.ArrayType(POINTER, len(self.program.constants))
-            mark = hashlib.sha256(b"".join([constant.tobytes() for constant in self.program.constants])).hexdigest()
+            mark = new_hash(b"".join([constant.tobytes() for constant in self.program.constants])).hexdigest()
             self.module.add_metadata([mark])  # code is shared by equal text, so the text includes the constants
             constants = ir.GlobalVariable(self.module, table, "constants")
             constants.initializer = ir.Constant(table, None)

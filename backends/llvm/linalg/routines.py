@@ -1,122 +1,35 @@
-"""SciPy's BLAS and LAPACK in native code: addresses, declarations, calls.
+"""SciPy's BLAS and LAPACK in native code: declarations and calls.
 
-SciPy exports every routine to Cython as a C function pointer in the Fortran convention: all arguments by address,
-integers of 32 bits, matrices by columns.
+Routines have the Fortran convention: all arguments by address, integers of 32 bits, matrices by columns.
 """
 
-import ctypes
 import functools
-import importlib
-import importlib.util
 import re
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg.matrix_copies import DOUBLE, FLOAT, INT, POINTER, element
-from func.backends.llvm.machine import lock
+from func.backends.llvm.linalg.scipy_library import PREFIX, capsule, capsule_name
 
-PREFIX = "func_"
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 _RETURNS = {"void": ir.VoidType(), "int": INT, "s": FLOAT, "d": DOUBLE}
 
 
-def library_path() -> str:
-    """The file of the module that exports BLAS. Raises: ImportError, AttributeError without such a module."""
-    return str(_module("cython_blas").__file__)
-
-
-def _exports(module: str) -> dict[str, Any]:
-    """The capsules of `cython_blas` or `cython_lapack`: each holds an address, and has the C signature as its name."""
-    exports: dict[str, Any] = _module(module).__dict__["__pyx_capi__"]
-    return exports
-
-
-@functools.cache
-def _module(module: str) -> ModuleType:
-    name = f"scipy.linalg.{module}"
-    loaded = sys.modules.get(name) or (None if sys.platform == "win32" else _loaded_alone(module))
-    return loaded if loaded is not None else importlib.import_module(name)
-
-
-def _loaded_alone(module: str) -> ModuleType | None:
-    """The extension module without its package, whose import takes ten times as long; None where that fails.
-
-    A regular import later on makes the same module known under its name.
-    """
-    name = f"scipy.linalg.{module}"
-    package = importlib.util.find_spec("scipy")
-    known = set(sys.modules)
-    try:
-        places = package.submodule_search_locations if package is not None else None
-        files = [file for place in places or () for file in sorted(Path(place, "linalg").glob(f"{module}.*"))]
-        for file in files:
-            spec = importlib.util.spec_from_file_location(name, file)
-            if file.suffix in (".so", ".pyd") and spec is not None and spec.loader is not None:
-                loaded = importlib.util.module_from_spec(spec)
-                spec.loader.exec_module(loaded)
-                return loaded
-    except ImportError:
-        pass
-    finally:
-        if name not in known:
-            sys.modules.pop(name, None)
-    return None
-
-
-def _capsule(name: str) -> Any | None:
-    for module in ("cython_blas", "cython_lapack"):
-        capsule = _exports(module).get(name)
-        if capsule is not None:
-            return capsule
-    return None
-
-
-def _capsule_name(capsule: Any) -> bytes:
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    name: bytes = get_name(capsule)
-    return name
-
-
 @functools.cache
 def symbol(name: str) -> str:
-    """The name under which native code finds the BLAS or LAPACK routine; the address is registered with LLVM.
+    """The name under which native code finds the BLAS or LAPACK routine.
 
     Raises: LookupError for a routine which SciPy does not export.
 
     >>> symbol("dgemm")
     'func_dgemm'
     """
-    capsule = _capsule(name)
-    if capsule is None:
+    if capsule(name) is None:
         raise LookupError(f"SciPy exports no BLAS or LAPACK routine {name!r}")
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    with lock:
-        llvm.add_symbol(PREFIX + name, get_pointer(capsule, _capsule_name(capsule)))
     return PREFIX + name
-
-
-def provide(name: str) -> bool:
-    """Register the address of the routine with this symbol; False if there is none.
-
-    >>> provide("func_dpotrf"), provide("func_of_nobody")
-    (True, False)
-    """
-    if not name.startswith(PREFIX):
-        return False
-    try:
-        symbol(name.removeprefix(PREFIX))
-    except (LookupError, ImportError):
-        return False
-    return True
 
 
 def declare(module: ir.Module, name: str) -> ir.Function:
@@ -129,7 +42,7 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     known: ir.Function | None = module.globals.get(key)
     if known is not None:
         return known
-    signature = _capsule_name(_capsule(name)).decode()
+    signature = capsule_name(capsule(name)).decode()
     match = re.fullmatch(r"(?:\w+_)?(void|int|s|d) \((.*)\)", signature)
     if match is None:
         raise LookupError(f"native code cannot call {name!r}, whose signature is {signature}")

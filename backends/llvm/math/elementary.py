@@ -7,70 +7,16 @@ does not depend on the position of its argument in an array.
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as llvm
-
-from func.backends.llvm import ir
-from func.backends.llvm.machine import MachineCode, compile_ir, host, lock
+from func.backends.llvm import ir, symbols
+from func.backends.llvm.math.own_functions import OWN_PREFIX, Features
 from func.backends.llvm.math.registry import FUNCTIONS, body_of, fixup_of
 
 if TYPE_CHECKING:
     from func.backends.llvm.math.vector_arithmetic import Emitter, Real
 
-
-class Features(NamedTuple):
-    """What the elementary functions need to know of a host: libmvec, the bits of a vector register, fused multiply-add.
-
-    On x86-64, 256 bits mean AVX2 and 512 bits AVX-512.
-    """
-
-    libmvec: bool
-    bits: int
-    fma: bool
-
-
-@cache
-def load_libmvec() -> bool:
-    """Load glibc's vector library, whose symbols can be linked afterwards; whether it is available."""
-    try:
-        llvm.load_library_permanently("libmvec.so.1")
-    except RuntimeError:
-        return False
-    return True
-
-
-def host_features() -> Features:
-    """The features of this host; FUNC_NO_LIBMVEC=1 in the environment leaves libmvec out."""
-    return _host_features(os.environ.get("FUNC_NO_LIBMVEC", "0") in ("", "0"))
-
-
-@cache
-def _host_features(libmvec: bool) -> Features:
-    with lock:
-        triple = host().triple
-        if not triple.startswith(("x86_64", "amd64")):
-            return Features(libmvec=False, bits=128, fma=triple.startswith(("aarch64", "arm64")))
-        try:
-            known = llvm.get_host_cpu_features()
-        except RuntimeError:  # LLVM does not know how to ask this processor
-            known = {}
-        wide = all(known.get(name) for name in ("avx512f", "avx512dq", "avx512bw", "avx512vl"))
-        bits = 512 if wide else 256 if known.get("avx2") else 128
-        return Features(libmvec=libmvec and load_libmvec(), bits=bits, fma=bool(known.get("fma")))
-
-
-# Names of functions that are not libmvec's: the features they are compiled for, their type, NumPy's name.
-OWN_PREFIX = "func_own_"
-OWN_NAME = re.compile(
-    OWN_PREFIX + r"(?P<bits>\d+)(?P<libmvec>m?)(?P<fma>f?)_v(?P<count>\d+)f(?P<width>\d+)_(?P<name>\w+)"
-)
-
-_compiled: dict[str, MachineCode] = {}
-"""Compiled functions that are not libmvec's; they live as long as the process."""
 
 # The letter of an instruction set in the names of the vector ABI.
 LETTERS = {128: "b", 256: "d", 512: "e"}
@@ -152,7 +98,7 @@ class Elementary:
             return None
         letter = LETTERS[self.features.bits]
         symbol = f"_ZGV{letter}N{kind.count}{'v' * record.arity}_{record.libmvec}{'' if double else 'f'}"
-        return symbol if has_symbol(symbol) else None
+        return symbol if symbols.find(symbol) else None
 
     def function(self, name: str, kind: ir.FunctionType) -> Any:
         """A function of the module, declared at its first use."""
@@ -160,7 +106,7 @@ class Elementary:
         return known[name] if name in known else ir.Function(self.module, kind, name)
 
     def own(self, name: str, kind: ir.FunctionType) -> Any:
-        """The function that is not libmvec's, which `provide` compiles when it is first linked."""
+        """The function that is not libmvec's, which is compiled when it is first linked."""
         features = f"{self.features.bits}{'m' * self.features.libmvec}{'f' * self.features.fma}"
         function = self.function(f"{OWN_PREFIX}{features}_{suffix(kind.return_type)}_{name}", kind)
         function.attributes.add("nounwind")
@@ -216,24 +162,8 @@ class Elementary:
         return out
 
 
-def provide(name: str) -> bool:
-    """Compile the function of this name, so that it can be linked; False if it is not one of these functions.
-
-    >>> provide("func_own_256f_v4f64_exp"), provide("exp")
-    (True, False)
-    """
-    match = OWN_NAME.fullmatch(name)
-    if match is None or match["name"] not in FUNCTIONS or FUNCTIONS[match["name"]].intrinsic:
-        return False
-    if name not in _compiled:
-        code = compile_ir(lambda: _own_module(name, match), key=name)
-        with lock:
-            llvm.add_symbol(name, code.address(name))
-        _compiled[name] = code
-    return True
-
-
-def _own_module(symbol: str, match: re.Match[str]) -> ir.Module:
+def own_module(symbol: str, match: re.Match[str]) -> ir.Module:
+    """The module of a function with a name that `own_functions.OWN_NAME` matches."""
     module, name = ir.Module(symbol), match["name"]
     kind = ir.VectorType(ir.DoubleType() if match["width"] == "64" else ir.FloatType(), int(match["count"]))
     function = ir.Function(module, ir.FunctionType(kind, [kind] * FUNCTIONS[name].arity), symbol)
@@ -241,13 +171,6 @@ def _own_module(symbol: str, match: re.Match[str]) -> ir.Module:
     features = Features(libmvec=bool(match["libmvec"]), bits=int(match["bits"]), fma=bool(match["fma"]))
     Elementary(module, features).define(function, name)
     return module
-
-
-@cache
-def has_symbol(name: str) -> bool:
-    """Whether a symbol can be linked in this process."""
-    with lock:
-        return llvm.address_of_symbol(name) is not None
 
 
 def suffix(kind: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.loops import kernels
+from func.backends.loops.interface import ArraySpec
 from func.backends.loops.product_blocks import is_cut
 from func.backends.loops.rematerialization import CHEAP
 from func.backends.loops.traversal import buffers_of
@@ -72,7 +73,7 @@ def _memory(program: kernels.NativeProgram, names: Names) -> Iterator[str]:
     yield f"arena: {program.arena} bytes"
 
 
-def _typed(result: kernels.ArraySpec) -> str:
+def _typed(result: ArraySpec) -> str:
     return f"{result.dtype}{list(result.shape)}{' as a Python number' if result.weak else ''}"
 
 

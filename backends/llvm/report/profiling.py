@@ -16,15 +16,17 @@ import numpy as np
 from func.backends.llvm import ir
 from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.llvm.codegen.printer import STATUS, Printer
-from func.backends.llvm.machine import compile_ir, host
-from func.backends.llvm.math.elementary import host_features
+from func.backends.llvm.host import host
+from func.backends.llvm.machine import compile_ir
+from func.backends.llvm.math.own_functions import host_features
 from func.backends.llvm.report.listing import Names, parts_of, title
 from func.backends.llvm.report.traffic import NOTHING, Traffic, traffic
 from func.backends.llvm.threads import background
 from func.backends.loops.buffer_assignment import assign_buffers
 from func.backends.loops.chunking import chunk_loops
 from func.backends.loops.fusion import Fuser
-from func.backends.loops.kernels import ArraySpec, Buffer, Item, NativeProgram, StridedRef
+from func.backends.loops.interface import ArraySpec
+from func.backends.loops.kernels import Buffer, Item, NativeProgram, StridedRef
 
 WORD, POINTER = ir.IntType(64), ir.PointerType()
 NAME = "func_times"

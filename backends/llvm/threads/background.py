@@ -7,12 +7,12 @@ child, so a caller that needs the result repeats its request with every call.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
 from collections.abc import Callable
 
+from func.backends import messages
 from func.backends.llvm.machine import lock
 
 DELAY = 0.02
@@ -20,7 +20,6 @@ DELAY = 0.02
 CHECKS = 10
 """How often the thread checks during the delay whether the process ends."""
 
-_log = logging.getLogger("func")
 _pending: dict[str, Callable[[], object]] = {}
 """Tasks that are not done, in the order of their requests."""
 _failed: set[str] = set()
@@ -51,7 +50,7 @@ def _start() -> None:
             _thread = threading.Thread(target=_wait_and_work, name="func.backends.llvm.threads.background")
             _thread.start()
     except RuntimeError as error:
-        _log.debug("native code is completed without a thread: %s", error)
+        messages.debug("native code is completed without a thread: %s", error)
         finish()
     finally:
         _starting.release()
@@ -80,7 +79,7 @@ def finish() -> None:
                 task()
             except Exception as error:
                 _failed.add(name)
-                _log.debug("native code does without the %s: %s", name, error, exc_info=True)
+                messages.debug("native code does without the %s: %s", name, error, exc_info=True)
             _pending.pop(name, None)
 
 

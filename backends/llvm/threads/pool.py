@@ -26,16 +26,13 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
-
-from func.backends.llvm import ir
 from func.backends.llvm.machine import MachineCode, compile_ir, existing_code, lock
 from func.backends.llvm.threads import background, thread_count
 
 SYMBOL = "func_parallel"
 POOL_VARIABLE = "func_pool"
 """The variable of the trampoline with the address of the pool's `func_pool_run`, or null."""
-KEY = "thread pool"
+KEY, TRAMPOLINE_KEY = "thread pool", "trampoline of the thread pool"
 SPIN_NS = 30_000
 """How long a worker spins before it sleeps: about as long as it takes to wake it."""
 
@@ -60,27 +57,28 @@ def install() -> Pool:
     return _installed(lambda: compile_ir(_pool_module, KEY))
 
 
-def provide(name: str) -> bool:
-    """Whether the name is `func_parallel`; then LLVM can link it from now on, and the pool is made now or later."""
+def address_of(name: str) -> int | None:
+    """The address of `func_parallel`, and None for other names; the pool is made now or later."""
     if name != SYMBOL:
-        return False
-    _linked_trampoline()
+        return None
+    trampoline = _linked_trampoline()
     thread_count.subscribe(_request_pool)
-    return True
+    return trampoline.address(SYMBOL)
 
 
 def _linked_trampoline() -> MachineCode:
-    """The code of `func_parallel`, which LLVM can link from now on."""
+    """The code of `func_parallel`."""
     global _trampoline
     with lock:
         if _trampoline is None:
-            _trampoline = compile_ir(trampoline_module())
-            llvm.add_symbol(SYMBOL, _trampoline.address(SYMBOL))
+            _trampoline = compile_ir(trampoline_module, TRAMPOLINE_KEY)
         return _trampoline
 
 
-def trampoline_module() -> ir.Module:
+def trampoline_module() -> Any:
     """`func_parallel`, which calls the pool with the number of the first chunk that is left, or runs this chunk."""
+    from func.backends.llvm import ir  # the import is needed only if the object code is not on disk
+
     void, pointer, word = ir.VoidType(), ir.PointerType(), ir.IntType(64)
     task_type = ir.FunctionType(void, [pointer, word])
     run_type = ir.FunctionType(void, [pointer, pointer, word, word])

@@ -15,6 +15,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
+from func.backends.llvm.host import host
 from func.backends.llvm.ir import (
     ArrayType,
     Constant,
@@ -29,7 +30,6 @@ from func.backends.llvm.ir import (
     Value,
     VoidType,
 )
-from func.backends.llvm.machine import host
 from func.backends.llvm.threads.thread_count import MAX_THREADS
 
 VOID, POINTER = VoidType(), PointerType()

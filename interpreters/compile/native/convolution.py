@@ -9,7 +9,8 @@ import numpy as np
 from func.backends.loops.values import ArrayValue
 from func.backends.support.windows import lags_of, window_region
 from func.interpreters.compile.native.contraction import sums_of_products
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.contraction import spec
 
 MOST_PLACES = 64

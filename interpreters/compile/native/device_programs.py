@@ -18,7 +18,7 @@ from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.executable import rerolled
 from func.interpreters.compile.native.failures import warn_of_failure
 from func.interpreters.compile.native.native_parts import Run, foreign_equations, with_native_parts
-from func.interpreters.compile.native.rules import NotNative
+from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.translate import translate
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program

@@ -12,7 +12,8 @@ from func.backends.llvm.scalars.operation_table import operation
 from func.backends.llvm.scalars.operations import HALF, KNOWN
 from func.backends.loops.kernels import DType
 from func.backends.loops.values import ArrayValue, uniform
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.core import Aval
 from func.interpreters.primitives.elementwise.builder import is_numpy_ufunc
 

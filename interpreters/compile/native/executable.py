@@ -6,21 +6,25 @@ back among the outputs.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs.native_executable import NativeExecutable
-from func.backends.loops.kernels import NativeProgram
-from func.interpreters.compile.execution import compile_source
+from func.backends.loops.interface import Interface
+from func.interpreters.compile.execution import Prepared, compile_source
+from func.interpreters.compile.native import stored_programs
 from func.interpreters.compile.native.failures import warn_of_failure
-from func.interpreters.compile.native.native_parts import Run, foreign_equations, pieces, with_native_parts
-from func.interpreters.compile.native.rules import NotNative
-from func.interpreters.compile.native.translate import translate
-from func.interpreters.compile.recomputation import is_arranged
+from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
+
+if TYPE_CHECKING:
+    from func.backends.loops.kernels import NativeProgram
+
+Run: TypeAlias = Callable[..., tuple[Any, ...]]
 
 REROLLED = 64
 """Equations of the shortest loop that is re-rolled: `reroll.MANY`."""
@@ -37,10 +41,12 @@ def returning_all(run: Run) -> Run:
     return lambda *args: AllOutputs(run(*args))
 
 
-def with_aliased(run: Run, program: NativeProgram) -> Run:
+def with_aliased(run: Run, interface: Interface) -> Run:
     """All outputs of a program, whose code `run` returns only those that are not written into inputs."""
-    total = len(program.outputs) + len(program.aliased)
-    aliases = [program.aliased.get(place) for place in range(total)]
+    if not interface.aliased:
+        return run
+    total = len(interface.outputs) + len(interface.aliased)
+    aliases = [interface.aliased.get(place) for place in range(total)]
 
     def call(*args: Any) -> tuple[Any, ...]:
         outs = run(*args)
@@ -58,27 +64,85 @@ def is_available() -> bool:
 
 
 def compile_native(
-    program: Program, fast: bool = False, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
+    prepared: Prepared, fast: bool = False, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
 ) -> tuple[Run | None, NativeExecutable | None, Program | None]:
-    """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
-    its parts, if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in
-    `donated` where that is possible: `NativeExecutable.overwrites`."""
+    """A program as a function of host arrays; what compiled it, if it is native as a whole; the program of its parts,
+    if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in `donated`
+    where that is possible: `NativeExecutable.overwrites`."""
+    key = stored_programs.key_of(prepared.inlined, fast, donated, nan_safe is not None)
+    stored = None if key is None else stored_programs.load(key, prepared.inlined)
+    if stored is not None:
+        executable = _loaded(stored, prepared, fast, donated, nan_safe)
+        if executable is not None:
+            return with_aliased(executable.flat_stub(), executable.interface), executable, None
     compiler = _Compiler(fast)
-    program = rerolled(program)
+    program = rerolled(prepared.optimized)
     try:
-        return *compiler.whole(program, donated, nan_safe), None
+        run, native = compiler.whole(program, donated, nan_safe)
     except NotNative:
         parts = _in_parts(program, compiler)
-    if parts is None or all([piece.native is None for piece in pieces(parts)]):
+    else:
+        if native is not None and key is not None:
+            stored_programs.store(key, native.interface, native.code.digest, prepared.inlined)
+        return run, native, None
+    if parts is None or all([piece.native is None for piece in _pieces(parts)]):
         return None, None, None
     return compile_source(parts, np), None, parts
 
 
+def _loaded(
+    stored: tuple[Interface, str],
+    prepared: Prepared,
+    fast: bool,
+    donated: frozenset[int],
+    nan_safe: Run | None,
+) -> NativeExecutable | None:
+    """The native code of an entry on disk; None without its object code. Kernels and NumPy's code are made when they
+    are asked for."""
+    interface, code = stored
+
+    def program() -> NativeProgram:
+        return _translated(rerolled(prepared.optimized), fast, donated, nan_safe is not None)
+
+    run = checked(_Fallback(lambda: rerolled(prepared.optimized)), nan_safe)
+    executable = _executable(program, run, nan_safe, interface)
+    return executable if executable.load(code) else None
+
+
+def _executable(
+    program: NativeProgram | Callable[[], NativeProgram], run: Run, nan_safe: Run | None, interface: Interface
+) -> NativeExecutable:
+    """What compiles and calls a native program, which `run` computes with NumPy."""
+    if interface.aliased:
+        return NativeExecutable(program, returning_all(run), nan_safe and returning_all(nan_safe), interface)
+    return NativeExecutable(program, run, nan_safe, interface)
+
+
+def _translated(program: Program, fast: bool, donated: frozenset[int], is_checked: bool) -> NativeProgram:
+    """An optimised program as kernels. Raises NotNative."""
+    # start-up time: a program on disk needs no rules
+    from func.interpreters.compile.native.translate import translate
+
+    native = translate(program, is_checked, donated)
+    native.fast = fast
+    return native
+
+
+def _pieces(parts: Program) -> list[Any]:
+    from func.interpreters.compile.native.native_parts import pieces
+
+    return pieces(parts)
+
+
 def rerolled(program: Program) -> Program:
     """The program with unrolled loops as loops again; itself where it was arranged to need less memory."""
-    if len(program.equations) < REROLLED or is_arranged(program):
+    if len(program.equations) < REROLLED:
         return program
     # imported for programs with room for a loop only, since a first call waits for it
+    from func.interpreters.compile.recomputation import is_arranged
+
+    if is_arranged(program):
+        return program
     from func.interpreters.compile.passes.reroll.reroll import reroll
 
     return reroll(program)
@@ -86,6 +150,8 @@ def rerolled(program: Program) -> Program:
 
 def _in_parts(program: Program, compiler: _Compiler) -> Program | None:
     """The program of native parts and others, None where its rules fail."""
+    from func.interpreters.compile.native.native_parts import foreign_equations, with_native_parts
+
     try:
         foreign = foreign_equations(program)
     except Exception as error:
@@ -105,17 +171,12 @@ class _Compiler:
         self, program: Program, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
     ) -> tuple[Run, NativeExecutable | None]:
         """(function, what compiled it). Raises NotNative."""
-        fallback = _Fallback(program)
-        run_fallback = checked(fallback, nan_safe)
+        fallback = _Fallback(lambda: program)
         try:
-            native = translate(program, nan_safe is not None, donated)
-            native.fast = self._fast
-            if native.aliased:
-                executable = NativeExecutable(native, returning_all(run_fallback), nan_safe and returning_all(nan_safe))
-                return with_aliased(executable.flat_stub(), native), executable
-            executable = NativeExecutable(native, run_fallback, nan_safe)
+            native = _translated(program, self._fast, donated, nan_safe is not None)
+            executable = _executable(native, checked(fallback, nan_safe), nan_safe, native.interface)
             executable.code  # noqa: B018  (compiled now, so that an error is met here)
-            return executable.flat_stub(), executable
+            return with_aliased(executable.flat_stub(), native.interface), executable
         except NotNative:
             raise
         except Exception as error:
@@ -127,7 +188,7 @@ class _Compiler:
         try:
             return self.whole(program)
         except NotNative:
-            return _Fallback(program), None
+            return _Fallback(lambda: program), None
 
     def warn(self, program: Program, error: Exception) -> None:
         """Warn once that there is no native code: the reason, and the equation."""
@@ -141,7 +202,7 @@ class _Fallback:
     """The program by NumPy, planned when it is first needed: it raises NumPy's errors, and takes all arguments that
     native code refuses."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Callable[[], Program]) -> None:
         self._program = program
         self._run: Run | None = None
 
@@ -149,7 +210,7 @@ class _Fallback:
     def run(self) -> Run:
         """The planned function."""
         if self._run is None:
-            self._run = compile_source(self._program, np)
+            self._run = compile_source(self._program(), np)
         return self._run
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from func.interpreters.compile.native.rules import RuleError
+from func.interpreters.compile.native.not_native import RuleError
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.program.program import Equation, Program
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from func.backends.loops.kernels import Buffer, DType, LibraryCall, Shape, StridedRef, row_major
 from func.backends.loops.values import ArrayValue
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.program.program import Var
 
 WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}

@@ -10,7 +10,8 @@ import numpy as np
 
 from func.backends.loops.kernels import DType
 from func.backends.loops.values import ArrayValue, uniform
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.segment_sums import segment_bounds
 
 BOOL, HALF, SINGLE = np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32)

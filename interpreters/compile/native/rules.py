@@ -16,18 +16,6 @@ from func.interpreters.core import Aval, aval_of
 from func.interpreters.program.program import Equation, Var
 
 
-class NotNative(Exception):
-    """An equation has no native form; the message says why."""
-
-
-class RuleError(Exception):
-    """A rule failed at `equation`; what it raised is the cause."""
-
-    def __init__(self, equation: Equation) -> None:
-        super().__init__(equation.primitive.name)
-        self.equation = equation
-
-
 class TranslationContext:
     """What a rule sees of an equation (operands as values, avals, parameters), and what it builds with: the fuser and
     the fuser's storage and schedule."""

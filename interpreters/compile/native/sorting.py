@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from func.backends.loops.values import ArrayValue, uniform
+from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.reductions import reduced
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.rules import TranslationContext, native
 
 BOOL, INDEX = np.dtype(bool), np.dtype(np.intp)
 

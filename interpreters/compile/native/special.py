@@ -9,7 +9,8 @@ import numpy as np
 from func.backends.llvm.scalars.operations import HALF
 from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.elementwise import BOOL
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import TranslationContext, native
 
 
 @native("sinc")

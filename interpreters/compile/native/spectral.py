@@ -12,7 +12,8 @@ from func.backends.loops.values import ArrayValue
 from func.interpreters.calls.compiled_call import trace_function
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.linalg import doubled, fresh, in_rows, operands, result, run
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.control.branches import cond_call
 from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.drivers import stage_flat

@@ -7,7 +7,8 @@ from typing import Any
 
 from func.backends.loops.kernels import Shape, row_major
 from func.backends.loops.values import ArrayValue
-from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.slicing import Index
 from func.interpreters.program.program import Equation
 

@@ -14,7 +14,8 @@ from func.backends.loops.chunking import chunk_loops
 from func.backends.loops.dead_code import eliminate_dead_code
 from func.backends.loops.fusion import Fuser
 from func.backends.loops.inplace_results import write_in_place
-from func.backends.loops.kernels import ArraySpec, Buffer, NativeProgram, StridedRef, row_major
+from func.backends.loops.interface import ArraySpec
+from func.backends.loops.kernels import Buffer, NativeProgram, StridedRef, row_major
 from func.backends.loops.pipelining import pipeline_loops
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native import (
@@ -31,7 +32,8 @@ from func.interpreters.compile.native import (
     spectral,
     structural,
 )
-from func.interpreters.compile.native.rules import RULES, NotNative, RuleError, TranslationContext
+from func.interpreters.compile.native.not_native import NotNative, RuleError
+from func.interpreters.compile.native.rules import RULES, TranslationContext
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var

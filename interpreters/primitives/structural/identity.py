@@ -23,7 +23,7 @@ from func.interpreters.core import (
     materialize,
     nondifferentiable,
 )
-from func.interpreters.core.parameters import TEXT, integer
+from func.interpreters.core.parameters import TAG, TEXT
 
 
 def _identity_transpose(ct: Array, x: Shaped, **params: Any) -> tuple[Array]:
@@ -85,7 +85,7 @@ barrier: Linear = linear(
     "barrier",
     lambda xp, x, *, tag: x,
     aval=lambda x, *, tag: x,
-    parameters={"tag": integer()},
+    parameters={"tag": TAG},
     transpose=lambda ct, x, *, tag: (ct,),
     batch=lambda x, *, tag: barrier(x, tag=tag),
     cost=0,

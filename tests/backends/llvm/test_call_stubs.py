@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("llvmlite")
 
-from func.backends.llvm import machine
+from func.backends.llvm import compiler, machine
 from func.backends.llvm.call_stubs import capi, stub_table
 from func.backends.llvm.call_stubs import signature as signatures
 from func.backends.llvm.call_stubs.binding import bind, native_stub, normalised, python_stub
@@ -576,7 +576,7 @@ def test_python_runs_while_the_gil_is_released() -> None:
 
 @native
 def test_object_code_needs_no_symbols() -> None:
-    assert machine.emit_object(str(stub_module())).needed == ()
+    assert compiler.emit_object(str(stub_module())).needed == ()
 
 
 def numpy_header() -> Iterator[tuple[str, int]]:

@@ -13,7 +13,8 @@ mpmath = pytest.importorskip("mpmath")
 pytest.importorskip("llvmlite")
 
 from func.backends.llvm import ir, machine  # noqa: E402
-from func.backends.llvm.math.elementary import Elementary, Features, host_features, names  # noqa: E402
+from func.backends.llvm.math.elementary import Elementary, names  # noqa: E402
+from func.backends.llvm.math.own_functions import Features, host_features  # noqa: E402
 
 POINTS = 2000
 DTYPES = [np.float64, np.float32]

@@ -268,22 +268,22 @@ def test_loops_run_for_every_index_and_by_a_function_at_an_address():
 
 def programs():
     """The IR of some programs, in order."""
-    from func.backends.llvm.call_stubs import native_executable
+    from func.backends.llvm.codegen import printer
 
     texts = []
-    emit = native_executable.print_program
+    emit = printer.print_program
 
     def recorded(*args, **options):
         module = emit(*args, **options)
         texts.append(str(module))
         return module
 
-    native_executable.print_program = recorded
+    printer.print_program = recorded
     try:
         for function, *args in CASES:
             func.jit(function, compiler="llvm")(*args)
     finally:
-        native_executable.print_program = emit
+        printer.print_program = emit
     return texts
 
 

@@ -10,7 +10,8 @@ import pytest
 
 llvm = pytest.importorskip("llvmlite.binding")
 
-from func.backends.llvm import ir, machine  # noqa: E402
+from func.backends.llvm import compiler, ir, machine  # noqa: E402
+from func.backends.llvm.host import host  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -65,17 +66,17 @@ def test_available():
 
 
 def test_unavailable_without_llvmlite(monkeypatch):
-    monkeypatch.setattr(machine, "llvm", None)
-    machine.host.cache_clear()
-    machine._prepare.cache_clear()
+    monkeypatch.setattr(compiler, "llvm", None)
+    host.cache_clear()
+    compiler._start.cache_clear()
     try:
         assert not machine.available.__wrapped__()
         with pytest.raises(machine.CompileError, match="llvmlite"):
-            machine.host()
+            host()
     finally:
         monkeypatch.undo()
-        machine.host.cache_clear()
-        machine._prepare.cache_clear()
+        host.cache_clear()
+        compiler._start.cache_clear()
 
 
 @pytest.mark.parametrize("key", [None, "axpy"], ids=["quick", "thorough"])
@@ -194,11 +195,11 @@ def test_a_key_identifies_the_module():
 def test_code_is_collected():
     code = machine.compile_ir("define i32 @f() { ret i32 55 }")
     watch = weakref.ref(code)
-    engine = weakref.ref(code._linked.engine)
+    linked = weakref.ref(code._owner.linked)
     del code
     gc.collect()
     assert watch() is None
-    assert engine() is None
+    assert linked() is None
 
 
 def test_threads_compile_at_once():
@@ -221,9 +222,9 @@ def test_threads_compile_at_once():
 def test_code_that_is_being_freed_is_not_found(monkeypatch):
     found = []
 
-    def free(engine):
+    def free(linked):
         found.append(machine._loaded.get(digest))
-        engine.close()
+        linked.close()
 
     monkeypatch.setattr(machine, "_free", free)
     source = "define i32 @f() { ret i32 56 }"

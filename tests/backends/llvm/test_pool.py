@@ -18,6 +18,7 @@ pytest.importorskip("llvmlite")
 
 import llvmlite.binding as llvm
 
+from func.backends.llvm import symbols
 from func.backends.llvm.machine import compile_ir
 from func.backends.llvm.threads import pool, thread_count
 from func.backends.llvm.threads.pool_code import System, pool_module
@@ -184,8 +185,8 @@ def test_the_code_is_valid_for_other_processors(arch: str) -> None:
 
 def test_the_pool_is_made_once() -> None:
     assert pool.install() is pool.install()
-    assert llvm.address_of_symbol(pool.SYMBOL) == pool.install().address
-    assert pool.provide(pool.SYMBOL) and not pool.provide("exp")
+    assert symbols.find(pool.SYMBOL) == pool.install().address
+    assert pool.address_of(pool.SYMBOL) == symbols.find(pool.SYMBOL) and pool.address_of("exp") is None
 
 
 def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:

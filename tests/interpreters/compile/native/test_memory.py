@@ -27,8 +27,8 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     from func.backends.loops.kernels import Fill, Item
     from func.backends.loops.traversal import buffers_of
 
-    executable = importlib.import_module("func.backends.llvm.call_stubs.native_executable")
-    printed = executable.print_program
+    printer = importlib.import_module("func.backends.llvm.codegen.printer")
+    printed = printer.print_program
 
     def poison(program: Any, *rest: Any) -> Any:
         seen = set()
@@ -43,7 +43,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
         filled.items = items
         return printed(filled, *rest)
 
-    monkeypatch.setattr(executable, "print_program", poison)
+    monkeypatch.setattr(printer, "print_program", poison)
 
 
 def mixed(a: Any, v: Any) -> Any:

@@ -13,7 +13,7 @@ import func
 pytest.importorskip("llvmlite")
 
 from func.backends.llvm.codegen import matrix_products
-from func.backends.llvm.linalg import blas_threads
+from func.backends.llvm.linalg import blas_threads, scipy_library
 from func.backends.loops.kernels import Buffer, Dot, StridedRef
 from func.backends.loops.product_blocks import SHORTEST, STEP, grid_of, step_of
 
@@ -30,7 +30,7 @@ def threads_of_blas() -> object:
     """Reads the number of BLAS's threads."""
     if not blas_threads.has_control():
         pytest.fail("SciPy's BLAS is no OpenBLAS whose threads can be set")
-    return ctypes.CFUNCTYPE(ctypes.c_int)(blas_threads._addresses()[blas_threads.GET])
+    return ctypes.CFUNCTYPE(ctypes.c_int)(scipy_library.thread_functions()[scipy_library.GET])
 
 
 @pytest.mark.parametrize("sizes", [*SIZES, (4096, 4096, 4096), (1, 10**6, 64), (49, 2**16, 49), (10**6, 3, 3)])

@@ -25,7 +25,8 @@ from func.interpreters.compile.native import (
     special,
     structural,
 )
-from func.interpreters.compile.native.rules import RULES, NotNative
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.rules import RULES
 from func.interpreters.compile.native.translate import translate
 from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, aval_of
 from func.interpreters.primitives.structural.contraction import spec

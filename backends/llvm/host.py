@@ -1,0 +1,114 @@
+"""The machine that runs compiled code, as LLVM describes it.
+
+LLVM is asked once for every processor and version of llvmlite: its answer is kept in the cache of object code, under
+what the system and NumPy say of the processor.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from func.backends.llvm import cache
+
+PROCESSOR_FIELDS = frozenset(
+    {
+        "vendor_id",
+        "cpu family",
+        "model",
+        "model name",
+        "stepping",
+        "flags",
+        "CPU implementer",
+        "CPU architecture",
+        "CPU variant",
+        "CPU part",
+        "CPU revision",
+        "Features",
+    }
+)
+"""The lines of /proc/cpuinfo that say which processor it is; others change while it runs."""
+FIRST_PROCESSOR = 1 << 14
+"""Bytes of /proc/cpuinfo that have the first processor."""
+
+
+class Host(NamedTuple):
+    """The machine that runs the code.
+
+    >>> host().triple.count("-") >= 2
+    True
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    llvm_version: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything apart from the source that object code depends on."""
+        return "\n".join((self.triple, self.cpu, self.features, self.llvm_version))
+
+    def has(self, feature: str) -> bool:
+        """Whether the processor has a feature, by LLVM's name."""
+        return f"+{feature}" in self.features.split(",")
+
+
+@functools.cache
+def host() -> Host:
+    """The host's triple, processor and features. Raises: CompileError where there is no LLVM."""
+    key = _key()
+    known = None if key is None else cache.load(key)
+    fields = [] if known is None else known.image.decode().split("\n")
+    if len(fields) == len(Host._fields):
+        return Host(*fields)
+    answer: Host = importlib.import_module("func.backends.llvm.compiler").ask_host()
+    if key is not None:
+        cache.store(key, cache.ObjectCode(answer.fingerprint.encode(), ()))
+    return answer
+
+
+def _key() -> str | None:
+    """The key of LLVM's answer in the cache; None where too little is known of the processor without LLVM."""
+    processor, library = _processor(), llvmlite_stamp()
+    if not processor or not library:
+        return None
+    return cache.digest("host", processor, library, str(sys.maxsize), platform.machine(), sys.platform)
+
+
+def _processor() -> str:
+    """What the system and NumPy say of the processor; an empty string where the system says nothing.
+
+    NumPy asks the processor itself: an emulator may have other features than the system says.
+    """
+    try:
+        with open("/proc/cpuinfo", "rb") as file:
+            text = file.read(FIRST_PROCESSOR).decode(errors="replace")
+    except OSError:
+        return ""
+    lines = [line for line in text.split("\n\n")[0].splitlines() if line.partition(":")[0].strip() in PROCESSOR_FIELDS]
+    features = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
+    known = getattr(features, "__cpu_features__", None)
+    return "\n".join([*lines, repr(sorted(known.items()))]) if lines and known else ""
+
+
+@functools.cache
+def llvmlite_stamp() -> str:
+    """Which llvmlite is installed, without its import: sizes and times of its files; "" where they are not found."""
+    spec = importlib.util.find_spec("llvmlite")
+    places = spec.submodule_search_locations if spec is not None else None
+    stamps = []
+    for name in ("_version.py", os.path.join("binding", "libllvmlite.so")):
+        stamp = cache.file_stamp(Path(places[0], name)) if places else ""
+        if not stamp:
+            return ""
+        stamps.append(stamp)
+    return "\n".join(stamps)

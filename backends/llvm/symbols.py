@@ -1,0 +1,80 @@
+"""The addresses behind the names that compiled code refers to.
+
+A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine of SciPy, the
+trampoline of the thread pool, an elementary function, which is compiled when its name is first looked up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib
+import sys
+
+PROVIDERS = tuple(
+    [f"func.backends.llvm.{name}" for name in ("math.own_functions", "threads.pool", "linalg.scipy_library")]
+)
+"""Modules that know addresses: `address_of(name)` is the address of a name that the module provides, and None for other
+names. The last module looks into SciPy's BLAS and LAPACK, which take longest to load."""
+OWN_PREFIX = "func_"
+"""The beginning of all names that the modules provide."""
+VECTOR_PREFIX = "_ZGV"
+"""The beginning of the names of libmvec."""
+MATH_LIBRARIES = ("libm.so.6", "libm.so", "libm.dylib")
+
+
+@functools.cache
+def find(name: str) -> int | None:
+    """The address of a function in this process; None for a name that nothing provides.
+
+    >>> find("cos") is not None or sys.platform == "win32", find("func_of_nobody")
+    (True, None)
+    """
+    if not name.startswith(OWN_PREFIX):
+        return _in_libraries(name)
+    for provider in PROVIDERS:
+        address: int | None = importlib.import_module(provider).address_of(name)
+        if address:
+            return address
+    return None
+
+
+def address_in(library: ctypes.CDLL, name: str) -> int | None:
+    """The address of a function of a library; None if the library does not have it."""
+    function = getattr(library, name, None)
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+@functools.cache
+def load_libmvec() -> ctypes.CDLL | None:
+    """glibc's vector library, None where there is none."""
+    return _opened("libmvec.so.1") if sys.platform == "linux" else None
+
+
+def _in_libraries(name: str) -> int | None:
+    libraries = _libraries()
+    if name.startswith(VECTOR_PREFIX) and (libmvec := load_libmvec()) is not None:
+        libraries = (*libraries, libmvec)
+    for library in libraries:
+        address = address_in(library, name)
+        if address:
+            return address
+    return None
+
+
+@functools.cache
+def _libraries() -> tuple[ctypes.CDLL, ...]:
+    """The libraries of the process, and libm. Windows has no name for the former; there LLVM finds them."""
+    if sys.platform == "win32":
+        return ()
+    process = ctypes.CDLL(None)
+    if address_in(process, "cos"):
+        return (process,)
+    return (process, *[library for library in map(_opened, MATH_LIBRARIES) if library is not None][:1])
+
+
+def _opened(name: str) -> ctypes.CDLL | None:
+    with contextlib.suppress(OSError):
+        return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+    return None
