@@ -33,10 +33,10 @@ from func.backends.cuda.nest_kernels import (
     unit_kernel,
 )
 from func.backends.loops.buffer_assignment import assign_by_use
+from func.backends.loops.interface import ArraySpec
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
-    ArraySpec,
     Branch,
     Buffer,
     ConditionalLoop,
