@@ -131,14 +131,19 @@ def renamed_options(
     try:
         signature = inspect.signature(function)
         signature.bind(*args, **kwargs)
+        is_bound = True
     except ValueError:
         return None
     except TypeError:
-        parameters = signature.parameters
-    else:
-        return None  # the function has run
+        is_bound = False
+    parameters = signature.parameters
     name = function.__qualname__.removesuffix(".__init__")
     public = name if "." in name else f"{_module_of(function)}.{name}"
+    if is_bound:  # the function has run; what it passed on may have been meant for itself
+        for key in {*kwargs} - {*parameters}:
+            if key in NO_OPTIONS and f"unexpected keyword argument '{key}'" in str(error):
+                error.args = (f"{error}; {public} has no option {key!r}, {_instead(key, ())[2:]}",)
+        return None
     takes = {p.name for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     renamed: dict[str, Any] = {}
     for key, value in kwargs.items():

@@ -30,11 +30,12 @@ def refuse_donated(leaves: Iterable[Any]) -> None:
             )
 
 
-def note_donated(args: Sequence[Any], numbers: Iterable[int]) -> None:
-    """Note that the arrays of the arguments with these numbers are not to be used again."""
-    for number in numbers:
-        if number < len(args):
-            arg = args[number]
+def note_donated(args: Sequence[Any], kwargs: dict[str, Any], places: Iterable[int | str]) -> None:
+    """Note that the arrays of the arguments with these positions and names are not to be used again."""
+    for place in places:
+        is_given = place in kwargs if isinstance(place, str) else place < len(args)
+        if is_given:
+            arg = kwargs[place] if isinstance(place, str) else args[place]
             for leaf in (arg,) if type(arg) is np.ndarray else tree.leaves(arg):
                 if type(leaf) is np.ndarray:
                     _note(leaf)
@@ -50,13 +51,14 @@ def _collected(key: int, reference: Any) -> None:
     DONATED.pop(key, None)
 
 
-def donated_leaves(spec: Any, donated: Set[int], static: Set[Any]) -> frozenset[int]:
+def donated_leaves(spec: Any, donated: Set[int | str], static: Set[Any]) -> frozenset[int]:
     """The positions of the donated leaves among the leaves of the traced arguments."""
     if not donated:
         return frozenset()
-    args, _ = tree.unflatten(spec, list(range(spec.num_leaves)))
+    args, kwargs = tree.unflatten(spec, list(range(spec.num_leaves)))
     numbers = [i for i in range(len(args) + len(static)) if i not in static]
-    return frozenset([leaf for i, arg in zip(numbers, args, strict=False) if i in donated for leaf in tree.leaves(arg)])
+    given = [*zip(numbers, args, strict=False), *kwargs.items()]
+    return frozenset([leaf for place, arg in given if place in donated for leaf in tree.leaves(arg)])
 
 
 def overwritable(leaves: Sequence[Any], donated: Set[int]) -> list[Any]:

@@ -23,7 +23,7 @@ from func.compilation.donation import DONATED, donated_leaves, note_donated, ove
 from func.compilation.frozen import FrozenValues
 from func.compilation.inspection import Lowered, executable_of
 from func.compilation.profile import Profile, profile_of
-from func.compilation.static_arguments import StaticArguments, argument_numbers
+from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
@@ -212,6 +212,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     compiler: str | None = None,
     fast_math: bool = False,
     memory_limit: int | str | None = None,
@@ -232,6 +233,7 @@ def jit(
         static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Giving
             one again raises DonatedBufferError.
+        donate_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         compiler: "llvm" for native code; "numpy" for generated NumPy source; None for what `func.config.compiler`
             says, or else the best that is available. NumPy runs what has no native form in either case.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
@@ -264,13 +266,16 @@ def jit(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
             compiler=compiler,
             fast_math=fast_math,
             memory_limit=memory_limit,
         )
     check_callable(f, "jit")
     importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
-    return Jitted(f, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit)
+    return Jitted(
+        f, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames
+    )
 
 
 class Jitted(Generic[P, R]):
@@ -285,6 +290,7 @@ class Jitted(Generic[P, R]):
         compiler: str | None,
         fast_math: bool = False,
         memory_limit: int | str | None = None,
+        donate_argnames: Any = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
@@ -298,9 +304,11 @@ class Jitted(Generic[P, R]):
         self._compiler = compiler
         self._fast_math = fast_math
         self._static = StaticArguments(function, static_argnums, static_argnames)
-        self._donated = argument_numbers(donate_argnums, "donate_argnums")
-        if both := self._donated & self._static.numbers:
-            raise ArgumentError(f"func.jit: argument {min(both)} cannot be both static and donated")
+        donated, donated_names = places_of(function, donate_argnums, donate_argnames, "donate")
+        self._donated: frozenset[int | str] = donated | donated_names
+        if both := self._donated & (self._static.numbers | self._static.names):
+            named = min(both, key=str)
+            raise ArgumentError(f"func.jit: argument {named} cannot be both static and donated")
         self._plain = not self._static
         self._frozen = FrozenValues(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
@@ -320,15 +328,17 @@ class Jitted(Generic[P, R]):
 
     def __repr__(self) -> str:
         options = {name: value for name, value in self._options().items() if value}
-        if "static_argnames" in options:
-            options.pop("static_argnums", None)  # each implies the other
+        for kind in ("static", "donate"):
+            if f"{kind}_argnames" in options:
+                options.pop(f"{kind}_argnums", None)  # each implies the other
         return as_written(jit, self._function, options)
 
     def _options(self) -> dict[str, Any]:
         return {
             "static_argnums": tuple(sorted(self._static.numbers)),
             "static_argnames": tuple(sorted(self._static.names)),
-            "donate_argnums": tuple(sorted(self._donated)),
+            "donate_argnums": tuple(sorted([place for place in self._donated if isinstance(place, int)])),
+            "donate_argnames": tuple(sorted([place for place in self._donated if isinstance(place, str)])),
             "compiler": self._compiler,
             "fast_math": self._fast_math,
             "memory_limit": self._memory_limit,
@@ -409,7 +419,7 @@ class Jitted(Generic[P, R]):
                 stub = cached.call_stub(args, again, after_failure) if self._frozen is None else None
                 self._fast_call = stub or self._fast_call
         if self._donated:
-            note_donated(args, self._donated)
+            note_donated(args, kwargs, self._donated)
         if cached.may_return_argument:
             argument_ids = set(map(id, leaves))
             outs = [_copy(out) if id(out) in argument_ids else out for out in outs]
@@ -650,13 +660,14 @@ def _rebuild(
     static_argnums: Any,
     static_argnames: Any,
     donate_argnums: Any,
+    donate_argnames: Any,
     compiler: Any,
     fast_math: bool,
     memory_limit: Any = None,
     programs: bytes | None = None,
 ) -> Jitted[..., Any]:
     jitted: Jitted[..., Any] = Jitted(
-        function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit
+        function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames
     )
     if programs is not None:
         carried_programs.take_over(function, jitted._cache, programs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class StaticArguments:
 
     def __init__(self, function: Callable[..., Any], argnums: Any, argnames: Any) -> None:
         self.function = function
-        self.numbers, self.names = _completed(function, argnums, argnames)
+        self.numbers, self.names = places_of(function, argnums, argnames, "static")
 
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
@@ -105,13 +105,16 @@ def argument_numbers(option: Any, name: str) -> frozenset[int]:
     return frozenset([int(number) for number in numbers])
 
 
-def _completed(function: Callable[..., Any], argnums: Any, argnames: Any) -> tuple[frozenset[int], frozenset[str]]:
-    """Static positions and names, each completed from the other by the signature."""
-    numbers = set(argument_numbers(argnums, "static_argnums"))
-    names = {argnames} if isinstance(argnames, str) else set(argnames or ())
+def places_of(
+    function: Callable[..., Any], argnums: Any, argnames: Any, option: str
+) -> tuple[frozenset[int], frozenset[str]]:
+    """The positions and names in two options of jit, each completed from the other by the signature."""
+    numbers = set(argument_numbers(argnums, f"{option}_argnums"))
+    is_iterable = argnames is None or isinstance(argnames, Iterable)
+    names = {argnames} if isinstance(argnames, str) or not is_iterable else set(argnames or ())
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"func.jit: static_argnames must be a string or strings, got {argnames!r}")
+            raise TypeError(f"func.jit: {option}_argnames must be a string or strings, got {argnames!r}")
     if not numbers and not names:
         return frozenset(), frozenset()
     try:
@@ -124,7 +127,7 @@ def _completed(function: Callable[..., Any], argnums: Any, argnames: Any) -> tup
     unknown = names - known
     if unknown and not takes_any:
         raise ArgumentError(
-            f"func.jit: static_argnames names {sorted(unknown)}, but {name_of(function)} takes {sorted(known)}"
+            f"func.jit: {option}_argnames names {sorted(unknown)}, but {name_of(function)} takes {sorted(known)}"
         )
     names |= {positional[number] for number in numbers if number < len(positional)}
     numbers |= {positional.index(name) for name in names if name in positional}

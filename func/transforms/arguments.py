@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from numpy import ndarray
 from func import tree
 from func.configuration import config
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
-from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, UnsupportedArrayError
+from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError, UnsupportedArrayError
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import are_in_order, are_separate, note_arguments, owner_of, read_only
@@ -307,7 +308,10 @@ def check_argnums(argnums: Any, function: Callable[..., Any], transform: str) ->
 
 
 class Selection:
-    """The arguments that argnums and argnames select from each call of a function, and the form of their results."""
+    """The arguments that argnums and argnames select from each call of a function, and the form of their results.
+
+    argnums=None without argnames selects all positional arguments.
+    """
 
     __slots__ = ("_parameters", "_position", "argnames", "argnums", "function", "names", "transform")
 
@@ -320,11 +324,29 @@ class Selection:
         """The one position of the most common form of call."""
         if self._position is None:
             check_argnums(argnums, function, transform)
+        if argnames is not None and isinstance(argnums, (int, np.integer)) and argnums != 0:
+            self._refuse_one_number()
         for name in argnames if isinstance(argnames, (tuple, list)) else (argnames,):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"func.{transform}: argnames must be a string or a tuple of strings, got {argnames!r}")
         self.names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
         self._parameters = _parameters_of(function) if self.names else {}
+
+    def _refuse_one_number(self) -> None:
+        raise ArgumentError(
+            f"func.{self.transform}: argnames={self.argnames!r} takes the place of argnums; for both write "
+            f"argnums=({self.argnums},)"
+        )
+
+    @classmethod
+    def at_call(cls, function: Callable[..., Any], transform: str, argnums: Any, argnames: Any) -> Selection | None:
+        """The selection of a transform that is given the arguments too; None where that is all positional ones."""
+        if argnums is None and argnames is None:
+            return None
+        selection = cls(function, transform, argnums, argnames)
+        if argnames is not None and isinstance(argnums, (int, np.integer)):
+            selection._refuse_one_number()
+        return selection
 
     def places(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
         """Where the selected arguments of a call stand: at positions, or under keywords.
@@ -334,6 +356,8 @@ class Selection:
         if self._position is not None and self._position < len(args):
             return [self._position]
         places: list[int | str] = []
+        if self.argnums is None and self.argnames is None:
+            return [*range(len(args))]
         if not self._only_names():
             if not args:
                 raise ArgumentError(
@@ -355,8 +379,56 @@ class Selection:
             if self._only_names():
                 return results[0] if isinstance(self.argnames, str) else by_name
             results = results[: len(results) - len(self.names)]
-        by_position = tuple(results) if isinstance(self.argnums, (tuple, list)) else results[0]
+        by_position = results[0] if isinstance(self.argnums, (int, np.integer)) else tuple(results)
         return by_position if by_name is None else (by_position, by_name)
+
+    def parts(self, value: Any, count: int, word: str) -> list[Any]:
+        """The value for each of `count` places, from one in the form that `arranged` gives.
+
+        Raises:
+            TangentError: It has another form (a TypeError).
+        """
+        if self._is_single():
+            return [value]
+        positions: Any = value
+        named: Any = {}
+        if self._only_names():
+            positions, named = (), value
+        elif self.argnames is not None:
+            if not isinstance(value, (tuple, list)) or len(value) != 2:
+                raise self._misfit(word, value, count)
+            positions, named = value
+        is_fitting = isinstance(positions, (tuple, list)) and len(positions) == count - len(self.names)
+        if not is_fitting or not isinstance(named, Mapping) or {*named} != {*self.names}:
+            raise self._misfit(word, value, count)
+        return [*positions, *[named[name] for name in self.names]]
+
+    def _is_single(self) -> bool:
+        """Whether the result is that of one argument, in no tuple or dict."""
+        if self.argnames is None:
+            return isinstance(self.argnums, (int, np.integer))
+        return isinstance(self.argnames, str) and self._only_names()
+
+    def _misfit(self, word: str, value: Any, count: int) -> TangentError:
+        """The error for a value that has not the form of the selected arguments."""
+        number = count - len(self.names)
+        by_position = f"a tuple with one entry for each of argnums={self.argnums!r}"
+        if self.argnums is None:
+            by_position = f"a tuple with one entry per argument, {number} of them"
+        by_name = f"a dict with the keys {', '.join(map(repr, self.names))}"
+        pair = f"a pair of {by_position} and {by_name}"
+        wanted = by_position if self.argnames is None else by_name if self._only_names() else pair
+        if isinstance(value, Mapping):
+            got = f"a dict with the keys {', '.join(map(repr, value))}"
+        else:
+            got = f"{len(value)} entries" if isinstance(value, (tuple, list)) else type(value).__name__
+        return TangentError(f"func.{self.transform}: {word} must be {wanted}, not {got}")
+
+    def form(self) -> Selection:
+        """The form of the results alone, without the function: it pickles."""
+        other = copy.copy(self)
+        other.function, other._parameters = name_of, {}
+        return other
 
     def _only_names(self) -> bool:
         return self.argnames is not None and not isinstance(self.argnums, (tuple, list))

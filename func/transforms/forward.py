@@ -35,7 +35,7 @@ from func.interpreters.stage import LinearStage, Stage
 from func.interpreters.transpose import transpose_program
 from func.numpy.sharing import note_traced_arguments
 from func.transforms import reverse
-from func.transforms.arguments import FlatCall, differentiable, place_arguments
+from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
     array_leaf,
     check_callable,
@@ -48,13 +48,27 @@ from func.transforms.boundary import (
 
 
 @without_engine_frames
-def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+def jvp(
+    f: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    argnums: int | tuple[int, ...] | None = None,
+    argnames: str | tuple[str, ...] | None = None,
+    strict: bool = False,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Evaluate a function together with its derivative along tangents: (out, tangent_out[, aux]).
 
     Args:
         f: The function; plain NumPy code.
-        primals: Tuple of arguments.
+        primals: Tuple of positional arguments. Other keywords are passed on to the function.
         tangents: Tuple of the same tree, shapes and dtypes: the direction.
+        argnums: Position or positions to move; None for all. `tangents` then has the form of what `grad` returns for
+            this option: one tangent for an int, a tuple for a tuple.
+        argnames: Keyword argument or arguments to move, as in `grad`: one tangent for a string, a dict for a tuple, and
+            with a tuple of argnums (tangents, dict).
         strict: Raise where an output does not depend on the primals, instead of giving a zero tangent.
         has_aux: The function returns (output, aux).
 
@@ -65,22 +79,33 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = Fa
         >>> import numpy as np, func
         >>> func.jvp(np.sin, (0.0,), (2.0,))
         (np.float64(0.0), np.float64(2.0))
+        >>> func.jvp(lambda x, w: x * w, (3.0,), {"w": 1.0}, argnames=("w",), w=2.0)
+        (6.0, np.float64(3.0))
     """
-    return jvp_by(Jvp, f, primals, tangents, strict=strict, has_aux=has_aux)
+    check_callable(f, "jvp")
+    selection = Selection.at_call(f, "jvp", argnums, argnames)
+    return _jvp_by(Jvp, f, primals, tangents, selection, kwargs, strict, has_aux)
 
 
 def jvp_by(
+    kind: type[Jvp], f: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> Any:
+    """`jvp` by an interpreter of this kind."""
+    check_callable(f, "jvp")
+    return _jvp_by(kind, f, primals, tangents, None, {}, strict, has_aux)
+
+
+def _jvp_by(
     kind: type[Jvp],
     f: Callable[..., Any],
     primals: Any,
     tangents: Any,
-    *,
-    strict: bool = False,
-    has_aux: bool = False,
+    selection: Selection | None,
+    kwargs: dict[str, Any],
+    strict: bool,
+    has_aux: bool,
 ) -> Any:
-    """`jvp` by an interpreter of this kind."""
-    check_callable(f, "jvp")
-    call, dots = _paired_call(f, primals, tangents, "jvp", has_aux)
+    call, dots = _paired_call(f, primals, tangents, "jvp", has_aux, selection, kwargs)
     dots = as_seeds(dots, call.arguments.values())
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
@@ -108,32 +133,68 @@ def _materialized(primals: Sequence[Array], tangents: Sequence[Any]) -> list[Arr
 
 
 def _paired_call(
-    function: Callable[..., Any], primals: Any, tangents: Any, transform: str, has_aux: bool = False
+    function: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    transform: str,
+    has_aux: bool = False,
+    selection: Selection | None = None,
+    kwargs: dict[str, Any] | None = None,
 ) -> tuple[FlatCall, list[Any]]:
     """The call at the primals, and tangents that fit its active leaves; integer primals take none."""
-    for value, word in ((primals, "primals"), (tangents, "tangents")):
-        if not isinstance(value, (tuple, list)):
-            raise TypeError(
-                f"func.{transform}: {word} must be a tuple with one entry per argument, not {type(value).__name__}; "
-                "write (x,) for a single argument"
-            )
+    _check_tuple(primals, "primals", transform)
     primals = tuple(primals)
+    selected = primals
+    paths: Any = None
+    if selection is None:
+        _check_tuple(tangents, "tangents", transform)
+        call = None
+    else:
+        call = _call_at(function, primals, transform, has_aux, selection, kwargs)
+        places = call.arguments.places
+        tangents = selection.parts(tangents, len(places), "tangents")
+        selected = tuple([_at(call, place) for place in places])
+        roots = [f"primals[{place}]" if isinstance(place, int) else place for place in places]
+        paths = [path for root, value in zip(roots, selected, strict=True) for path in tree.path_names(value, root)]
     dots, dot_spec = tree.flatten(tuple(tangents))
-    spec = tree.structure(primals)
+    spec = tree.structure(selected)
     if spec != dot_spec:
         raise TangentError(f"func.{transform}: tangents have the tree {dot_spec}, but the primals {spec}")
-    call = _call_at(function, primals, transform, has_aux)
+    if call is None:
+        call = _call_at(function, primals, transform, has_aux, None, kwargs)
+        paths = tree.path_names(primals, "primals")
     fitted = [
         fit_tangent(leaf, dot, path, transform)
-        for leaf, dot, path in zip(call.arguments.leaves, dots, tree.path_names(primals, "primals"), strict=True)
+        for leaf, dot, path in zip(call.arguments.leaves, dots, paths, strict=True)
     ]
     return call, [fitted[i] for i in call.arguments.active]
 
 
-def _call_at(function: Callable[..., Any], primals: tuple[Any, ...], transform: str, has_aux: bool) -> FlatCall:
+def _check_tuple(value: Any, word: str, transform: str) -> None:
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(
+            f"func.{transform}: {word} must be a tuple with one entry per argument, not {type(value).__name__}; "
+            "write (x,) for a single argument"
+        )
+
+
+def _at(call: FlatCall, place: int | str) -> Any:
+    """The argument at a place of a call."""
+    return call.arguments.args[place] if isinstance(place, int) else call.arguments.kwargs[place]
+
+
+def _call_at(
+    function: Callable[..., Any],
+    primals: tuple[Any, ...],
+    transform: str,
+    has_aux: bool,
+    selection: Selection | None = None,
+    kwargs: dict[str, Any] | None = None,
+) -> FlatCall:
     """The call of a function at primals of which at least one is floating point."""
-    places = range(len(primals))
-    arguments = differentiable(primals, {}, places, transform, needs_every=False, root="primals[{}]")
+    kwargs = {} if kwargs is None else kwargs
+    places = range(len(primals)) if selection is None else selection.places(primals, kwargs)
+    arguments = differentiable(primals, kwargs, places, transform, needs_every=False, root="primals[{}]")
     return FlatCall(function, transform, arguments, has_aux)
 
 
@@ -166,26 +227,46 @@ def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
 
 
 @without_engine_frames
-def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(
+    f: Callable[..., Any],
+    /,
+    *primals: Any,
+    argnums: int | tuple[int, ...] | None = None,
+    argnames: str | tuple[str, ...] | None = None,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Evaluate a function and get its derivative at that point as a linear function: (out, jvp_fn[, aux]).
 
     `jvp_fn(*tangents)` gives the tangent of the output; it can be called many times and computes only the linear
     part, which `jvp_fn.program` shows.
+
+    Args:
+        f: The function; plain NumPy code.
+        primals: Its positional arguments. Other keywords are passed on to it.
+        argnums: Position or positions to move; None for all. `jvp_fn` takes one tangent for each, in this order.
+        argnames: Keyword argument or arguments to move, and instead of all positional ones. `jvp_fn` takes their
+            tangents by name, or after those of argnums.
+        has_aux: The function returns (output, aux).
 
     Example:
         >>> import numpy as np, func
         >>> out, jvp_fn = func.linearize(lambda x: x ** 3, 2.0)
         >>> jvp_fn(1.0), jvp_fn(0.5)
         (np.float64(12.0), np.float64(6.0))
+        >>> out, jvp_fn = func.linearize(lambda x, w: x * w, 3.0, w=2.0, argnames="w")
+        >>> jvp_fn(w=1.0)
+        np.float64(3.0)
     """
     check_callable(f, "linearize")
-    if not primals:
+    selection = Selection.at_call(f, "linearize", argnums, argnames)
+    if not primals and argnames is None:
         raise ArgumentError(f"func.linearize: {name_of(f)} needs at least one primal")
     stage = LinearStage("linearize")
     interpreter = Jvp("linearize", copies_operands=True)
     try:
         with TransformScope(interpreter), running(interpreter):
-            call = _call_at(f, primals, "linearize", has_aux)
+            call = _call_at(f, primals, "linearize", has_aux, selection, kwargs)
             given = call.arguments.values()
             call.arguments.leaves = defensive_copies(call.arguments.leaves)
             avals = [Aval(shape_of(leaf), dtype_of(leaf)) for leaf in call.arguments.leaves]
@@ -200,8 +281,11 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
             program = stage.program(inputs, _materialized(values, dots))
     finally:
         stage.close()
+    names = () if selection is None else selection.names
     spec = tree.structure(primals)
-    linearized = Linearized(name_of(f), program, spec, call.arguments.active, avals, call.out_spec)
+    if selection is not None:
+        spec = tree.structure(tuple([_at(call, place) for place in call.arguments.places]))
+    linearized = Linearized(name_of(f), program, spec, call.arguments.active, avals, call.out_spec, names)
     return call.result(tree.unflatten(call.out_spec, handed_out(values)), linearized)
 
 
@@ -209,7 +293,14 @@ class Linearized:
     """What `func.linearize` returns: the derivative of a function at a point."""
 
     def __init__(
-        self, name: str, program: Program, spec: Any, active: Sequence[int], avals: Sequence[Aval], out_spec: Any
+        self,
+        name: str,
+        program: Program,
+        spec: Any,
+        active: Sequence[int],
+        avals: Sequence[Aval],
+        out_spec: Any,
+        names: tuple[str, ...] = (),
     ) -> None:
         self.program = program
         self._name = name
@@ -218,9 +309,13 @@ class Linearized:
         """The positions of the leaves that take a tangent."""
         self._avals = avals
         self._out_spec = out_spec
+        self._names = names
+        """The names of the last tangents, which may be given as keywords."""
 
     @without_engine_frames
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: Any, **named: Any) -> Any:
+        if named:
+            tangents = self._in_order(tangents, named)
         dots, spec = tree.flatten(tangents)
         if spec != self._spec:
             raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
@@ -228,6 +323,18 @@ class Linearized:
         fitted = [fit_tangent(self._avals[i], dots[i], paths[i], "linearize") for i in self._active]
         outs = nan_safe.push_linear(self.program.run, as_seeds(fitted, [*self.program.constants.values()]))
         return tree.unflatten(self._out_spec, [_scalar_or_copy(out) for out in outs])
+
+    def _in_order(self, tangents: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """The tangents as positional arguments."""
+        count = self._spec.num_children
+        names = self._names[max(0, len(tangents) - count + len(self._names)) :]
+        if {*named} != {*names}:
+            wanted = ", ".join([f"{name}=" for name in names]) or "no keywords"
+            raise TangentError(
+                f"the tangents of {self._name} are given by {wanted} after {len(tangents)} positional ones, not by "
+                f"{', '.join([f'{name}=' for name in named])}"
+            )
+        return (*tangents, *[named[name] for name in names])
 
     def __repr__(self) -> str:
         return f"<linearized {self._name}>\n{self.program}"
@@ -241,11 +348,25 @@ def _scalar_or_copy(x: Array) -> Array:
 
 
 @without_engine_frames
-def linear_transpose(f: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+def linear_transpose(
+    f: Callable[..., Any],
+    /,
+    *primals: Any,
+    argnums: int | tuple[int, ...] | None = None,
+    argnames: str | tuple[str, ...] | None = None,
+    **kwargs: Any,
+) -> Callable[..., Any]:
     """The transpose of a function that is linear in its arguments, of which only shapes and dtypes matter.
 
     The result takes a cotangent of the output and gives a tuple of cotangents of the arguments. For complex values
     it is the adjoint for <u, v> = Re(conj(u) v), like every pullback of func.
+
+    Args:
+        f: The function; plain NumPy code.
+        primals: Its positional arguments: arrays, or avals as of `func.eval_shape`. Other keywords are passed on to it.
+        argnums: Position or positions of the arguments in which it is linear; None for all. The others keep their
+            values. The result has the form of what `grad` returns for this option.
+        argnames: Keyword argument or arguments in which it is linear, as in `grad`.
 
     Raises:
         NotDifferentiableError: The function is not linear (a TypeError).
@@ -254,37 +375,61 @@ def linear_transpose(f: Callable[..., Any], *primals: Any) -> Callable[..., Any]
         >>> import numpy as np, func
         >>> func.linear_transpose(lambda x: 3 * x[:2], np.ones(3))(np.array([1.0, 2.0]))
         (array([3., 6., 0.]),)
+        >>> func.linear_transpose(lambda a, x: a @ x, np.ones((2, 3)), np.ones(3), argnums=1)(np.array([1.0, 2.0]))
+        array([3., 3., 3.])
     """
     check_callable(f, "linear_transpose")
-    leaves, spec = tree.flatten(primals)
+    selection = Selection.at_call(f, "linear_transpose", argnums, argnames)
+    places = range(len(primals)) if selection is None else selection.places(primals, kwargs)
+    selected = primals
+    if selection is not None:
+        selected = tuple([primals[place] if isinstance(place, int) else kwargs[place] for place in places])
+    leaves, spec = tree.flatten(selected)
     stage = Stage("linear_transpose")
     stage.is_linear = True
     with TransformScope(stage), running(stage):
         avals = []
-        for leaf, path in zip(leaves, tree.path_names(primals, "primals"), strict=True):
+        for leaf, path in zip(leaves, tree.path_names(selected, "primals"), strict=True):
             if not isinstance(leaf, Aval):
                 (leaf,) = differentiable((), {path: leaf}, [path], "linear_transpose").leaves
             avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
         note_traced_arguments(stage, f, inputs, leaves)
-        outs, out_spec = output_leaves(f(*tree.unflatten(spec, inputs)), "linear_transpose")
+        args, keywords = [*primals], {**kwargs}
+        for place, value in zip(places, tree.unflatten(spec, inputs), strict=True):
+            if isinstance(place, int):
+                args[place] = value
+            else:
+                keywords[place] = value
+        outs, out_spec = output_leaves(f(*args, **keywords), "linear_transpose")
         program = stage.program([tracer._attached for tracer in inputs], outs)
     _check_linear(program, name_of(f))
-    return LinearTranspose(name_of(f), program, spec, avals, out_spec)
+    form = None if selection is None else selection.form()
+    return LinearTranspose(name_of(f), program, spec, avals, out_spec, form)
 
 
 class LinearTranspose:
     """What `func.linear_transpose` returns: the adjoint of a linear function."""
 
-    def __init__(self, name: str, program: Program, spec: Any, avals: Sequence[Aval], out_spec: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        spec: Any,
+        avals: Sequence[Aval],
+        out_spec: Any,
+        form: Selection | None = None,
+    ) -> None:
         self.program = program
         self._name = name
         self._spec = spec
         self._avals = avals
         self._out_spec = out_spec
+        self._form = form
+        """How the cotangents are arranged; None for a tuple with one per argument."""
 
     @without_engine_frames
-    def __call__(self, ct: Any) -> tuple[Any, ...]:
+    def __call__(self, ct: Any) -> Any:
         leaves, ct_spec = tree.flatten(ct)
         if ct_spec != self._out_spec:
             raise TangentError(f"the cotangent has the tree {ct_spec}, but {self._name} returns {self._out_spec}")
@@ -297,7 +442,8 @@ class LinearTranspose:
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
             for ct, aval in zip(nan_safe.push_linear(self._pull, out_cts), self._avals, strict=True)
         ]
-        return tuple(tree.unflatten(self._spec, handed_out(cts)))
+        results = tuple(tree.unflatten(self._spec, handed_out(cts)))
+        return results if self._form is None else self._form.arranged(results)
 
     def _pull(self, cts: Sequence[Any]) -> list[Any]:
         return transpose_program(self.program, cts)
@@ -323,15 +469,29 @@ def _check_linear(program: Program, name: str) -> None:
 
 
 @without_engine_frames
-def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+def hvp(
+    f: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    argnums: int | tuple[int, ...] | None = None,
+    argnames: str | tuple[str, ...] | None = None,
+    holomorphic: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Hessian-vector product of a scalar function: the Hessian at `primals` applied to `tangents`.
 
-    Costs a few evaluations and never builds the Hessian: forward over reverse mode.
+    Costs a few evaluations and never builds the Hessian: forward over reverse mode. `func.vmap` of it takes many
+    vectors, with its `chunk_size` and `progress`.
 
     Args:
         f: A function with one real scalar output.
-        primals: Tuple of arguments.
+        primals: Tuple of positional arguments. Other keywords are passed on to the function.
         tangents: Tuple of the same tree, shapes and dtypes.
+        argnums: Position or positions to differentiate; None for all. `tangents` and the result then have the form of
+            what `grad` returns for this option.
+        argnames: Keyword argument or arguments to differentiate, as in `grad`.
+        holomorphic: The function is holomorphic, of complex arguments: the Hessian of complex second derivatives.
 
     Returns:
         H v in the tree of `primals`; for a single argument that argument's tree itself.
@@ -340,26 +500,45 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
         >>> import numpy as np, func
         >>> func.hvp(lambda x: np.sum(x ** 3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
         array([ 6., 12.])
+        >>> func.hvp(lambda x, w: np.sum(x * w ** 2), (np.array([1.0, 2.0]),), 1.0, argnames="w", w=3.0)
+        np.float64(6.0)
     """
     check_callable(f, "hvp")
-    primals, tangents = _as_tuple(primals), _as_tuple(tangents)
-    _, product = jvp(_full_gradient(f, primals), primals, tangents)
-    return product[0] if len(primals) == 1 else product
+    primals = _as_tuple(primals)
+    gradient, options, is_single = _gradient(f, primals, argnums, argnames, holomorphic)
+    tangents = tangents if options else _as_tuple(tangents)
+    _, product = jvp(gradient, primals, tangents, **options, **kwargs)
+    return product[0] if is_single else product
 
 
 def _as_tuple(arguments: Any) -> tuple[Any, ...]:
     return tuple(arguments) if isinstance(arguments, (tuple, list)) else (arguments,)
 
 
-def _full_gradient(function: Callable[..., Any], primals: tuple[Any, ...]) -> Callable[..., Any]:
-    """The gradient with respect to all arguments, a tuple."""
-    return reverse.grad(function, argnums=tuple(range(len(primals))))
+def _gradient(
+    f: Callable[..., Any], primals: tuple[Any, ...], argnums: Any, argnames: Any, holomorphic: bool = False
+) -> tuple[Callable[..., Any], dict[str, Any], bool]:
+    """The gradient for some options, the options for its derivative, and whether that is in a tuple of one."""
+    if argnums is None and argnames is None:
+        everything = tuple(range(len(primals)))
+        return reverse.grad(f, argnums=everything, holomorphic=holomorphic), {}, len(primals) == 1
+    options = {"argnums": argnums, "argnames": argnames}
+    numbers = 0 if argnums is None else argnums
+    return reverse.grad(f, argnums=numbers, argnames=argnames, holomorphic=holomorphic), options, False
 
 
 @without_engine_frames
-def vhp(f: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
+def vhp(
+    f: Callable[..., Any],
+    primals: Any,
+    cotangents: Any,
+    *,
+    argnums: int | tuple[int, ...] | None = None,
+    argnames: str | tuple[str, ...] | None = None,
+    **kwargs: Any,
+) -> Any:
     """Vector-Hessian product: `cotangents` applied to the Hessian from the left. Equal to `hvp` for smooth functions,
-    computed in reverse over reverse mode.
+    computed in reverse over reverse mode. Arguments as of `hvp`.
 
     Example:
         >>> import numpy as np, func
@@ -367,17 +546,31 @@ def vhp(f: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
         array([ 6., 12.])
     """
     check_callable(f, "vhp")
-    primals, cotangents = _as_tuple(primals), _as_tuple(cotangents)
-    _paired_call(f, primals, cotangents, "vhp")
-    _, pullback = reverse.vjp(_full_gradient(f, primals), *primals)
+    primals = _as_tuple(primals)
+    selection = Selection.at_call(f, "vhp", argnums, argnames)
+    gradient, options, is_single = _gradient(f, primals, argnums, argnames)
+    cotangents = cotangents if options else _as_tuple(cotangents)
+    _paired_call(f, primals, cotangents, "vhp", False, selection, kwargs)
+    _, pullback = reverse.vjp(gradient, *primals, **options, **kwargs)
     product = pullback(cotangents)
-    return product[0] if len(primals) == 1 else product
+    return product[0] if is_single else product
 
 
 @without_engine_frames
-def ggnvp(model: Callable[..., Any], loss: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+def ggnvp(
+    model: Callable[..., Any],
+    loss: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    argnums: int | tuple[int, ...] | None = None,
+    argnames: str | tuple[str, ...] | None = None,
+    **kwargs: Any,
+) -> Any:
     """Generalised Gauss-Newton vector product of `loss(model(*primals))`: Jᵀ H J v, with J the Jacobian of the model
     and H the Hessian of the loss with respect to the model's output.
+
+    Other keywords are passed on to the model; argnums and argnames select from its arguments as in `hvp`.
 
     Source: N. Schraudolph (2002), "Fast curvature matrix-vector products for second-order gradient descent".
 
@@ -389,9 +582,11 @@ def ggnvp(model: Callable[..., Any], loss: Callable[..., Any], primals: Any, tan
     """
     check_callable(model, "ggnvp")
     check_callable(loss, "ggnvp")
-    primals, tangents = _as_tuple(primals), _as_tuple(tangents)
-    out, out_dot = jvp(model, primals, tangents)
+    primals = _as_tuple(primals)
+    is_selected = argnums is not None or argnames is not None
+    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, **kwargs}
+    out, out_dot = jvp(model, primals, tangents if is_selected else _as_tuple(tangents), **options)
     _, ct = jvp(reverse.grad(loss), (out,), (out_dot,))
-    _, pullback = reverse.vjp(model, *primals)
+    _, pullback = reverse.vjp(model, *primals, **options)
     product = pullback(ct)
-    return product[0] if len(primals) == 1 else product
+    return product[0] if len(primals) == 1 and not is_selected else product

@@ -15,7 +15,7 @@ from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node,
 from func.interpreters.live import is_recorded
 from func.interpreters.primitives.structural.identity import as_seeds, is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.transforms.arguments import Arguments
+from func.transforms.arguments import Arguments, Selection
 from func.transforms.boundary import array_leaf, like_input, own
 
 
@@ -57,7 +57,14 @@ class Pullback:
     """The map from a cotangent of the output of a function to cotangents of its primals."""
 
     def __init__(
-        self, name: str, arguments: Arguments, leaves: list[Any], nodes: list[Any], values: list[Any], spec: Any
+        self,
+        name: str,
+        arguments: Arguments,
+        leaves: list[Any],
+        nodes: list[Any],
+        values: list[Any],
+        spec: Any,
+        form: Selection | None = None,
     ) -> None:
         self._name = name
         self._leaves = leaves
@@ -70,11 +77,13 @@ class Pullback:
         self._staged = [value for value in values if is_abstract_value(value)][:1]
         """A value of the output in a Program that is being traced."""
         self._spec = spec
+        self._form = form
+        """How the cotangents are arranged; None for a tuple with one per primal."""
         self._zeros = [ZerosLike(leaf) for leaf in arguments.values()]
         self._arguments = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
 
     @without_engine_frames
-    def __call__(self, ct: Any) -> tuple[Any, ...]:
+    def __call__(self, ct: Any) -> Any:
         seeds = [
             (node, seed)
             for node, seed in zip(self._nodes, as_seeds(self._checked(ct), self._staged), strict=True)
@@ -83,7 +92,8 @@ class Pullback:
         cts = pull_back(seeds, self._leaves, self._recorded)
         for i, zeros in enumerate(self._zeros):
             cts[i] = like_input(zeros() if cts[i] is ZERO else cts[i], zeros.example)
-        return tuple(self._arguments.arranged(own(cts)))
+        arranged = self._arguments.arranged(own(cts))
+        return tuple(arranged) if self._form is None else self._form.arranged(arranged)
 
     def _checked(self, ct: Any) -> list[Any]:
         leaves, spec = tree.flatten(ct)
@@ -154,7 +164,7 @@ class ZerosLike:
         self.shape, self.dtype = shape_of(leaf), dtype_of(leaf)
         bottom = innermost(leaf)
         like = 0.0 if bottom is None else bottom
-        self.example = np.empty(0) if type(leaf) is np.ndarray else full_like(like, 0, (), np.float64)
+        self.example = np.empty(0) if type(leaf) is np.ndarray else full_like(like, 0, (), np.float64)[()]
 
     def __call__(self) -> Array:
         return full_like(self.example, 0, self.shape, self.dtype)

@@ -266,25 +266,48 @@ class _Gradients:
 
 
 @without_engine_frames
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(
+    f: Callable[..., Any],
+    /,
+    *primals: Any,
+    argnums: int | tuple[int, ...] | None = None,
+    argnames: str | tuple[str, ...] | None = None,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Evaluate a function and get its vector-Jacobian product: (out, vjp_fn), with has_aux (out, vjp_fn, aux).
 
     `vjp_fn(ct)` takes a cotangent with the tree, shapes and dtypes of the output and returns a tuple with one
     cotangent per primal. It can be called many times, is not affected when the input arrays change later, pickles,
     and prints what it holds. For complex values it is the adjoint for <u, v> = Re(conj(u) v).
 
+    Args:
+        f: The function; plain NumPy code.
+        primals: Its positional arguments. Other keywords are passed on to it.
+        argnums: Position or positions to differentiate; None for all. `vjp_fn` then returns what `grad` returns for
+            this option: one cotangent for an int, a tuple for a tuple.
+        argnames: Keyword argument or arguments to differentiate, as in `grad`: one cotangent for a string, a dict for a
+            tuple, and with a tuple of argnums (cotangents, dict).
+        has_aux: The function returns (output, aux).
+
     Example:
         >>> import numpy as np, func
         >>> out, vjp_fn = func.vjp(np.sin, np.array([0.0, 1.0]))
         >>> vjp_fn(np.array([1.0, 2.0]))
         (array([1.        , 1.08060461]),)
+        >>> out, vjp_fn = func.vjp(lambda x, w: x * w, 3.0, w=2.0, argnames="w")
+        >>> vjp_fn(1.0)
+        np.float64(3.0)
     """
     check_callable(f, "vjp")
-    if not primals:
+    if not primals and argnames is None:
         raise ArgumentError(f"func.vjp: {name_of(f)} needs at least one primal to differentiate")
+    selection = Selection.at_call(f, "vjp", argnums, argnames)
+    places = range(len(primals)) if selection is None else selection.places(primals, kwargs)
+    form = None if selection is None else selection.form()
     interpreter = grad_interpreter("vjp")
     with TransformScope(interpreter), running(interpreter):
-        arguments = differentiable(primals, {}, range(len(primals)), "vjp", function=f)
+        arguments = differentiable(primals, kwargs, places, "vjp", function=f)
         given = arguments.values()
         arguments.leaves = defensive_copies(arguments.leaves)
         call = FlatCall(f, "vjp", arguments, has_aux)
@@ -293,5 +316,5 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         outs = call.outputs(interpreter, leaves)
         nodes = [out._attached if type(out) is Tracer and out._interpreter is interpreter else None for out in outs]
         values = [unbox(out._value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]
-    pullback = Pullback(name_of(f), arguments, [leaf._attached for leaf in leaves], nodes, values, call.out_spec)
+    pullback = Pullback(name_of(f), arguments, [leaf._attached for leaf in leaves], nodes, values, call.out_spec, form)
     return call.result(tree.unflatten(call.out_spec, handed_out(values)), pullback)

@@ -48,7 +48,9 @@ def test_argnums_has_argnames_beside_it(name: str) -> None:
     assert "argnames" in inspect.signature(getattr(func, name)).parameters
 
 
-OF_NUMBERS = sorted({*BY_ARGNUMS} - {"sparse_hessian", "sparse_jacobian", "sparsity"})
+GIVEN_ARGUMENTS = {"vjp", "jvp", "linearize", "linear_transpose", "hvp", "vhp"}
+"""Transforms that take the arguments together with the function."""
+OF_NUMBERS = sorted({*BY_ARGNUMS} - GIVEN_ARGUMENTS - {"sparse_hessian", "sparse_jacobian", "sparsity"})
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
@@ -97,7 +99,7 @@ def test_argnames_of_linear_operators(kind: str) -> None:
 NOT_CALLED = {"linear_operator"}
 
 
-@pytest.mark.parametrize("name", sorted({*BY_ARGNUMS} - NOT_CALLED))
+@pytest.mark.parametrize("name", sorted({*BY_ARGNUMS} - NOT_CALLED - GIVEN_ARGUMENTS))
 def test_errors_name_the_transform_that_was_called(name: str) -> None:
     transform = getattr(func, name)
     for options, error, words in (
@@ -124,6 +126,173 @@ def test_holomorphic_hessians(mode: str) -> None:
     got = func.hessian(lambda z: z[0] ** 3 * z[1] + np.exp(1j * z[1]), mode=mode, holomorphic=True)(z)
     mixed = 3 * z[0] ** 2
     np.testing.assert_allclose(got, [[6 * z[0] * z[1], mixed], [mixed, -np.exp(1j * z[1])]])
+
+
+def of_three(x: Any, y: Any = 2.0, *, w: Any = 3.0) -> Any:
+    return x**2 * y**3 * w**2
+
+
+def summed(x: Any, y: Any = 2.0, *, w: Any = 3.0) -> Any:
+    return np.sum(of_three(x, y, w=w))
+
+
+AT_CALL: dict[str, tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]] = {
+    "all": ({}, (X, 5.0), {}),
+    "all beside a keyword": ({}, (X, 5.0), {"w": 2.0}),
+    "a position": ({"argnums": 1}, (X, 5.0), {"w": 2.0}),
+    "the last position": ({"argnums": -1}, (X, 5.0), {}),
+    "positions": ({"argnums": (1, 0)}, (X, 5.0), {}),
+    "a name": ({"argnames": "w"}, (X,), {"w": 2.0}),
+    "a default": ({"argnames": "w"}, (X, 5.0), {}),
+    "a positional argument by name": ({"argnames": "x"}, (X, 5.0), {}),
+    "names": ({"argnames": ("w", "y")}, (X,), {"y": 1.5}),
+    "names alone": ({"argnames": ("w", "x")}, (), {"x": X}),
+    "both": ({"argnums": (0,), "argnames": ("y", "w")}, (X,), {}),
+    "both, one name": ({"argnums": (0, 1), "argnames": "w"}, (X, 5.0), {}),
+}
+
+
+@pytest.mark.parametrize("case", AT_CALL)
+def test_arguments_chosen_at_the_call(case: str) -> None:
+    """Products with the derivative take and give the form of what grad returns for the same options."""
+    options, args, kwargs = AT_CALL[case]
+    chosen = options or {"argnums": tuple(range(len(args)))}
+    gradient = func.grad(summed, **chosen)(*args, **kwargs)
+    ones = func.tree.map(np.ones_like, gradient)
+    leaves, spec = func.tree.flatten(gradient)
+    out = of_three(*args, **kwargs)
+
+    got, pullback = func.vjp(of_three, *args, **options, **kwargs)
+    np.testing.assert_allclose(got, out)
+    cts = pullback(np.ones_like(out))
+    again = pickle.loads(pickle.dumps(pullback))(np.ones_like(out))
+    assert func.tree.structure(cts) == func.tree.structure(again) == spec
+    for a, b, c in zip(leaves, func.tree.leaves(cts), func.tree.leaves(again), strict=True):
+        np.testing.assert_allclose([a, a], [b, c])
+
+    _, pushed = func.jvp(of_three, args, ones, **options, **kwargs)
+    np.testing.assert_allclose(np.sum(pushed), sum([np.sum(leaf) for leaf in leaves]))
+    _, linear = func.linearize(of_three, *args, **options, **kwargs)
+    np.testing.assert_allclose(linear(*func.tree.leaves(ones)), pushed)
+
+    expected = func.jvp(func.grad(summed, **chosen), args, ones, **options, **kwargs)[1]
+    hessian_product = func.hvp(summed, args, ones, **options, **kwargs)
+    for product in (hessian_product, func.vhp(summed, args, ones, **options, **kwargs)):
+        assert func.tree.structure(product) == spec
+        for a, b in zip(func.tree.leaves(product), func.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b)
+    gauss_newton = func.ggnvp(of_three, lambda y: np.sum(y**2) / 2, args, ones, **options, **kwargs)
+    by_hand = pullback(pushed)
+    assert func.tree.structure(gauss_newton) == spec
+    for a, b in zip(func.tree.leaves(gauss_newton), func.tree.leaves(by_hand), strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_tangents_by_name() -> None:
+    _, linear = func.linearize(of_three, X, argnums=(0,), argnames=("y", "w"))
+    expected = linear(X, 1.0, 2.0)
+    for got in (linear(X, y=1.0, w=2.0), linear(X, w=2.0, y=1.0), linear(X, 1.0, w=2.0)):
+        np.testing.assert_array_equal(got, expected)
+    for wrong in ({"y": 1.0}, {"y": 1.0, "w": 2.0, "z": 3.0}, {"z": 1.0}):
+        with pytest.raises(func.errors.TangentError, match="are given by y=, w= after 1 positional ones, not by"):
+            linear(X, **wrong)
+
+
+def test_transposes_of_functions_linear_in_some_arguments() -> None:
+    matrix, ct = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0])
+
+    def product(a: Any, x: Any, *, scale: Any = 1.0) -> Any:
+        return scale * (a @ x)
+
+    expected = 2 * matrix.T @ ct
+    for got in (
+        func.linear_transpose(product, matrix, np.ones(3), argnums=1, scale=2.0)(ct),
+        func.linear_transpose(product, matrix, np.ones(3), argnums=(1,), scale=2.0)(ct)[0],
+        func.linear_transpose(product, matrix, x=np.ones(3), argnames="x", scale=2.0)(ct),
+        func.linear_transpose(product, matrix, x=func.eval_shape(np.sin, np.ones(3)), argnames=("x",), scale=2.0)(ct)[
+            "x"
+        ],
+    ):
+        np.testing.assert_allclose(got, expected)
+
+
+FORMS: dict[str, tuple[Callable[[], Any], str]] = {
+    "another name": (
+        lambda: func.jvp(of_three, (X,), {"v": 1.0}, argnames=("w",)),
+        "func.jvp: tangents must be a dict with the keys 'w', not a dict with the keys 'v'",
+    ),
+    "no pair": (
+        lambda: func.jvp(of_three, (X,), (X, 1.0), argnums=(0,), argnames=("w",)),
+        r"must be a pair of a tuple with one entry for each of argnums=\(0,\) and a dict with the keys 'w', not 2",
+    ),
+    "too few": (
+        lambda: func.hvp(summed, (X, 1.0), (X,), argnums=(0, 1)),
+        r"tangents must be a tuple with one entry for each of argnums=\(0, 1\), not 1 entries",
+    ),
+    "a number beside names": (
+        lambda: func.vjp(of_three, X, argnums=0, argnames="w"),
+        r"func.vjp: argnames='w' takes the place of argnums; for both write argnums=\(0,\)",
+    ),
+    "a number beside names of grad": (
+        lambda: func.grad(of_three, argnums=1, argnames="w"),
+        r"func.grad: argnames='w' takes the place of argnums; for both write argnums=\(1,\)",
+    ),
+    "an option meant for func": (
+        lambda: func.vjp(of_three, X, create_graph=True),
+        "unexpected keyword argument 'create_graph'; func.vjp has no option 'create_graph', leave it out",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FORMS)
+def test_forms_that_the_options_do_not_have(case: str) -> None:
+    call, words = FORMS[case]
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()
+
+
+def test_hessian_products_of_holomorphic_functions() -> None:
+    z, v = np.array([1.0 + 2.0j, 0.5 - 1.0j]), np.array([1.0j, 2.0])
+
+    def f(z: Any) -> Any:
+        return z[0] ** 3 * z[1] + np.exp(1j * z[1])
+
+    np.testing.assert_allclose(func.hvp(f, (z,), (v,), holomorphic=True), func.hessian(f, holomorphic=True)(z) @ v)
+
+
+@pytest.mark.parametrize("kind", [func.custom_jvp, func.custom_vjp])
+def test_rules_take_names_of_arguments_that_are_not_differentiated(kind: Any) -> None:
+    def power(x: Any, n: Any) -> Any:
+        return x**n
+
+    ruled = kind(power, nondiff_argnames="n")
+    if kind is func.custom_jvp:
+        ruled.defjvp(lambda n, primals, tangents: (primals[0] ** n, 7.0 * tangents[0]))
+    else:
+        ruled.defvjp(lambda x, n: (x**n, None), lambda n, _, ct: (7.0 * ct,))
+    assert func.grad(ruled)(2.0, 3) == func.grad(lambda x: ruled(x, n=3))(2.0) == 7.0
+    assert repr(ruled) == f"<func.{kind.__name__} of power>"
+    with pytest.raises(func.errors.ArgumentError, match=r"nondiff_argnames names 'm', but .* of power are x, n"):
+        kind(power, nondiff_argnames=("m",))
+
+
+def test_arguments_are_donated_by_name() -> None:
+    for options in ({"donate_argnames": "w"}, {"donate_argnums": 1}):
+        for keyword in (True, False):
+            jitted = pickle.loads(pickle.dumps(func.jit(np_add, **options)))
+            w = X.copy()
+            np.testing.assert_array_equal(jitted(X, w=w) if keyword else jitted(X, w), 2 * X)
+            with pytest.raises(func.errors.DonatedBufferError):
+                jitted(X, w)
+    for wrong, words in (({"donate_argnames": "z"}, "names .'z'."), ({"donate_argnames": 3}, "string or strings")):
+        with pytest.raises((TypeError, ValueError), match=words):
+            func.jit(np_add, **wrong)
+    with pytest.raises(func.errors.ArgumentError, match="both static and donated"):
+        func.jit(np_add, donate_argnames="w", static_argnums=1)
+
+
+def np_add(x: Any, w: Any) -> Any:
+    return x + w
 
 
 def test_names_that_star_imports_bring_shadow_no_builtin() -> None:
@@ -180,10 +349,10 @@ def test_options_of_peers_are_understood(case: str) -> None:
 
 NO_OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
     "JAX's": (lambda: func.jit(of_one, inline=True), "func.jit has no option 'inline'; leave it out: compiled calls"),
-    "PyTorch's": (lambda: func.vjp(of_one, 1.0, create_graph=True), "no option 'create_graph'; leave it out"),
+    "PyTorch's": (lambda: func.vjp(of_one, 1.0, create_graph=True), "no option 'create_graph', leave it out"),
     "elsewhere": (lambda: func.make_program(of_one, return_shape=True), "; write func.eval_shape"),
     "misspelt": (lambda: func.grad(of_one, holomorph=True), "no option 'holomorph'; did you mean holomorphic?"),
-    "unknown": (lambda: func.hvp(of_one, (1.0,), (1.0,), zzz=1), "^func.hvp has no option 'zzz'; it takes "),
+    "unknown": (lambda: func.per_sample(of_one, zzz=1), "^func.per_sample has no option 'zzz'; it takes "),
     "of a module": (lambda: func.tree.map(of_one, 1.0, is_leaf=len), "func.tree.map has no option 'is_leaf'; write"),
     "twice": (lambda: func.grad(f=of_one, fun=of_one), "func.grad: f is given twice, also as fun"),
 }

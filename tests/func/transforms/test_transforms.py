@@ -18,10 +18,10 @@ SIGNATURES = {
     "grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
     "value_and_grad": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
     "grad_and_value": "f=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "vjp": "f, *primals, has_aux=False",
-    "jvp": "f, primals, tangents, *, strict=False, has_aux=False",
-    "linearize": "f, *primals, has_aux=False",
-    "linear_transpose": "f, *primals",
+    "vjp": "f, /, *primals, argnums=None, argnames=None, has_aux=False, **kwargs",
+    "jvp": "f, primals, tangents, *, argnums=None, argnames=None, strict=False, has_aux=False, **kwargs",
+    "linearize": "f, /, *primals, argnums=None, argnames=None, has_aux=False, **kwargs",
+    "linear_transpose": "f, /, *primals, argnums=None, argnames=None, **kwargs",
     "jacrev": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False, "
         "memory_limit=None"
@@ -38,9 +38,9 @@ SIGNATURES = {
         "f=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
         "holomorphic=False, progress=False, memory_limit=None"
     ),
-    "hvp": "f, primals, tangents",
-    "vhp": "f, primals, cotangents",
-    "ggnvp": "model, loss, primals, tangents",
+    "hvp": "f, primals, tangents, *, argnums=None, argnames=None, holomorphic=False, **kwargs",
+    "vhp": "f, primals, cotangents, *, argnums=None, argnames=None, **kwargs",
+    "ggnvp": "model, loss, primals, tangents, *, argnums=None, argnames=None, **kwargs",
     "vmap": (
         "f=None, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
         "in_axes=UNSET, out_axes=UNSET, progress=False, memory_limit=None"
