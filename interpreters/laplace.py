@@ -114,6 +114,10 @@ class Laplace(Interpreter):
         self.inputs.append(value)
         return Tracer(self, value, Second({len(self.inputs) - 1: block}, ZERO))
 
+    def held(self, value: Array) -> Tracer:
+        """A traced value that depends on no input."""
+        return Tracer(self, value, Second({}, ZERO))
+
     def owns(self, value: Any) -> bool:
         """Whether a value is traced here."""
         return type(value) is Tracer and value._interpreter is self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -346,7 +347,14 @@ def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: 
 
 
 @without_engine_frames
-def map(f: Callable[[Any], Any], xs: Any, *, chunk_size: int | None = None, batch_size: int | None = None) -> Any:
+def map(
+    f: Callable[[Any], Any],
+    xs: Any,
+    *,
+    chunk_size: int | None = None,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> Any:
     """f of every row of xs, one after the other, stacked; with `chunk_size` rows at a time by vmap.
 
     Args:
@@ -354,6 +362,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, chunk_size: int | None = None, batc
         xs: A tree of arrays of one length.
         chunk_size: How many rows are computed at once.
         batch_size: A synonym of chunk_size.
+        progress: Show a progress bar over the chunks. A compiled loop shows none: use it outside of `jit`.
 
     Raises:
         LengthError: Lengths differ (a ValueError).
@@ -370,13 +379,39 @@ def map(f: Callable[[Any], Any], xs: Any, *, chunk_size: int | None = None, batc
             raise ArgumentError("func.map: batch_size is a synonym of chunk_size; give one of them")
         check_count("map", "batch_size", batch_size, "None or an int of at least 1", 1)
         chunk_size = batch_size
-    if chunk_size is None:
-        return scanned("map", lambda _, x: (None, f(x)), name_of(f), None, Rows(xs, None, "map"), False, 1)[1]
-    check_count("map", "chunk_size", chunk_size, "None or an int of at least 1", 1)
     rows = Rows(xs, None, "map")
+    if chunk_size is not None:
+        check_count("map", "chunk_size", chunk_size, "None or an int of at least 1", 1)
+    if not progress or any([is_abstract(x) for x in rows.leaves]):
+        return _mapped(f, rows, chunk_size, lambda step: step)
+    from tqdm.auto import tqdm  # imported here, as only progress bars need it
+
+    with tqdm(total=-(-rows.length // (chunk_size or 1)), desc=f"map {name_of(f)}", unit="chunk") as bar:
+        return _mapped(f, rows, chunk_size, functools.partial(_counted, bar))
+
+
+def _counted(bar: Any, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A step of a loop that a progress bar counts."""
+
+    @functools.wraps(step)
+    def counted(x: Any) -> Any:
+        y = step(x)
+        bar.update()
+        return y
+
+    return counted
+
+
+def _mapped(
+    f: Callable[[Any], Any], rows: Rows, chunk_size: int | None, counted: Callable[[Callable[[Any], Any]], Any]
+) -> Any:
+    """What `map` returns; `counted` decorates the function of a chunk."""
+    if chunk_size is None:
+        step = counted(f)
+        return scanned("map", lambda _, x: (None, step(x)), name_of(f), None, rows, False, 1)[1]
     count, rest = divmod(rows.length, chunk_size)
     shared = [place for places in shared_places(rows.given) for place in places]
-    mapped = vmap(loop_carry.without_writes(f, shared, "map") if shared else f)
+    mapped = counted(vmap(loop_carry.without_writes(f, shared, "map") if shared else f))
     pieces = []
     if count:
         pieces_of = {

@@ -251,7 +251,7 @@ class _Blocks:
         memory_limit: int | str | None = None,
     ) -> None:
         check_callable(function, transform)
-        _check_chunk(chunk_size, transform, memory_limit)
+        check_chunk(chunk_size, transform, memory_limit)
         self.plan = None if memory_limit is None else ChunkPlan(memory_limit, transform, function)
         self.function = function
         self.selection = Selection(function, transform, argnums, argnames)
@@ -325,15 +325,11 @@ class _Blocks:
         chunk_size = self.chunk_size or size
         if PLANNING.get() is not None and chunk_size < size:
             return self._one_of_plan(linear, like, chunk_size)
-        done = Chunks(size)
-        for part in chunks(size, chunk_size, self.progress, label):
-            done.add(part, *_mapped(linear, _unit_vectors(like, part)), None)
-        outs, is_mapped, _ = done.joined()
-        return all_mapped(outs, is_mapped, size)
+        return over_vectors(linear, functools.partial(unit_vectors, like), size, chunk_size, self.progress, label)
 
     def _one_of_plan(self, linear: Callable[[Array], list[Array]], like: Array, chunk_size: int) -> list[Array]:
         """What the chunks have in memory: the results of all, while one is computed."""
-        vectors = _unit_vectors(like, slice(0, chunk_size))
+        vectors = unit_vectors(like, slice(0, chunk_size))
         outs, is_mapped = _mapped(linear, vectors)
         whole = whole_results(all_mapped(outs, is_mapped, chunk_size), _size(like))
         del outs
@@ -351,18 +347,34 @@ class _Blocks:
         return call.result(tree.unflatten(call.out_spec, trees))
 
 
-def _unit_vectors(like: Array, part: slice) -> Array:
+def over_vectors(
+    function: Callable[[Array], Sequence[Array]],
+    vectors: Callable[[slice], Array],
+    size: int,
+    chunk_size: int | None,
+    progress: bool,
+    label: str,
+) -> list[Array]:
+    """A function applied to each of `size` vectors, which `vectors` gives for a slice, in chunks; stacked in front."""
+    done = Chunks(size)
+    for part in chunks(size, chunk_size or size, progress, label):
+        done.add(part, *_mapped(function, vectors(part)), None)
+    outs, is_mapped, _ = done.joined()
+    return all_mapped(outs, is_mapped, size)
+
+
+def unit_vectors(like: Array, part: slice) -> Array:
     """Some of the unit vectors of an array's shape, stacked in front."""
     count = part.stop - part.start
     return reshape(unit_rows(like, part.start, count, _size(like)), shape=(count, *shape_of(like)))
 
 
-def _mapped(linear: Callable[[Array], list[Array]], vectors: Array) -> tuple[list[Array], list[bool]]:
+def _mapped(linear: Callable[[Array], Sequence[Array]], vectors: Array) -> tuple[list[Array], list[bool]]:
     """A linear map applied to stacked vectors."""
     return map_flat(linear, shape_of(vectors)[0], (True,), (vectors,))
 
 
-def _check_chunk(chunk_size: Any, transform: str, memory_limit: Any = None) -> None:
+def check_chunk(chunk_size: Any, transform: str, memory_limit: Any = None) -> None:
     if memory_limit is not None:
         parse_bytes(memory_limit, transform)
         if chunk_size is not None:
@@ -426,7 +438,7 @@ def jacobian(
         return functools.partial(jacobian, **options)
     check_callable(f, "jacobian")
     check_argnums(argnums, f, "jacobian")
-    _check_chunk(chunk_size, "jacobian", memory_limit)
+    check_chunk(chunk_size, "jacobian", memory_limit)
     if mode not in ("auto", "fwd", "rev"):
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
     if sparse not in (False, True, "auto"):
@@ -515,7 +527,7 @@ def hessian(
         return functools.partial(hessian, **options)
     check_callable(f, "hessian")
     check_argnums(argnums, f, "hessian")
-    _check_chunk(chunk_size, "hessian", memory_limit)
+    check_chunk(chunk_size, "hessian", memory_limit)
     modes = {"auto": ("fwd", "rev")} | {f"{a}-{b}": (a, b) for a in ("fwd", "rev") for b in ("fwd", "rev")}
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")

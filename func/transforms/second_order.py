@@ -15,18 +15,20 @@ from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import without_engine_frames
-from func.interpreters.drivers import all_mapped, map_flat, running
+from func.interpreters.drivers import running
 from func.interpreters.laplace import Laplace
 from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reduce_sum, reshape
+from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import check_callable, defensive_copies, meant, name_of, output_leaves, own
 from func.transforms.forward import jvp
-from func.transforms.jacobians import unit_rows
+from func.transforms.jacobians import check_chunk, over_vectors, unit_vectors
 from func.transforms.power_series import check_factorial, taylor
 from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
+from func.transforms.vmapping import chunks
 
 
 @keeps_parameters
@@ -37,6 +39,9 @@ def laplacian(
     has_aux: bool = False,
     *,
     argnames: str | tuple[str, ...] | None = None,
+    chunk_size: int | None = None,
+    holomorphic: bool = False,
+    progress: bool = False,
 ) -> Callable[..., Any]:
     """The Laplacian: the sum of the second derivatives along all elements of the chosen arguments.
 
@@ -48,6 +53,10 @@ def laplacian(
         argnums: Position or positions to differentiate; the sum is over the elements of all of them.
         has_aux: The function returns (output, aux); the result is then (laplacian, aux).
         argnames: Keyword arguments to differentiate.
+        chunk_size: Elements of the arguments whose second derivatives are computed at a time, to bound memory: the
+            Jacobian of an intermediate result then has that many columns. The function runs once for each chunk.
+        holomorphic: The inputs are complex, and the function is holomorphic: the sum of its complex derivatives f″(z).
+        progress: Show a progress bar over the chunks.
 
     Raises:
         DifferentiatedInputError: A chosen argument is an integer (a TypeError).
@@ -62,37 +71,123 @@ def laplacian(
         >>> func.laplacian(lambda x: 1 / np.linalg.norm(x))(np.array([1.0, 2.0, 2.0])).round(12) + 0.0  # harmonic
         np.float64(0.0)
     """
-    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
+        "progress": progress,
+    }
     if f is None:
         return functools.partial(laplacian, **options)
-    return transformed(laplacian, f, options)(_laplacian(f, argnums, argnames, has_aux, "laplacian"))
+    chosen = _Options(f, "laplacian", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
+    return transformed(laplacian, f, options)(functools.partial(_laplacian, f, chosen))
 
 
-def _laplacian(
-    f: Callable[..., Any], argnums: Any, argnames: Any, has_aux: bool, transform: str
-) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """The Laplacian of a call, under the name of a transform."""
-    check_callable(f, transform)
-    selection = Selection(f, transform, argnums, argnames)
+class _Options:
+    """What the operators of this module have in common: the calls, and sums or stacks over the basis of an argument."""
 
-    def laplacian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _call(f, selection, args, kwargs, has_aux)
-        values = call.arguments.values()
+    __slots__ = ("chunk_size", "has_aux", "holomorphic", "label", "progress", "selection", "transform")
 
-        def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-            interpreter = Laplace(transform, live)
-            with TransformScope(interpreter), running(interpreter):
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        transform: str,
+        argnums: Any,
+        argnames: Any,
+        has_aux: bool = False,
+        chunk_size: int | None = None,
+        holomorphic: bool = False,
+        progress: bool = False,
+    ) -> None:
+        check_callable(f, transform)
+        check_chunk(chunk_size, transform)
+        self.transform = transform
+        self.selection = Selection(f, transform, argnums, argnames)
+        self.has_aux = has_aux
+        self.chunk_size = chunk_size
+        self.holomorphic = holomorphic
+        self.progress = progress
+        self.label = f"{transform} {name_of(f)}"
+
+    def call(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
+        """The call with these arguments, whose leaves to differentiate are real, or complex where that is asked for."""
+        places = self.selection.places(args, kwargs)
+        kinds = "c" if self.holomorphic else "fc"
+        arguments = differentiable(args, kwargs, places, self.transform, kinds, function=f)
+        if not self.holomorphic and any([dtype_of(x).kind == "c" for x in arguments.values()]):
+            raise ArgumentError(
+                f"func.{self.transform} needs real input, but an argument of {name_of(f)} is complex; pass "
+                "holomorphic=True for the derivative of a holomorphic function, or differentiate with respect to its "
+                "real and imaginary parts"
+            )
+        return FlatCall(f, self.transform, arguments, self.has_aux)
+
+    def over_basis(
+        self, function: Callable[[Array], Sequence[Array]], like: Array, outs: Sequence[Array]
+    ) -> list[Array]:
+        """A function of one unit vector, for all of an array's shape, stacked in front; `outs` are like its outputs."""
+        size = math.prod(shape_of(like))
+        if size == 0:
+            return [full_like(out, 0, (0, *shape_of(out))) for out in outs]
+        vectors = functools.partial(unit_vectors, like)
+        return over_vectors(function, vectors, size, self.chunk_size, self.progress, self.label)
+
+
+def _laplacian(f: Callable[..., Any], options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The Laplacian of a call."""
+    call = options.call(f, args, kwargs)
+    values = call.arguments.values()
+
+    def run(chosen: tuple[int, slice] | None, live: Live | None) -> tuple[list[Array], list[Any]]:
+        """The outputs and their Laplacians with respect to all elements, or to those in a part of one array."""
+        interpreter = Laplace(options.transform, live)
+        with TransformScope(interpreter), running(interpreter):
+            if chosen is None:
                 lifted = [interpreter.lift(x) if math.prod(shape_of(x)) else x for x in values]
-                place_arguments(interpreter, f, call.arguments, lifted, values)
-                pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted, is_repeated=True)]
-            return [x for x, _ in pairs], [second for _, second in pairs]
+            else:
+                lifted = [interpreter.held(x) for x in values]
+                lifted[chosen[0]] = _lifted_part(interpreter, values[chosen[0]], chosen[1])
+            place_arguments(interpreter, f, call.arguments, lifted, values)
+            pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted, is_repeated=True)]
+        return [x for x, _ in pairs], [second for _, second in pairs]
 
-        outs, seconds = nan_safe.push(run, values, ())
-        _check_outputs(f, transform, outs)
-        full = [zeros_like(x) if second is ZERO else second for x, second in zip(outs, seconds, strict=True)]
-        return call.result(tree.unflatten(call.out_spec, own(full)))
+    def pushed(chosen: tuple[int, slice] | None) -> tuple[list[Array], list[Any]]:
+        return nan_safe.push(functools.partial(run, chosen), values, ())
 
-    return laplacian_of
+    size = sum([math.prod(shape_of(x)) for x in values])
+    if options.chunk_size is None or options.chunk_size >= size:
+        ((outs, seconds),) = [pushed(None) for _ in chunks(1, 1, options.progress, options.label)]
+    else:
+        outs, seconds = _summed_over_parts(pushed, values, options)
+    _check_outputs(f, options.transform, outs)
+    full = [zeros_like(x) if second is ZERO else second for x, second in zip(outs, seconds, strict=True)]
+    return call.result(tree.unflatten(call.out_spec, own(full)))
+
+
+def _lifted_part(interpreter: Laplace, x: Array, part: slice) -> Array:
+    """An array of which some elements, in C order, are inputs of the interpreter, and the others constants."""
+    flat = reshape(x, shape=(math.prod(shape_of(x)),))
+    pieces = [flat[: part.start], interpreter.lift(flat[part]), flat[part.stop :]]
+    return reshape(concatenate(*[piece for piece in pieces if shape_of(piece) != (0,)], axis=0), shape=shape_of(x))
+
+
+def _summed_over_parts(
+    pushed: Callable[[tuple[int, slice]], tuple[list[Array], list[Any]]], values: Sequence[Array], options: _Options
+) -> tuple[list[Array], list[Any]]:
+    """The outputs, and the sum of their Laplacians with respect to parts of the arguments."""
+    assert options.chunk_size is not None
+    parts = []
+    for position, x in enumerate(values):
+        starts = range(0, math.prod(shape_of(x)), options.chunk_size)
+        parts.extend([(position, slice(i, min(i + options.chunk_size, math.prod(shape_of(x))))) for i in starts])
+    outs: list[Array] = []
+    totals: list[Any] = []
+    for number in chunks(len(parts), 1, options.progress, options.label):
+        outs, seconds = pushed(parts[number.start])
+        totals = [add_tangents(a, b) for a, b in zip(totals or [ZERO] * len(outs), seconds, strict=True)]
+    return outs, totals
 
 
 @keeps_parameters
@@ -102,25 +197,34 @@ def biharmonic(
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
+    chunk_size: int | None = None,
+    holomorphic: bool = False,
+    progress: bool = False,
 ) -> Callable[..., Any]:
-    """The Laplacian of the Laplacian, of fourth order.
+    """The Laplacian of the Laplacian, of fourth order. Arguments as of `laplacian`; chunks are of the outer one.
 
     Example:
         >>> import numpy as np, func
         >>> func.biharmonic(lambda x: np.sum(x ** 2) ** 2)(np.array([1.0, 2.0]))
         np.float64(64.0)
     """
-    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames}
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "argnames": argnames,
+        "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
+        "progress": progress,
+    }
     if f is None:
         return functools.partial(biharmonic, **options)
-    once = _laplacian(f, argnums, argnames, False, "biharmonic")
+    inner = _Options(f, "biharmonic", argnums, argnames, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def laplacian_of(*args: Any, **kwargs: Any) -> Any:
-        return once(args, kwargs)
+        return _laplacian(f, inner, args, kwargs)
 
-    twice = _laplacian(laplacian_of, argnums, argnames, False, "biharmonic")
-    return transformed(biharmonic, f, options)(twice)
+    outer = _Options(laplacian_of, "biharmonic", argnums, argnames, False, chunk_size, holomorphic, progress)
+    return transformed(biharmonic, f, options)(functools.partial(_laplacian, laplacian_of, outer))
 
 
 @keeps_parameters
@@ -131,26 +235,36 @@ def hessian_diagonal(
     has_aux: bool = False,
     *,
     argnames: str | tuple[str, ...] | None = None,
+    chunk_size: int | None = None,
+    holomorphic: bool = False,
+    progress: bool = False,
 ) -> Callable[..., Any]:
     """The second derivative along each element of the chosen arguments, without mixed ones: the Hessian's diagonal.
 
     For a scalar function the result has the tree and shapes of the argument. Each output of shape s gives blocks of
-    shape s + argument.shape, in the output's tree outside and the argument's tree inside.
+    shape s + argument.shape, in the output's tree outside and the argument's tree inside. Arguments as of `laplacian`;
+    chunk_size elements of an argument are taken at a time, after one run that finds the outputs.
 
     Example:
         >>> import numpy as np, func
         >>> func.hessian_diagonal(lambda x: np.sum(x ** 3) + x[0] * x[1])(np.array([1.0, 2.0]))
         array([ 6., 12.])
     """
-    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
+        "progress": progress,
+    }
     if f is None:
         return functools.partial(hessian_diagonal, **options)
-    check_callable(f, "hessian_diagonal")
-    selection = Selection(f, "hessian_diagonal", argnums, argnames)
+    chosen = _Options(f, "hessian_diagonal", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
 
     @transformed(hessian_diagonal, f, options)
     def diagonal_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _call(f, selection, args, kwargs, has_aux)
+        call = chosen.call(f, args, kwargs)
         values = call.arguments.values()
         outs = call.outputs(EVALUATE, defensive_copies(values), is_repeated=True)
         _check_outputs(f, "hessian_diagonal", outs)
@@ -162,7 +276,7 @@ def hessian_diagonal(
                 return jvp(slope, (leaf,), (v,))[1]  # type: ignore[no-any-return]
 
             shape = shape_of(leaf)
-            stacks = _over_basis(along_unit, leaf, outs)
+            stacks = chosen.over_basis(along_unit, leaf, outs)
             columns.append(
                 [
                     reshape(move_axis(x, 0, len(shape_of(x)) - 1), shape=(*shape_of(out), *shape))
@@ -170,7 +284,7 @@ def hessian_diagonal(
                 ]
             )
         rows = [list(row) for row in zip(*columns, strict=True)]
-        blocks = [selection.arranged(call.arguments.arranged(own(row))) for row in rows]
+        blocks = [chosen.selection.arranged(call.arguments.arranged(own(row))) for row in rows]
         return call.result(tree.unflatten(call.out_spec, blocks))
 
     return diagonal_of
@@ -184,10 +298,13 @@ def divergence(
     has_aux: bool = False,
     *,
     argnames: str | None = None,
+    chunk_size: int | None = None,
+    holomorphic: bool = False,
+    progress: bool = False,
 ) -> Callable[..., Any]:
     """The divergence of a vector field: the trace of its Jacobian, a scalar.
 
-    The output has the tree and the shapes of the argument.
+    The output has the tree and the shapes of the argument. Options as of `hessian_diagonal`.
 
     Raises:
         ArgumentError: The output has another tree or shape than the argument (a ValueError).
@@ -197,15 +314,21 @@ def divergence(
         >>> func.divergence(lambda x: np.sin(x) * x[0])(np.array([0.0, 1.0]))
         np.float64(0.0)
     """
-    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "argnames": argnames}
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
+        "progress": progress,
+    }
     if f is None:
         return functools.partial(divergence, **options)
-    check_callable(f, "divergence")
-    selection = Selection(f, "divergence", argnums, argnames)
+    chosen = _Options(f, "divergence", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
 
     @transformed(divergence, f, options)
     def divergence_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call = _call(f, selection, args, kwargs, has_aux)
+        call = chosen.call(f, args, kwargs)
         values = call.arguments.values()
         outs = call.outputs(EVALUATE, defensive_copies(values), is_repeated=True)
         _check_outputs(f, "divergence", outs)
@@ -214,7 +337,7 @@ def divergence(
                 f"func.divergence: {name_of(f)} must return the shapes of its argument, "
                 f"{_shapes(values)}, but it returned {_shapes(outs)}; for the Laplacian of a scalar use func.laplacian"
             )
-        (place,) = selection.places(args, kwargs)
+        (place,) = chosen.selection.places(args, kwargs)
         spec = tree.structure(args[place] if isinstance(place, int) else kwargs[place])
         check_same_tree(f, "divergence", spec, call.out_spec)
         total: Any = ZERO
@@ -224,7 +347,7 @@ def divergence(
                 moved = jvp(_of_input(call, number), (leaf,), (v,))[1][number]
                 return [reduce_sum(multiply(moved, v), axes=tuple(range(len(shape_of(v)))))]
 
-            (traces,) = _over_basis(along_unit, leaf, [full_like(leaf, 0, ())])
+            (traces,) = chosen.over_basis(along_unit, leaf, [full_like(leaf, 0, ())])
             total = add_tangents(total, reduce_sum(traces, axes=(0,)))
         return call.result(np.float64(0.0) if total is ZERO else own([total])[0])
 
@@ -284,20 +407,6 @@ def _times_factorial(coefficients: Any, k: int) -> Any:
     return tree.map(lambda c: c * float(math.factorial(k)), coefficients) if k > 1 else coefficients
 
 
-def _call(
-    function: Callable[..., Any], selection: Selection, args: tuple[Any, ...], kwargs: dict[str, Any], has_aux: bool
-) -> FlatCall:
-    """The call with these arguments, whose leaves to differentiate are real."""
-    name = selection.transform
-    arguments = differentiable(args, kwargs, selection.places(args, kwargs), name, "fc", function=function)
-    if any([dtype_of(x).kind == "c" for x in arguments.values()]):
-        raise ArgumentError(
-            f"func.{name} needs real input, but an argument of {name_of(function)} is complex; differentiate with "
-            "respect to its real and imaginary parts"
-        )
-    return FlatCall(function, name, arguments, has_aux)
-
-
 def _check_outputs(function: Callable[..., Any], transform: str, outs: Sequence[Array]) -> None:
     for out in outs:
         if not is_inexact(dtype_of(out)):
@@ -335,13 +444,3 @@ def _of_input(call: FlatCall, number: int) -> Callable[[Array], tuple[Array, ...
 def _slope(function: Callable[[Array], Any], v: Array, x: Array) -> Any:
     """The derivative of a function at x along v."""
     return jvp(function, (x,), (v,))[1]
-
-
-def _over_basis(function: Callable[[Array], Sequence[Array]], like: Array, outs: Sequence[Array]) -> list[Array]:
-    """A function of one unit vector, for all of an array's shape, stacked in front; `outs` are like its outputs."""
-    shape = shape_of(like)
-    size = math.prod(shape)
-    if size == 0:
-        return [full_like(out, 0, (0, *shape_of(out))) for out in outs]
-    basis = reshape(unit_rows(like, 0, size, size), shape=(size, *shape))
-    return all_mapped(*map_flat(function, size, (True,), (basis,)), size)

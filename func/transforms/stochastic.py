@@ -12,12 +12,12 @@ from func import random, tree
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import without_engine_frames
-from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.transforms.arguments import CallArguments, differentiable
+from func.transforms.arguments import CallArguments, Selection, differentiable
 from func.transforms.boundary import check_callable, like_input, name_of, own, scalar_output
 from func.transforms.forward import jvp
+from func.transforms.jacobians import check_chunk, over_vectors
 from func.transforms.reverse import grad
 from func.transforms.second_order import check_same_tree
 from func.transforms.transformed import transformed
@@ -34,6 +34,10 @@ def hutchinson_trace(
     of: str = "hessian",
     probes: str = "rademacher",
     with_error: bool = False,
+    argnums: int | tuple[int, ...] = 0,
+    argnames: str | tuple[str, ...] | None = None,
+    chunk_size: int | None = None,
+    progress: bool = False,
 ) -> Callable[..., Any]:
     """An unbiased estimate of the trace of the Hessian of a scalar function (its Laplacian), or of a Jacobian.
 
@@ -42,12 +46,16 @@ def hutchinson_trace(
     is not symmetric, its symmetric part (A + Aᵀ)/2 takes its place.
 
     Args:
-        f: A function whose first argument is differentiated: a scalar one, or a vector field for `of="jacobian"`.
+        f: A scalar function, or a vector field for `of="jacobian"`.
         key: A key of `func.random`; the same key gives the same estimate.
         samples: The number of random vectors, each of which costs one product with A.
         of: "hessian" or "jacobian"; for the latter the estimate is that of the divergence.
         probes: "rademacher" (random signs) or "normal".
         with_error: Return (estimate, standard error); that takes at least two samples.
+        argnums: Position or positions to differentiate; the matrix is that of all their elements.
+        argnames: Keyword arguments to differentiate, as in `grad`.
+        chunk_size: Random vectors that are multiplied at a time, to bound memory; by default all of them.
+        progress: Show a progress bar over the chunks.
 
     Source: M. F. Hutchinson (1990), Communications in Statistics 19, 433-450.
 
@@ -59,11 +67,12 @@ def hutchinson_trace(
     _check(f, "hutchinson_trace", samples, of, 2 if with_error else 1)
     if probes not in ("rademacher", "normal"):
         raise ArgumentError(f"func.hutchinson_trace: probes must be 'rademacher' or 'normal', not {probes!r}")
-    options = {"key": key, "samples": samples, "of": of, "probes": probes, "with_error": with_error}
+    chosen = _Options(f, "hutchinson_trace", of, argnums, argnames, chunk_size, progress)
+    options = {**chosen.public(), "key": key, "samples": samples, "probes": probes, "with_error": with_error}
 
     @transformed(hutchinson_trace, f, options)
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(f, "hutchinson_trace", of, args, kwargs)
+        operator = _Operator(f, chosen, args, kwargs)
         vectors = operator.probes(key, samples, probes)
         traces = np.sum(vectors * operator.applied(vectors), axis=1)
         return _with_error(np.mean(traces), traces, samples, with_error)
@@ -73,7 +82,16 @@ def hutchinson_trace(
 
 @without_engine_frames
 def hutchinson_diagonal(
-    f: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
+    f: Callable[..., Any],
+    key: Any,
+    samples: int,
+    *,
+    of: str = "hessian",
+    with_error: bool = False,
+    argnums: int | tuple[int, ...] = 0,
+    argnames: str | tuple[str, ...] | None = None,
+    chunk_size: int | None = None,
+    progress: bool = False,
 ) -> Callable[..., Any]:
     """An unbiased estimate of the diagonal of a Hessian or Jacobian, in the tree of the argument.
 
@@ -89,9 +107,12 @@ def hutchinson_diagonal(
     """
     _check(f, "hutchinson_diagonal", samples, of, 2 if with_error else 1)
 
-    @transformed(hutchinson_diagonal, f, {"key": key, "samples": samples, "of": of, "with_error": with_error})
+    chosen = _Options(f, "hutchinson_diagonal", of, argnums, argnames, chunk_size, progress)
+    options = {**chosen.public(), "key": key, "samples": samples, "with_error": with_error}
+
+    @transformed(hutchinson_diagonal, f, options)
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(f, "hutchinson_diagonal", of, args, kwargs)
+        operator = _Operator(f, chosen, args, kwargs)
         vectors = operator.probes(key, samples, "rademacher")
         diagonals = vectors * operator.applied(vectors)
         found = _with_error(np.mean(diagonals, axis=0), diagonals, samples, with_error)
@@ -102,7 +123,16 @@ def hutchinson_diagonal(
 
 @without_engine_frames
 def hutch_plus_plus(
-    f: Callable[..., Any], key: Any, samples: int, *, of: str = "hessian", with_error: bool = False
+    f: Callable[..., Any],
+    key: Any,
+    samples: int,
+    *,
+    of: str = "hessian",
+    with_error: bool = False,
+    argnums: int | tuple[int, ...] = 0,
+    argnames: str | tuple[str, ...] | None = None,
+    chunk_size: int | None = None,
+    progress: bool = False,
 ) -> Callable[..., Any]:
     """An unbiased estimate of a trace whose error falls as 1/samples where few eigenvalues dominate (Hutch++).
 
@@ -123,9 +153,12 @@ def hutch_plus_plus(
     """
     _check(f, "hutch_plus_plus", samples, of, 6 if with_error else 3)
 
-    @transformed(hutch_plus_plus, f, {"key": key, "samples": samples, "of": of, "with_error": with_error})
+    chosen = _Options(f, "hutch_plus_plus", of, argnums, argnames, chunk_size, progress)
+    options = {**chosen.public(), "key": key, "samples": samples, "with_error": with_error}
+
+    @transformed(hutch_plus_plus, f, options)
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(f, "hutch_plus_plus", of, args, kwargs)
+        operator = _Operator(f, chosen, args, kwargs)
         count = samples // 3
         if count >= operator.size:
             basis = np.eye(operator.size, dtype=operator.dtype)
@@ -143,24 +176,58 @@ def hutch_plus_plus(
     return estimate_of
 
 
+class _Options:
+    """What the estimates have in common: of what matrix, and how its products are computed."""
+
+    __slots__ = ("chunk_size", "of", "progress", "selection", "transform")
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        transform: str,
+        of: str,
+        argnums: Any,
+        argnames: Any,
+        chunk_size: int | None,
+        progress: bool,
+    ) -> None:
+        check_chunk(chunk_size, transform)
+        self.transform = transform
+        self.of = of
+        self.selection = Selection(f, transform, argnums, argnames)
+        self.chunk_size = chunk_size
+        self.progress = progress
+
+    def public(self) -> dict[str, Any]:
+        """The options as the transform takes them."""
+        return {
+            "of": self.of,
+            "argnums": self.selection.argnums,
+            "argnames": self.selection.argnames,
+            "chunk_size": self.chunk_size,
+            "progress": self.progress,
+        }
+
+
 class _Operator:
     """The Hessian or Jacobian at a point, as products with flat vectors."""
 
     def __init__(
-        self, function: Callable[..., Any], transform: str, of: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, function: Callable[..., Any], options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        if not args:
-            raise ArgumentError(f"func.{transform}: {name_of(function)} was called without positional arguments")
+        self.options = options
         self.function = function
-        self.transform = transform
-        self.of = of
-        self.arguments: CallArguments = differentiable(args, kwargs, [0], transform, "fc", function=function)
-        self.spec = tree.structure(args[0])
+        self.transform = options.transform
+        self.of = options.of
+        places = options.selection.places(args, kwargs)
+        self.arguments: CallArguments = differentiable(args, kwargs, places, self.transform, "fc", function=function)
+        chosen = [args[place] if isinstance(place, int) else kwargs[place] for place in places]
+        self.spec = tree.structure(options.selection.arranged(chosen))
         self.point = self.arguments.values()
         for x in self.point:
             if dtype_of(x).kind == "c":
                 raise ArgumentError(
-                    f"func.{transform} needs real input, but the argument of {name_of(function)} is complex; "
+                    f"func.{self.transform} needs real input, but the argument of {name_of(function)} is complex; "
                     "differentiate with respect to its real and imaginary parts"
                 )
         self.sizes = [math.prod(shape_of(x)) for x in self.point]
@@ -181,7 +248,9 @@ class _Operator:
         def product(vector: Array) -> Sequence[Array]:
             return [self._product(vector)]
 
-        return all_mapped(*map_flat(product, count, (True,), (vectors,)), count)[0]
+        options = self.options
+        label = f"{self.transform} {name_of(self.function)}"
+        return over_vectors(product, vectors.__getitem__, count, options.chunk_size, options.progress, label)[0]
 
     def _product(self, vector: Array) -> Array:
         directions = []
@@ -220,7 +289,7 @@ class _Operator:
             part = reshape(vector[start : start + size], shape=shape_of(x))
             parts.append(like_input(part.astype(dtype_of(x)), x))
             start += size
-        return self.arguments.arranged(own(parts))[0]
+        return self.options.selection.arranged(self.arguments.arranged(own(parts)))
 
 
 def _with_error(estimate: Any, values: Array, count: int, with_error: bool) -> Any:

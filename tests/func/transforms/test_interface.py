@@ -295,6 +295,119 @@ def np_add(x: Any, w: Any) -> Any:
     return x + w
 
 
+def scalar(x: Any) -> Any:
+    return np.sum(np.sin(x) * x[0]) + x[-1] ** 3
+
+
+def vector_field(x: Any) -> Any:
+    return np.sin(x) * x[0]
+
+
+FIVE = np.linspace(0.5, 1.5, 5)
+KEY = func.random.key(0)
+CHUNKED: dict[str, tuple[Callable[..., Any], int]] = {
+    "vmap": (lambda **options: func.vmap(np.sin, **options)(FIVE), 5),
+    "map": (lambda **options: func.map(np.sin, FIVE, **options), 5),
+    "jacrev": (lambda **options: func.jacrev(vector_field, **options)(FIVE), 5),
+    "jacfwd": (lambda **options: func.jacfwd(vector_field, **options)(FIVE), 5),
+    "jacobian": (lambda **options: func.jacobian(vector_field, **options)(FIVE), 5),
+    "hessian": (lambda **options: func.hessian(scalar, **options)(FIVE), 5),
+    "laplacian": (lambda **options: func.laplacian(scalar, **options)(FIVE), 5),
+    "biharmonic": (lambda **options: func.biharmonic(scalar, **options)(FIVE), 5),
+    "hessian_diagonal": (lambda **options: func.hessian_diagonal(scalar, **options)(FIVE), 5),
+    "divergence": (lambda **options: func.divergence(vector_field, **options)(FIVE), 5),
+    "hutchinson_trace": (lambda **options: func.hutchinson_trace(scalar, KEY, 5, **options)(FIVE), 5),
+    "hutchinson_diagonal": (lambda **options: func.hutchinson_diagonal(scalar, KEY, 5, **options)(FIVE), 5),
+    "hutch_plus_plus": (lambda **options: func.hutch_plus_plus(scalar, KEY, 9, **options)(FIVE), 3),
+    "linear_operator": (
+        lambda **options: func.linear_operator("hessian", scalar, FIVE, **options) @ np.eye(5),
+        0,
+    ),
+}
+
+
+def having(option: str) -> set[str]:
+    """The public functions with an option."""
+    found = set()
+    for name in [*func.__all__, "map"]:
+        made = getattr(func, name)
+        if inspect.isfunction(made) and option in inspect.signature(made).parameters:
+            found.add(name)
+    return found
+
+
+def test_tables_of_options_are_complete() -> None:
+    assert having("chunk_size") == {*CHUNKED}
+    assert having("progress") == {*CHUNKED} - {"linear_operator"}
+    assert having("holomorphic") == {*HOLOMORPHIC}
+
+
+@pytest.mark.parametrize("name", CHUNKED)
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 9])
+def test_chunks_change_nothing(name: str, size: int) -> None:
+    call, _ = CHUNKED[name]
+    for a, b in zip(func.tree.leaves(call()), func.tree.leaves(call(chunk_size=size)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(func.jit(lambda: call(chunk_size=size))(), call(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted({*CHUNKED} - {"linear_operator"}))
+@pytest.mark.parametrize("size", [None, 2])
+def test_progress_is_shown(name: str, size: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    call, count = CHUNKED[name]
+    np.testing.assert_allclose(call(chunk_size=size, progress=True), call(), rtol=1e-12, atol=1e-12)
+    shown = capsys.readouterr().err
+    total = 5 if (name, size) == ("map", None) else 1 if size is None else -(-count // 2)
+    assert name in shown and f"{total}/{total}" in shown
+    call(chunk_size=size)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", CHUNKED)
+@pytest.mark.parametrize("size", [0, -1, 2.0, True])
+def test_chunk_sizes_that_are_none(name: str, size: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="chunk_size"):
+        CHUNKED[name][0](chunk_size=size)
+
+
+HOLOMORPHIC: dict[str, Callable[..., Any]] = {
+    "grad": lambda f, x, **options: func.grad(f, **options)(x),
+    "value_and_grad": lambda f, x, **options: func.value_and_grad(f, **options)(x)[1],
+    "grad_and_value": lambda f, x, **options: func.grad_and_value(f, **options)(x)[0],
+    "elementwise_grad": lambda f, x, **options: func.elementwise_grad(polynomial, **options)(x),
+    "jacrev": lambda f, x, **options: func.jacrev(polynomial, **options)(x),
+    "jacfwd": lambda f, x, **options: func.jacfwd(polynomial, **options)(x),
+    "jacobian": lambda f, x, **options: func.jacobian(polynomial, **options)(x),
+    "hessian": lambda f, x, **options: func.hessian(f, **options)(x),
+    "hvp": lambda f, x, **options: func.hvp(f, (x,), (np.ones_like(x),), **options),
+    "laplacian": lambda f, x, **options: func.laplacian(f, **options)(x),
+    "biharmonic": lambda f, x, **options: func.biharmonic(f, **options)(x),
+    "hessian_diagonal": lambda f, x, **options: func.hessian_diagonal(f, **options)(x),
+    "divergence": lambda f, x, **options: func.divergence(polynomial, **options)(x),
+}
+
+
+def polynomial(z: Any) -> Any:
+    return z**5 - 2 * z**3 * z[0]
+
+
+@pytest.mark.parametrize("name", HOLOMORPHIC)
+def test_holomorphic_derivatives_continue_the_real_ones(name: str) -> None:
+    """A polynomial's derivative at z follows from its derivatives at the real points by interpolation."""
+    derivative = HOLOMORPHIC[name]
+
+    def total(z: Any) -> Any:
+        return np.sum(polynomial(z))
+
+    base, slope = np.array([0.5, 1.0]), np.array([1.0, -0.5])
+    at = np.linspace(-1.0, 1.0, 6)
+    real = np.stack([np.reshape(derivative(total, base + t * slope), -1) for t in at])
+    t = 0.3 + 0.7j
+    expected = [np.polyval(np.polyfit(at, column, 5), t) for column in real.T]
+    got = derivative(total, base + t * slope, holomorphic=True)
+    np.testing.assert_allclose(np.reshape(got, -1), expected, rtol=1e-9, atol=1e-9)
+
+
 def test_names_that_star_imports_bring_shadow_no_builtin() -> None:
     names: dict[str, Any] = {}
     exec("from func import *", names)
