@@ -381,6 +381,8 @@ def map(
         chunk_size = batch_size
     rows = Rows(xs, None, "map")
     if chunk_size is not None:
+        if isinstance(chunk_size, bool):
+            raise ArgumentError(f"func.map: chunk_size must be None or an int of at least 1, got {chunk_size!r}")
         check_count("map", "chunk_size", chunk_size, "None or an int of at least 1", 1)
     if not progress or any([is_abstract(x) for x in rows.leaves]):
         return _mapped(f, rows, chunk_size, lambda step: step)

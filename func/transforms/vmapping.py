@@ -129,7 +129,8 @@ def vmap(
     out_dims = _one_of_two("out_dims", out_dims, "out_axes", out_axes)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.vmap: randomness must be 'error', 'same' or 'different', not {randomness!r}")
-    if chunk_size is not None and chunk_size != "auto" and (not isinstance(chunk_size, int) or chunk_size < 1):
+    is_count = isinstance(chunk_size, int) and not isinstance(chunk_size, bool) and chunk_size >= 1
+    if chunk_size is not None and chunk_size != "auto" and not is_count:
         raise ArgumentError(f"func.vmap: chunk_size must be a positive int or 'auto', not {chunk_size!r}")
     if memory_limit is not None and chunk_size is not None:
         raise ArgumentError("func.vmap: memory_limit chooses the chunks; give either it or chunk_size")

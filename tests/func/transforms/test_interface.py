@@ -1,6 +1,7 @@
 """One interface: options that all transforms of a kind take, and the names that completion shows."""
 
 import builtins
+import functools
 import importlib
 import inspect
 import pickle
@@ -50,7 +51,8 @@ def test_argnums_has_argnames_beside_it(name: str) -> None:
 
 GIVEN_ARGUMENTS = {"vjp", "jvp", "linearize", "linear_transpose", "hvp", "vhp"}
 """Transforms that take the arguments together with the function."""
-OF_NUMBERS = sorted({*BY_ARGNUMS} - GIVEN_ARGUMENTS - {"sparse_hessian", "sparse_jacobian", "sparsity"})
+NEED_KEYS = {"hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace"}
+OF_NUMBERS = sorted({*BY_ARGNUMS} - GIVEN_ARGUMENTS - NEED_KEYS - {"sparse_hessian", "sparse_jacobian", "sparsity"})
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
@@ -99,7 +101,7 @@ def test_argnames_of_linear_operators(kind: str) -> None:
 NOT_CALLED = {"linear_operator"}
 
 
-@pytest.mark.parametrize("name", sorted({*BY_ARGNUMS} - NOT_CALLED - GIVEN_ARGUMENTS))
+@pytest.mark.parametrize("name", sorted({*BY_ARGNUMS} - NOT_CALLED - GIVEN_ARGUMENTS - NEED_KEYS))
 def test_errors_name_the_transform_that_was_called(name: str) -> None:
     transform = getattr(func, name)
     for options, error, words in (
@@ -271,7 +273,7 @@ def test_rules_take_names_of_arguments_that_are_not_differentiated(kind: Any) ->
     else:
         ruled.defvjp(lambda x, n: (x**n, None), lambda n, _, ct: (7.0 * ct,))
     assert func.grad(ruled)(2.0, 3) == func.grad(lambda x: ruled(x, n=3))(2.0) == 7.0
-    assert repr(ruled) == f"<func.{kind.__name__} of power>"
+    assert repr(ruled).startswith(f"func.{kind.__name__}(") and repr(ruled).endswith("power, nondiff_argnums=(1,))")
     with pytest.raises(func.errors.ArgumentError, match=r"nondiff_argnames names 'm', but .* of power are x, n"):
         kind(power, nondiff_argnames=("m",))
 
@@ -297,6 +299,23 @@ def np_add(x: Any, w: Any) -> Any:
 
 def scalar(x: Any) -> Any:
     return np.sum(np.sin(x) * x[0]) + x[-1] ** 3
+
+
+@pytest.mark.parametrize("name", sorted(NEED_KEYS))
+def test_estimates_of_chosen_arguments(name: str) -> None:
+    def f(shift: Any, x: Any, *, w: Any = FIVE) -> Any:
+        return np.sum(np.sin(x)) * np.sum(w**2) * shift
+
+    estimate: Callable[..., Any] = functools.partial(getattr(func, name), key=KEY, samples=6)
+    expected = estimate(lambda x: f(2.0, x))(X)
+    for got in (estimate(f, argnums=1)(2.0, X), estimate(f, argnames="x")(2.0, x=X)):
+        np.testing.assert_allclose(got, expected)
+    of_default = estimate(lambda w: f(2.0, FIVE, w=w))(FIVE)
+    np.testing.assert_allclose(estimate(f, argnames="w")(2.0, FIVE), of_default)
+    both = estimate(f, argnums=(0, 1))(2.0, X)
+    joint = estimate(lambda pair: f(*pair))((2.0, X))
+    for a, b in zip(func.tree.leaves(both), func.tree.leaves(joint), strict=True):
+        np.testing.assert_allclose(a, b)
 
 
 def vector_field(x: Any) -> Any:
