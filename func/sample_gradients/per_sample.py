@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -72,6 +72,10 @@ def _hiding_frames(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
+@overload
+def per_sample(f: Callable[..., Any], in_dims: Any = None) -> PerSample: ...
+@overload
+def per_sample(f: None = None, in_dims: Any = None) -> Callable[[Callable[..., Any]], PerSample]: ...
 @without_engine_frames
 def per_sample(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Any:
     """Statistics of the gradients of all samples of a batch, computed without storing these gradients.

@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Concatenate, Generic, Self, overload
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from func.transforms.boundary import (
     takes_function_alone,
 )
 from func.transforms.closures import Closure
-from func.transforms.signatures import keeps_parameters
+from func.transforms.signatures import Options, P, R, TransformedFunction, keeps_parameters
 from func.transforms.transformed import as_written, name_for_pickle, transformed
 
 
@@ -153,15 +153,15 @@ def fixed_places(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tu
     return tuple(sorted({number % len(args) for number in nondiff}))
 
 
-class CustomRule:
+class CustomRule(Generic[P, R]):
     """What the decorators share: splitting arguments, and attributes of the wrapped function.
 
     With options and without a function a class is a decorator: `@custom_jvp(nondiff_argnums=(1,))`.
     """
 
-    def __new__(cls, f: Callable[..., Any] | None = None, *args: Any, **options: Any) -> Any:
+    def __new__(cls, f: Callable[..., Any] | None = None, *args: Any, **options: Any) -> Self:
         if f is None and "fun" not in options and "func" not in options:
-            return functools.partial(cls, **options)
+            return functools.partial(cls, **options)  # type: ignore[return-value]
         return super().__new__(cls)
 
     def __init__(
@@ -185,11 +185,20 @@ class CustomRule:
     def __repr__(self) -> str:
         return as_written(type(self), self.function, {"nondiff_argnums": self.nondiff} if self.nondiff else {})
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: CustomRule[Concatenate[Any, Options], R], instance: object, owner: type | None = None
+    ) -> TransformedFunction[Options, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self.__call__, instance)
 
     @without_engine_frames
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._call(args, kwargs)  # type: ignore[no-any-return]
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.function(*args, **kwargs)
 
     def _split(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Any, Callable[..., Any]]:
@@ -227,7 +236,7 @@ def _positions_of(names: Sequence[Any], function: Callable[..., Any], kind: str)
     return [known.index(name) for name in names]
 
 
-def _rule_of(kind: type[CustomRule], function: Callable[..., Any]) -> CustomRule:
+def _rule_of(kind: type[CustomRule[..., Any]], function: Callable[..., Any]) -> CustomRule[..., Any]:
     return kind(function)
 
 
@@ -246,7 +255,7 @@ def stop_gradient(x: Any) -> Any:
     return tree.map(stop, x)
 
 
-class custom_jvp(CustomRule):
+class custom_jvp(CustomRule[P, R]):
     """Give a function a derivative of your own by its jvp; reverse mode follows by transposing the tangent part.
 
     The rule takes (primals, tangents), each a tuple, and returns (out, tangent_out); arguments at `nondiff_argnums`, or
@@ -265,10 +274,24 @@ class custom_jvp(CustomRule):
         np.float64(0.5)
     """
 
+    @overload
+    def __init__(
+        self,
+        f: Callable[P, R],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: custom_jvp[..., Any],
+        f: None = None,
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None: ...
     @without_engine_frames
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Any = None,
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -286,7 +309,7 @@ class custom_jvp(CustomRule):
 
         def combined(*call: Any) -> tuple[Any, Any]:
             primals, tangents = call[-2:]
-            out = self(*call[:-2], *primals)
+            out = self._call((*call[:-2], *primals), {})
             parts = [rule(t, out, *primals) for rule, t in zip(rules, tangents, strict=True) if rule is not None]
             total: Any = None
             for part in parts:
@@ -295,8 +318,7 @@ class custom_jvp(CustomRule):
 
         self.rule = combined
 
-    @without_engine_frames
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.rule is None:
             raise CustomRuleError(f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp")
         args = bound_arguments(self.function, args, kwargs)
@@ -393,7 +415,7 @@ def _with_dtype(dot: Array, out: Array) -> Any:
     return dot if dtype_of(dot) == dtype_of(out) else convert(dot, dtype=dtype_of(out))
 
 
-class custom_vjp(CustomRule):
+class custom_vjp(CustomRule[P, R]):
     """Give a function a derivative of your own by its pullback; forward mode follows by transposing it.
 
     `fwd(*args)` returns (out, residuals), and may call the function itself; `bwd(residuals, ct)` returns a tuple with
@@ -410,10 +432,24 @@ class custom_vjp(CustomRule):
         np.float64(1.0)
     """
 
+    @overload
+    def __init__(
+        self,
+        f: Callable[P, R],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: custom_vjp[..., Any],
+        f: None = None,
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None: ...
     @without_engine_frames
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Any = None,
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -427,8 +463,7 @@ class custom_vjp(CustomRule):
         check_callable(bwd, "custom_vjp.defvjp")
         self.fwd, self.bwd = fwd, bwd
 
-    @without_engine_frames
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp")
         args = bound_arguments(self.function, args, kwargs)
@@ -491,7 +526,7 @@ class _VjpForward(Record):
 class _OwnCall(Record):
     """A custom_vjp on flat leaves, as its forward function calls it."""
 
-    rule: custom_vjp
+    rule: custom_vjp[..., Any]
     forward: _VjpForward
 
     def __call__(self, *leaves: Array) -> list[Array]:
@@ -613,7 +648,7 @@ def flat_cotangents(cts: Any, children: Sequence[Any], rule: str) -> list[Any]:
     return flat
 
 
-class custom_vmap(CustomRule):
+class custom_vmap(CustomRule[P, R]):
     """Give a function a batching rule of your own.
 
     The rule takes `(axis_size, in_batched, *args)`, where in_batched has the trees of the arguments with a bool for
@@ -632,7 +667,7 @@ class custom_vmap(CustomRule):
     """
 
     @without_engine_frames
-    def __init__(self, f: Callable[..., Any]) -> None:
+    def __init__(self, f: Callable[P, R]) -> None:
         super().__init__(f)
         self.rule: Callable[..., Any] | None = None
 
@@ -642,8 +677,7 @@ class custom_vmap(CustomRule):
         self.rule = rule
         return rule
 
-    @without_engine_frames
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.rule is None:
             raise CustomRuleError(f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap")
         args = bound_arguments(self.function, args, kwargs)

@@ -81,11 +81,11 @@ def laplacian(
     }
     if f is None:
         return functools.partial(laplacian, **options)
-    chosen = _Options(f, "laplacian", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
+    chosen = _ElementOptions(f, "laplacian", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
     return transformed(laplacian, f, options)(functools.partial(_laplacian, f, chosen))
 
 
-class _Options:
+class _ElementOptions:
     """What the operators of this module have in common: the calls, and sums or stacks over the basis of an argument."""
 
     __slots__ = ("chunk_size", "has_aux", "holomorphic", "label", "progress", "selection", "transform")
@@ -135,7 +135,7 @@ class _Options:
         return over_vectors(function, vectors, size, self.chunk_size, self.progress, self.label)
 
 
-def _laplacian(f: Callable[..., Any], options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _laplacian(f: Callable[..., Any], options: _ElementOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The Laplacian of a call."""
     call = options.call(f, args, kwargs)
     values = call.arguments.values()
@@ -174,7 +174,9 @@ def _lifted_part(interpreter: Laplace, x: Array, part: slice) -> Array:
 
 
 def _summed_over_parts(
-    pushed: Callable[[tuple[int, slice]], tuple[list[Array], list[Any]]], values: Sequence[Array], options: _Options
+    pushed: Callable[[tuple[int, slice]], tuple[list[Array], list[Any]]],
+    values: Sequence[Array],
+    options: _ElementOptions,
 ) -> tuple[list[Array], list[Any]]:
     """The outputs, and the sum of their Laplacians with respect to parts of the arguments."""
     assert options.chunk_size is not None
@@ -217,13 +219,13 @@ def biharmonic(
     }
     if f is None:
         return functools.partial(biharmonic, **options)
-    inner = _Options(f, "biharmonic", argnums, argnames, holomorphic=holomorphic)
+    inner = _ElementOptions(f, "biharmonic", argnums, argnames, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def laplacian_of(*args: Any, **kwargs: Any) -> Any:
         return _laplacian(f, inner, args, kwargs)
 
-    outer = _Options(laplacian_of, "biharmonic", argnums, argnames, False, chunk_size, holomorphic, progress)
+    outer = _ElementOptions(laplacian_of, "biharmonic", argnums, argnames, False, chunk_size, holomorphic, progress)
     return transformed(biharmonic, f, options)(functools.partial(_laplacian, laplacian_of, outer))
 
 
@@ -260,7 +262,7 @@ def hessian_diagonal(
     }
     if f is None:
         return functools.partial(hessian_diagonal, **options)
-    chosen = _Options(f, "hessian_diagonal", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
+    chosen = _ElementOptions(f, "hessian_diagonal", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
 
     @transformed(hessian_diagonal, f, options)
     def diagonal_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -324,7 +326,7 @@ def divergence(
     }
     if f is None:
         return functools.partial(divergence, **options)
-    chosen = _Options(f, "divergence", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
+    chosen = _ElementOptions(f, "divergence", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
 
     @transformed(divergence, f, options)
     def divergence_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

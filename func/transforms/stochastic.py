@@ -20,6 +20,7 @@ from func.transforms.forward import jvp
 from func.transforms.jacobians import check_chunk, over_vectors
 from func.transforms.reverse import grad
 from func.transforms.second_order import check_same_tree
+from func.transforms.signatures import P, TransformedFunction
 from func.transforms.transformed import transformed
 
 KINDS = ("hessian", "jacobian")
@@ -27,7 +28,7 @@ KINDS = ("hessian", "jacobian")
 
 @without_engine_frames
 def hutchinson_trace(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     key: Any,
     samples: int,
     *,
@@ -38,7 +39,7 @@ def hutchinson_trace(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
-) -> Callable[..., Any]:
+) -> TransformedFunction[P, Any]:
     """An unbiased estimate of the trace of the Hessian of a scalar function (its Laplacian), or of a Jacobian.
 
     The mean of vᵀ A v over random vectors v. For a symmetric A its variance is 2 Σ aᵢⱼ² over i ≠ j, divided by
@@ -67,7 +68,7 @@ def hutchinson_trace(
     _check(f, "hutchinson_trace", samples, of, 2 if with_error else 1)
     if probes not in ("rademacher", "normal"):
         raise ArgumentError(f"func.hutchinson_trace: probes must be 'rademacher' or 'normal', not {probes!r}")
-    chosen = _Options(f, "hutchinson_trace", of, argnums, argnames, chunk_size, progress)
+    chosen = _EstimateOptions(f, "hutchinson_trace", of, argnums, argnames, chunk_size, progress)
     options = {**chosen.public(), "key": key, "samples": samples, "probes": probes, "with_error": with_error}
 
     @transformed(hutchinson_trace, f, options)
@@ -77,12 +78,12 @@ def hutchinson_trace(
         traces = np.sum(vectors * operator.applied(vectors), axis=1)
         return _with_error(np.mean(traces), traces, samples, with_error)
 
-    return estimate_of
+    return estimate_of  # type: ignore[return-value]
 
 
 @without_engine_frames
 def hutchinson_diagonal(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     key: Any,
     samples: int,
     *,
@@ -92,7 +93,7 @@ def hutchinson_diagonal(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
-) -> Callable[..., Any]:
+) -> TransformedFunction[P, Any]:
     """An unbiased estimate of the diagonal of a Hessian or Jacobian, in the tree of the argument.
 
     The mean of v ∘ A v over vectors v of random signs. The variance of element i is Σ aᵢⱼ² over j ≠ i, divided by
@@ -107,7 +108,7 @@ def hutchinson_diagonal(
     """
     _check(f, "hutchinson_diagonal", samples, of, 2 if with_error else 1)
 
-    chosen = _Options(f, "hutchinson_diagonal", of, argnums, argnames, chunk_size, progress)
+    chosen = _EstimateOptions(f, "hutchinson_diagonal", of, argnums, argnames, chunk_size, progress)
     options = {**chosen.public(), "key": key, "samples": samples, "with_error": with_error}
 
     @transformed(hutchinson_diagonal, f, options)
@@ -118,12 +119,12 @@ def hutchinson_diagonal(
         found = _with_error(np.mean(diagonals, axis=0), diagonals, samples, with_error)
         return tuple([operator.tree(x) for x in found]) if with_error else operator.tree(found)
 
-    return estimate_of
+    return estimate_of  # type: ignore[return-value]
 
 
 @without_engine_frames
 def hutch_plus_plus(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     key: Any,
     samples: int,
     *,
@@ -133,7 +134,7 @@ def hutch_plus_plus(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
-) -> Callable[..., Any]:
+) -> TransformedFunction[P, Any]:
     """An unbiased estimate of a trace whose error falls as 1/samples where few eigenvalues dominate (Hutch++).
 
     A third of the products finds a basis Q of the dominant subspace, a third gives the trace there exactly, and a third
@@ -153,7 +154,7 @@ def hutch_plus_plus(
     """
     _check(f, "hutch_plus_plus", samples, of, 6 if with_error else 3)
 
-    chosen = _Options(f, "hutch_plus_plus", of, argnums, argnames, chunk_size, progress)
+    chosen = _EstimateOptions(f, "hutch_plus_plus", of, argnums, argnames, chunk_size, progress)
     options = {**chosen.public(), "key": key, "samples": samples, "with_error": with_error}
 
     @transformed(hutch_plus_plus, f, options)
@@ -173,10 +174,10 @@ def hutch_plus_plus(
         traces = np.sum(vectors * operator.applied(vectors), axis=1)
         return _with_error(exact + np.mean(traces), traces, count, with_error)
 
-    return estimate_of
+    return estimate_of  # type: ignore[return-value]
 
 
-class _Options:
+class _EstimateOptions:
     """What the estimates have in common: of what matrix, and how its products are computed."""
 
     __slots__ = ("chunk_size", "of", "progress", "selection", "transform")
@@ -213,7 +214,7 @@ class _Operator:
     """The Hessian or Jacobian at a point, as products with flat vectors."""
 
     def __init__(
-        self, function: Callable[..., Any], options: _Options, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, function: Callable[..., Any], options: _EstimateOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self.options = options
         self.function = function

@@ -124,3 +124,43 @@ def programs_of_functions() -> None:
     assert_type(func.to_source(loss, static_argnames="power")(X, power=3), str)
     assert_type(func.memory(loss)(X), MemoryTimeline)
     func.memory(loss)(X, scales=2.0)  # type: ignore[call-arg]
+
+
+@func.custom_vjp
+def ruled(x: Vector, scale: float = 1.0) -> Vector:
+    return x * scale
+
+
+@func.custom_jvp(nondiff_argnames="n")
+def ruled_with_options(x: Vector, n: int) -> Vector:
+    return x**n
+
+
+class Layer:
+    @func.custom_jvp
+    def scaled(self, x: Vector, scale: float = 1.0) -> Vector:
+        return x * scale
+
+
+def rules_keep_parameters() -> None:
+    assert_type(ruled(X, scale=2.0), Vector)
+    ruled(X, scales=2.0)  # type: ignore[call-arg]
+    ruled("x")  # type: ignore[arg-type]
+    ruled_with_options(X, 2)
+    ruled.defvjp(lambda x, scale: (x * scale, scale), lambda scale, ct: (ct * scale, None))
+    assert_type(func.custom_vmap(loss)(X, power=3), np.float64)
+    func.custom_gradient(loss)(X, scales=2.0)  # type: ignore[call-arg]
+    assert_type(Layer().scaled(X, scale=2.0), Vector)
+    Layer().scaled(X, scales=2.0)  # type: ignore[call-arg]
+
+
+def statistics_and_estimates() -> None:
+    key = func.random.key(0)
+    func.per_sample(loss).norms(X, X)
+    func.per_sample(in_dims=(None, 0))(loss).clipped_sum(1.0)(X, X)
+    func.per_sample(loss).norm(X, X)  # type: ignore[attr-defined]
+    func.hutchinson_trace(loss, key, 4)(X, scale=2.0)
+    func.hutchinson_trace(loss, key, 4)(X, scales=2.0)  # type: ignore[call-arg]
+    func.sparse_hessian(loss)(X, scales=2.0)  # type: ignore[call-arg]
+    func.hessian_diagonal(loss, chunk_size=2, progress=True)(X, scales=2.0)  # type: ignore[call-arg]
+    func.hvp(loss, (X,), 1.0, argnames="scale", scale=2.0)

@@ -49,8 +49,8 @@ SIGNATURES = {
     "checkpoint": "f=None, *, policy=None, memory_limit=None",
     "remat": "f=None, *, policy=None, memory_limit=None",
     "checkpoint_name": "x, name",
-    "custom_jvp": "f, nondiff_argnums=(), nondiff_argnames=()",
-    "custom_vjp": "f, nondiff_argnums=(), nondiff_argnames=()",
+    "custom_jvp": "f=None, nondiff_argnums=(), nondiff_argnames=()",
+    "custom_vjp": "f=None, nondiff_argnums=(), nondiff_argnames=()",
     "custom_gradient": "f=None",
     "custom_vmap": "f",
     "eval_shape": "f, /, *args, **kwargs",
@@ -60,7 +60,7 @@ SIGNATURES = {
     "while_loop": "cond_fun, body_fun, init, *, max_steps=None",
     "fori_loop": "lower, upper, body_fun, init, *, unroll=1",
     "scan": "f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=False",
-    "map": "f, xs, *, chunk_size=None, batch_size=None",
+    "map": "f, xs, *, chunk_size=None, batch_size=None, progress=False",
     "associative_scan": "f, elems, reverse=False, axis=0",
 }
 
