@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import operator
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
+import numpy as np
 from typing_extensions import Unpack
 
+from func.backends.array_memory import MEMORY
 from func.interpreters.core.errors import ArgumentError
 
 COMPILERS = (None, "numpy", "llvm", "cuda")
@@ -24,6 +27,29 @@ class Settings(TypedDict, total=False):
     compiler: str | None
     check_frozen: bool
     promote_integers: bool
+    array_cache: int | str
+
+
+UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+
+
+def bytes_in(size: Any) -> int | None:
+    """A number of bytes, which may be written as a text with a unit ("2 GiB"); None for anything else."""
+    if isinstance(size, str):
+        from fractions import Fraction  # here, for the start-up time
+
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", size)
+        unit = UNITS.get((found.group(2) or "b").lower()) if found else None
+        return int(Fraction(found.group(1)) * unit) if found and unit else None
+    try:
+        return None if isinstance(size, (bool, np.bool_)) else operator.index(size)
+    except TypeError:
+        return None
 
 
 class Config:
@@ -125,6 +151,36 @@ class Config:
         self._promote_integers = bool(is_on)
 
     @property
+    def array_cache(self) -> int:
+        """How many bytes of dead arrays transforms keep for the next ones, at most: 256 MiB at first.
+
+        While a transform runs, NumPy takes the memory of large arrays from those that have died, where it finds some,
+        since fresh pages of the system take longer than most arithmetic. The peak memory of the process does not rise.
+        A text with a unit ("1 GiB") is taken, too; 0 switches it off. `func.clear_caches()` gives the memory back. It
+        needs Linux, and native code; elsewhere the setting has no effect.
+
+        Raises:
+            ArgumentError: The limit is no number of bytes.
+
+        Example:
+            >>> import func
+            >>> with func.config.override(array_cache="1 GiB"):
+            ...     func.config.array_cache
+            1073741824
+        """
+        return MEMORY.limit
+
+    @array_cache.setter
+    def array_cache(self, most: int | str) -> None:
+        count = bytes_in(most)
+        if count is None or not 0 <= count < 1 << 62:
+            raise ArgumentError(
+                f"func.config.array_cache must be a number of bytes, as an int or as a text with a unit (kB, MB, GB, "
+                f"KiB, MiB, GiB), not {most!r}"
+            )
+        MEMORY.limit = count
+
+    @property
     def cache_dir(self) -> Path | None:
         """Where compiled code is kept between processes, or None where it is not; it cannot be set.
 
@@ -161,7 +217,7 @@ class Config:
                 setattr(self, name, value)
 
     def __repr__(self) -> str:
-        names = ("num_threads", "compiler", "check_frozen", "promote_integers", "cache_dir")
+        names = ("num_threads", "compiler", "check_frozen", "promote_integers", "array_cache", "cache_dir")
         values = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"func.config({', '.join(values)})"
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.array_memory import enter, leave
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -47,19 +48,22 @@ Flat: TypeAlias = Callable[..., Sequence[Array]]
 class running:
     """Context in which an interpreter's function runs, inside its `TransformScope`.
 
-    At the end the interpreter is closed. Errors leave without the engine's frames.
+    At the end the interpreter is closed. Errors leave without the engine's frames. NumPy allocates with the caching
+    allocator inside.
     """
 
-    __slots__ = ("before", "interpreter")
+    __slots__ = ("before", "interpreter", "mark")
 
     def __init__(self, interpreter: Interpreter) -> None:
         self.interpreter = interpreter
         self.before = copy_context()
+        self.mark = enter()
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        leave(self.mark)
         entry = TRANSFORMS.get()
         made = None
         if entry is not None and entry.interpreter is self.interpreter:

@@ -18,6 +18,7 @@ import numpy as np
 
 from func import tree
 from func.backends import HOST_TYPES, namespace_of
+from func.backends.array_memory import MEMORY
 from func.compilation import carried_programs
 from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.compilation.frozen import FrozenValues
@@ -604,10 +605,11 @@ class Jitted(Generic[P, R]):
 
 @without_engine_frames
 def clear_caches() -> None:
-    """Forget the programs of every jitted function: each is traced anew at its next call.
+    """Forget the programs of every jitted function: each is traced anew at its next call. Give kept memory back.
 
     Needed where a global or an attribute that a function has read while it was traced has changed since.
-    `jitted.clear_cache()` does the same for one function.
+    `jitted.clear_cache()` does the same for one function. Memory of dead arrays that transforms keep for the next ones
+    (`func.config.array_cache`) goes back to the system.
 
     Example:
         >>> import func
@@ -620,6 +622,7 @@ def clear_caches() -> None:
     """
     for jitted in list(_JITTED.values()):
         jitted.clear_cache()
+    MEMORY.release()
 
 
 def _weakly(jitted: Jitted[..., Any], name: str) -> Callable[..., Any]:

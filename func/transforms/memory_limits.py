@@ -6,8 +6,6 @@ in memory at each operation. A transform that works in chunks is planned with on
 
 from __future__ import annotations
 
-import operator
-import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from func import tree
+from func.configuration import bytes_in
 from func.interpreters.calls.outside_values import restoring_random_numbers
 from func.interpreters.core import Array, Aval, Tracer, aval_of, shape_of
 from func.interpreters.core.errors import ArgumentError, MemoryLimitError, StagingError
@@ -33,29 +32,13 @@ from func.transforms.boundary import name_of, output_leaves, traced_leaf
 if TYPE_CHECKING:
     from func.interpreters.program.liveness import Alive, Liveness
 
-UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
-    "kib": 1 << 10,
-    "mib": 1 << 20,
-    "gib": 1 << 30,
-    "tib": 1 << 40,
-}
 MOST_NAMED = 3
 """Arrays that an error names."""
 
 
 def parse_bytes(limit: Any, transform: str) -> int:
     """A memory limit in bytes: a whole number of them, or a text as "2 GiB"."""
-    if isinstance(limit, str):
-        from fractions import Fraction  # here, for the start-up time
-
-        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", limit)
-        unit = UNITS.get((found.group(2) or "b").lower()) if found else None
-        count = int(Fraction(found.group(1)) * unit) if found and unit else 0
-    else:
-        try:
-            count = 0 if isinstance(limit, (bool, np.bool_)) else operator.index(limit)
-        except TypeError:
-            count = 0
+    count = bytes_in(limit) or 0
     if count < 1:
         raise ArgumentError(
             f"func.{transform}: memory_limit must be a positive number of bytes, as an int or as a text with a unit "

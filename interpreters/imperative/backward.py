@@ -8,6 +8,7 @@ from contextvars import ContextVar, copy_context
 from heapq import heappop
 from typing import Any
 
+from func.backends.array_memory import enter, leave
 from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
@@ -88,6 +89,13 @@ class BackwardPass:
 
     def run(self, accumulating: bool) -> None:
         """Pull the seeds back. Nothing outside of this object changes if it fails, except what hooks do."""
+        mark = enter()
+        try:
+            self._run_safely(accumulating)
+        finally:
+            leave(mark)
+
+    def _run_safely(self, accumulating: bool) -> None:
         if self.create or not nan_safe.Attempt.ever or nan_safe.are_zeros_structural():
             self._run(accumulating)
             return

@@ -122,9 +122,9 @@ def test_cache_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNC_CACHE_DIR", "")
     func.config.num_threads = 3
-    assert (
-        repr(func.config)
-        == "func.config(num_threads=3, compiler=None, check_frozen=False, promote_integers=False, cache_dir=None)"
+    assert repr(func.config) == (
+        "func.config(num_threads=3, compiler=None, check_frozen=False, promote_integers=False, array_cache=268435456, "
+        "cache_dir=None)"
     )
 
 

@@ -82,8 +82,8 @@ class MethodDefinition(ctypes.Structure):
 def function_table() -> np.ndarray[Any, np.dtype[np.uintp]]:
     """The addresses of FUNCTIONS in this process, in their order."""
     table = [_address(getattr(ctypes.pythonapi, name)) for name in PYTHON_FUNCTIONS]
-    numpy_table = _numpy_table()
-    table += [int(numpy_table[index] or 0) for index in NUMPY_FUNCTIONS.values()]
+    numpys = numpy_table()
+    table += [int(numpys[index] or 0) for index in NUMPY_FUNCTIONS.values()]
     addresses = np.array(table, np.uintp)
     addresses.flags.writeable = False
     return addresses
@@ -93,7 +93,7 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def _numpy_table() -> Any:
+def numpy_table() -> Any:
     capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
