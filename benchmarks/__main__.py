@@ -17,7 +17,7 @@ def main() -> int:
     from benchmarks.memory import add_peaks
     from benchmarks.pages import write_page
     from benchmarks.plot import draw
-    from benchmarks.report import as_data, bars_table, check_table, summary_table, workload_table
+    from benchmarks.report import as_data, bars_table, check_table, page_tables, summary_table, workload_table
     from benchmarks.timing import Effort
     from benchmarks.workloads import WORKLOADS
 
@@ -59,7 +59,7 @@ def main() -> int:
         options.json.write_text(json.dumps(as_data(environment, results), indent=1) + "\n")
     if options.markdown:
         facts = "\n".join(f"- {name}: {value}" for name, value in environment.items())
-        tables = [table.markdown() for table in (*totals, *map(workload_table, results))]
+        tables = [table.markdown() for table in page_tables(results)]
         write_page(options.markdown, "\n\n".join([*tables, "### The machine and the run", facts]))
     if options.plot:
         draw(results, options.plot)

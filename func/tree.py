@@ -76,7 +76,13 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def structure(tree: Tree) -> Structure:
-    """The structure of a tree, without its leaves."""
+    """The structure of a tree, without its leaves; equal structures have equal trees around their leaves.
+
+    Example:
+        >>> import func
+        >>> func.tree.structure({"w": 1.0, "b": [2.0]}) == func.tree.structure({"w": 3, "b": [4]})
+        True
+    """
     try:
         return optree.tree_structure(tree, namespace=_NAMESPACE)
     except RecursionError:

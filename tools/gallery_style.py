@@ -43,6 +43,7 @@ TILES = {
     "curve_fit": "curve_fit_covariance",
     "neural_ode": "neural_ode_pendulum",
     "black_scholes": "black_scholes",
+    "tanh": "tanh_derivatives",
 }
 """The pictures of the first page, and the examples that draw them."""
 TILE = 640, 360

@@ -456,6 +456,21 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a `backward` whose result cannot be differentiated again, which raises NotDifferentiableError.
 
     Nothing in its code is traced, so it may use other libraries than NumPy.
+
+    Example:
+        >>> import func
+        >>> class Square(func.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     @func.autograd.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         (x,) = ctx.saved_tensors
+        ...         return 2 * x * grad
+        >>> func.grad(Square.apply)(3.0)
+        np.float64(6.0)
     """
 
     @without_engine_frames

@@ -279,6 +279,16 @@ class detect_anomaly(ModeContext):
 
     The error shows the line of the forward operation that computed the value, its operands and the first index. With
     `check_nan=False` only the lines are recorded.
+
+    Example:
+        >>> import numpy as np, func
+        >>> x = func.tensor(0.0, requires_grad=True)
+        >>> with func.autograd.detect_anomaly(), np.errstate(divide="ignore"):
+        ...     try:
+        ...         np.log(x)
+        ...     except func.errors.AnomalyError as error:
+        ...         print("log" in str(error))
+        True
     """
 
     _variable = ANOMALY
@@ -293,7 +303,14 @@ class detect_anomaly(ModeContext):
 
 
 class set_detect_anomaly(_ImmediateContext):
-    """Switches `detect_anomaly` on or off from the call on, and as a context manager until the end of the block."""
+    """Switches `detect_anomaly` on or off from the call on, and as a context manager until the end of the block.
+
+    Example:
+        >>> import func
+        >>> with func.autograd.set_detect_anomaly(True):
+        ...     func.autograd.is_anomaly_enabled()
+        True
+    """
 
     _variable = ANOMALY
 
@@ -307,16 +324,36 @@ class set_detect_anomaly(_ImmediateContext):
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations on tensors are recorded here."""
+    """Whether operations on tensors are recorded here.
+
+    Example:
+        >>> import func
+        >>> with func.no_grad():
+        ...     func.is_grad_enabled()
+        False
+    """
     return not is_suspended(ambient().level)
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether inference mode is on."""
+    """Whether inference mode is on.
+
+    Example:
+        >>> import func
+        >>> with func.inference_mode():
+        ...     func.autograd.is_inference_mode_enabled()
+        True
+    """
     mode = in_force(MODE)
     return mode is not None and mode.inference
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on."""
+    """Whether anomaly detection is on.
+
+    Example:
+        >>> import func
+        >>> func.autograd.is_anomaly_enabled()
+        False
+    """
     return anomaly() is not None

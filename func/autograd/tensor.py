@@ -38,6 +38,7 @@ from func.interpreters.core.errors import (
     TracerConversionError,
     UnsupportedFunctionError,
 )
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.grad import Grad
 from func.interpreters.imperative import writes
@@ -258,9 +259,13 @@ def get_data(self: Any) -> Any:
 
     Only tensors have it. Of an array it is the buffer, which a traced one does not have.
     """
-    if not _is_tensor(self):
-        no_attribute("data", self, sys._getframe(1))
-    return inplace.link_alias(_detached(self), self, _detached, has_own_version=True)
+    try:
+        if not _is_tensor(self):
+            no_attribute("data", self, sys._getframe(1))
+        return inplace.link_alias(_detached(self), self, _detached, has_own_version=True)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def detach_(self: Any) -> Any:

@@ -68,6 +68,15 @@ def load(path: str | os.PathLike[str]) -> Program:
 
     Raises:
         ProgramFileError: The file is of another kind, damaged, of a newer version, or applies unknown primitives.
+
+    Example:
+        >>> import os, tempfile, numpy as np, func
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "slope.func")
+        ...     func.save(func.make_program(func.grad(np.sin))(0.0), path)
+        ...     slope = func.load(path)
+        >>> slope(0.0)
+        (np.float64(1.0),)
     """
     from func.interpreters.serialization import read_program  # start-up time
 

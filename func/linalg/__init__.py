@@ -34,6 +34,7 @@ from func.linalg.special_matrices import (
     invhilbert, invpascal, khatri_rao, leslie, norm, pascal, toeplitz,
 )
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix",
@@ -46,6 +47,9 @@ __all__ = [
     "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]
 # fmt: on
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -84,6 +84,7 @@ from func.numpy.utilities import (
 )
 from func.numpy.vectorizing import vectorize
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
@@ -140,6 +141,9 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module 'func.numpy' has no attribute {name!r}")
     other_names = _importlib.import_module("func.other_names")
     raise other_names.no_name("func.numpy", name, __all__, other_names.IN_NUMPY)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

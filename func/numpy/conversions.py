@@ -302,7 +302,11 @@ class MissingAttribute:
             raise
 
     def __set__(self, tracer: Tracer, value: Any) -> None:
-        no_attribute(self.name, tracer, sys._getframe(1))
+        try:
+            no_attribute(self.name, tracer, sys._getframe(1))
+        except Exception as error:
+            hide_outside(error)
+            raise
 
 
 def no_attribute(name: str, tracer: Tracer, caller: types.FrameType) -> Any:
@@ -394,7 +398,8 @@ def _instead_of(name: str) -> str:
     function = getattr(np, name, None)
     if callable(function):
         return f"; write np.{name}(x, y)" if getattr(function, "nin", 1) == 2 else f"; write np.{name}(x)"
-    return "; write x += y or x[...] = y" if name.endswith("_") else "; they have those of NumPy's arrays"
+    is_of_pytorch = name.endswith("_") and not name.endswith("__")
+    return "; write x += y or x[...] = y" if is_of_pytorch else "; they have those of NumPy's arrays"
 
 
 _STAGED = {
@@ -479,15 +484,15 @@ def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
 
 def to_float(tracer: Tracer) -> float:
     """float(x); raises where a derivative would be lost, which a text (`"%.3f" % x`) does not carry anyway."""
-    if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
-        if not is_formatting(sys._getframe(1)):
-            try:
+    try:
+        if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
+            if not is_formatting(sys._getframe(1)):
                 _refuse_number(tracer, "float()")
-            except TracerConversionError as error:
-                hide_outside(error)
-                raise
-        return float(to_host(printed(tracer, "float")).reshape(())[()])
-    return float(_scalar(tracer, "float"))
+            return float(to_host(printed(tracer, "float")).reshape(())[()])
+        return float(_scalar(tracer, "float"))
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def printed(tracer: Tracer, what: str) -> Any:
@@ -533,9 +538,9 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     """
     if is_converting(sys._getframe(1)):
         raise TracedElementSignal
-    if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
-        return np.array(tracer._value, dtype, copy=copy)
     try:
+        if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
+            return np.array(tracer._value, dtype, copy=copy)
         if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
             refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
             called = _operation()
@@ -648,7 +653,11 @@ def jax_array(tracer: Tracer) -> Any:
     """Tracer.__jax_array__: JAX's operators leave the operation to the traced array, its functions are refused."""
     if sys._getframe(1).f_code.co_filename.endswith("array_methods.py"):
         return NotImplemented
-    return refuse_conversion(tracer)
+    try:
+        return refuse_conversion(tracer)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def may_be_element(tracer: Tracer) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 from func.interpreters.primitives.elementwise.table import positive
 from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural import slicing
@@ -241,6 +242,9 @@ def fftshift(x: Array, axes: Any = None) -> Array:
 def ifftshift(x: Array, axes: Any = None) -> Array:
     """The inverse of fftshift, as numpy.fft.ifftshift."""
     return _shifted(x, axes, -1)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.public_functions import put_methods_at_boundary
 from func.interpreters.core.source import at_line
 from func.numpy.argument_checks import count
 from func.numpy.creation import copy
@@ -235,3 +236,7 @@ def at(x: Array) -> At:
         array([2., 0., 1.])
     """
     return At(operand(x))
+
+
+for _kind in (Flat, At, AtIndex):
+    put_methods_at_boundary(_kind)

@@ -296,16 +296,16 @@ def getitem(x: Tracer, index: Any) -> Array:
     """x[index]; basic indexing gives a view."""
     try:
         out, basic = read(x, index)
+        if basic is None:
+            return out
+
+        def put(base: Array, value: Array) -> Array:
+            return update(base, value, index=basic)
+
+        return link_view(out, x, _read_item, {"index": basic}, put, getitem_primitive.layout)
     except Exception as error:
         hide_outside(error)
         raise
-    if basic is None:
-        return out
-
-    def put(base: Array, value: Array) -> Array:
-        return update(base, value, index=basic)
-
-    return link_view(out, x, _read_item, {"index": basic}, put, getitem_primitive.layout)
 
 
 def _read_item(x: Array, *, index: Any) -> Array:
@@ -314,12 +314,12 @@ def _read_item(x: Array, *, index: Any) -> Array:
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
-    if type(value) is Tracer and (view := view_of(value)) is not None and view.base is x:
-        if _is_item_of(value, x, index):
-            check_write(x)
-            return  # the last step of x[index] += v: writing the view has written x
-        _refuse_shuffle(sys._getframe(1))
     try:
+        if type(value) is Tracer and (view := view_of(value)) is not None and view.base is x:
+            if _is_item_of(value, x, index):
+                check_write(x)
+                return  # the last step of x[index] += v: writing the view has written x
+            _refuse_shuffle(sys._getframe(1))
         rewrite(x, plan_write(x, _apart(index), _apart(assigned(x, index, value))))
     except Exception as error:
         hide_outside(error)
@@ -540,14 +540,18 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
     plain_primitive = getattr(primitive, "primitive", None)
 
     def operate(self: Tracer, other: Any) -> Any:
-        if type(self._interpreter) is interpreter.Imperative and writes.update(plain_primitive, self, other):
-            return self
-        if is_scalar(self):
-            return primitive(self, other)
-        result = primitive(fresh(self), other)
-        if type(result) is not Tracer and (result is NotImplemented or has_rules(type(result))):
-            return result
-        return write_into(self, result)
+        try:
+            if type(self._interpreter) is interpreter.Imperative and writes.update(plain_primitive, self, other):
+                return self
+            if is_scalar(self):
+                return primitive(self, other)
+            result = primitive(fresh(self), other)
+            if type(result) is not Tracer and (result is NotImplemented or has_rules(type(result))):
+                return result
+            return write_into(self, result)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     return operate
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, known_value, operand
 from func.interpreters.core.errors import LeakedTracerError, TracerConversionError, UnsupportedFunctionError
+from func.interpreters.core.public_functions import at_boundary, put_methods_at_boundary
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line, is_library_file
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
@@ -42,7 +44,19 @@ from func.numpy.solvers import seen_in_solvers
 
 
 def _shape(self: Tracer) -> tuple[int, ...]:
-    return self._interpreter.shape(self)
+    try:
+        return self._interpreter.shape(self)
+    except Exception as error:
+        hide_outside(error)
+        raise
+
+
+def _dtype(self: Tracer) -> np.dtype[Any]:
+    try:
+        return self._interpreter.dtype(self)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 def _set_shape(self: Tracer, value: Any) -> None:
@@ -214,11 +228,15 @@ class Flags:
 
 
 def _flags(self: Tracer) -> Flags:
-    caller = sys._getframe(1)
-    file = caller.f_code.co_filename
-    if is_library_file(file) and not any([part in file for part in _READ_FLAGS]):
-        conversions.no_attribute("flags", self, caller)  # compilers of array code ask before they read the memory
-    return Flags(memory.layout_of(self).flags)
+    try:
+        caller = sys._getframe(1)
+        file = caller.f_code.co_filename
+        if is_library_file(file) and not any([part in file for part in _READ_FLAGS]):
+            conversions.no_attribute("flags", self, caller)  # compilers of array code ask before they read the memory
+        return Flags(memory.layout_of(self).flags)
+    except Exception as error:
+        hide_outside(error)
+        raise
 
 
 _READ_FLAGS = tuple([f"{os.sep}{name}{os.sep}" for name in ("func", "interpreters", "numpy", "scipy")])
@@ -287,6 +305,7 @@ def install() -> None:
         "item": conversions.item,
         "tolist": conversions.tolist,
         "shape": property(_shape, _set_shape),
+        "dtype": property(_dtype),
         "ndim": property(_ndim),
         "size": property(_size),
         "itemsize": property(_itemsize),
@@ -321,7 +340,21 @@ def install() -> None:
     extend(table)
 
 
+_WITHOUT_WRAPPER = frozenset({
+    "__array_ufunc__", "__array_function__", "__array__", "__jax_array__", "__float__", "__pandas_priority__", "any",
+    "all", "data", "dtype", "flags", "shape", *operator_table(),
+})  # fmt: skip
+"""Attributes that look at the frame of their caller, or are frequent in small programs: they hide frames themselves."""
+
+
 def extend(attributes: dict[str, Any]) -> None:
-    """Give traced arrays further attributes; the imperative interface adds its own."""
+    """Give traced arrays attributes whose errors show no engine frame; the imperative interface adds its own."""
     for name, value in attributes.items():
-        setattr(Tracer, name, value)
+        guarded = value if name in _WITHOUT_WRAPPER else at_boundary(value)
+        if type(value) is property:
+            read = value.fget if name in _WITHOUT_WRAPPER else value.fget and at_boundary(value.fget)
+            guarded = property(read, value.fset and at_boundary(value.fset))
+        setattr(Tracer, name, guarded)
+
+
+put_methods_at_boundary(Flags)

@@ -27,6 +27,7 @@ from func.interpreters.core import (
     operand,
     shape_of,
 )
+from func.interpreters.core.public_functions import at_boundary
 from func.interpreters.core.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products, ufuncs
@@ -41,19 +42,19 @@ def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
     ufunc = getattr(np, primitive.name)
 
     def operate(self: Tracer, other: Any) -> Any:
-        if type(other) is Tracer:
-            if other._interpreter is not self._interpreter:
-                return primitive(self, other)
-        elif type(other) is ndarray:
-            if other.dtype.kind not in "fciub":
-                other = operand(other)
-        elif type(other) not in _SCALARS:
-            if has_rules(type(other)):
-                return _by_rules(ufunc, self, other)
-            other = _right_operand(self, other, reflected)
-            if other is NotImplemented:
-                return NotImplemented
         try:
+            if type(other) is Tracer:
+                if other._interpreter is not self._interpreter:
+                    return primitive(self, other)
+            elif type(other) is ndarray:
+                if other.dtype.kind not in "fciub":
+                    other = operand(other)
+            elif type(other) not in _SCALARS:
+                if has_rules(type(other)):
+                    return _by_rules(ufunc, self, other)
+                other = _right_operand(self, other, reflected)
+                if other is NotImplemented:
+                    return NotImplemented
             return self._interpreter.apply2(primitive, self, other)
         except Exception as error:
             hide_outside(error)
@@ -71,19 +72,19 @@ def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], An
     compare = _binary(primitive, reflected)
 
     def operate(self: Tracer, other: Any) -> Any:
-        frame = sys._getframe(1)
-        if frame.f_code.co_filename in SOLVER_FILES:
-            steers_solver(frame, self, other)
         try:
+            frame = sys._getframe(1)
+            if frame.f_code.co_filename in SOLVER_FILES:
+                steers_solver(frame, self, other)
             if type(other) in _SCALARS:
                 return self._interpreter.apply2(primitive, self, other)
             result = compare(self, other)
+            if result is NotImplemented and primitive in (ops.equal, ops.not_equal) and isinstance(other, _UNEQUAL):
+                return np.full(self.shape, primitive is ops.not_equal)[()]
+            return result
         except Exception as error:
             hide_outside(error)
             raise
-        if result is NotImplemented and primitive in (ops.equal, ops.not_equal) and isinstance(other, _UNEQUAL):
-            return np.full(self.shape, primitive is ops.not_equal)[()]
-        return result
 
     operate.primitive = primitive  # type: ignore[attr-defined]
     return operate
@@ -91,11 +92,15 @@ def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], An
 
 def _reflected(primitive: Primitive, name: str) -> Callable[[Any, Any], Any]:
     def operate(self: Tracer, other: Any) -> Any:
-        if type(other) not in _SCALARS:
-            other = _left_operand(self, other, name)
-            if other is NotImplemented:
-                return NotImplemented
-        return primitive(other, self)
+        try:
+            if type(other) not in _SCALARS:
+                other = _left_operand(self, other, name)
+                if other is NotImplemented:
+                    return NotImplemented
+            return primitive(other, self)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     return operate
 
@@ -178,13 +183,13 @@ def _rdivmod(self: Tracer, other: Any) -> Any:
 def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         return NotImplemented
-    if type(other) is not Tracer and type(other) not in _SCALARS:
-        if has_rules(type(other)):
-            return _by_rules(np.power, self, other)
-        other = _right_operand(self, other, "__rpow__")
-        if other is NotImplemented:
-            return NotImplemented
     try:
+        if type(other) is not Tracer and type(other) not in _SCALARS:
+            if has_rules(type(other)):
+                return _by_rules(np.power, self, other)
+            other = _right_operand(self, other, "__rpow__")
+            if other is NotImplemented:
+                return NotImplemented
         return power(self, other)
     except Exception as error:
         hide_outside(error)
@@ -199,13 +204,13 @@ def _abs(self: Tracer) -> Any:
 
 
 def _matmul(self: Tracer, other: Any) -> Any:
-    if type(other) is not Tracer and type(other) is not ndarray:
-        if has_rules(type(other)):
-            return _by_rules(np.matmul, self, other)
-        other = _right_operand(self, other, "__rmatmul__")
-        if other is NotImplemented:
-            return NotImplemented
     try:
+        if type(other) is not Tracer and type(other) is not ndarray:
+            if has_rules(type(other)):
+                return _by_rules(np.matmul, self, other)
+            other = _right_operand(self, other, "__rmatmul__")
+            if other is NotImplemented:
+                return NotImplemented
         return _product(self, other)
     except Exception as error:
         hide_outside(error)
@@ -264,7 +269,7 @@ def _whole(primitive: Primitive) -> Callable[[Any], int]:
 
 
 def operator_table() -> dict[str, Callable[..., Any]]:
-    """Every operator method of a traced array."""
+    """Every operator of a traced array; those that small programs spend their time in catch errors themselves."""
     table: dict[str, Callable[..., Any]] = {}
     for name, primitive in _BINARY.items():
         binary = _binary(primitive, f"__r{name}__")
@@ -277,19 +282,21 @@ def operator_table() -> dict[str, Callable[..., Any]]:
         table[f"__{name}__"] = _unary(primitive)
     table |= {
         "__pow__": _pow,
-        "__rpow__": _rpow,
+        "__rpow__": at_boundary(_rpow),
         "__ipow__": augmented(_pow),
-        "__divmod__": _divmod,
-        "__rdivmod__": _rdivmod,
-        "__abs__": _abs,
-        "__round__": _round,
-        "__floor__": _whole(ops.floor),
-        "__ceil__": _whole(ops.ceil),
-        "__trunc__": _whole(ops.trunc),
+        "__divmod__": at_boundary(_divmod),
+        "__rdivmod__": at_boundary(_rdivmod),
+        "__abs__": at_boundary(_abs),
+        "__round__": at_boundary(_round),
+        "__floor__": at_boundary(_whole(ops.floor)),
+        "__ceil__": at_boundary(_whole(ops.ceil)),
+        "__trunc__": at_boundary(_whole(ops.trunc)),
         "__matmul__": _matmul,
-        "__rmatmul__": _rmatmul,
+        "__rmatmul__": at_boundary(_rmatmul),
         "__imatmul__": augmented(_matmul),
         "__getitem__": getitem,
         "__setitem__": setitem,
     }
+    for name, method in table.items():
+        method.__qualname__ = name  # what Python calls it where arguments are missing
     return table

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from func.interpreters.core import CARRIERS, TRACED, Tracer
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.source import is_engine_file
 from func.interpreters.core.wiring import WIRING
@@ -336,9 +337,13 @@ def with_converters(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACED.run or TRACED.stay:
-            return called_inside(function, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            if TRACED.run or TRACED.stay:
+                return called_inside(function, args, kwargs)
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     return call  # type: ignore[return-value]
 

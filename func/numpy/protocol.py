@@ -270,21 +270,9 @@ def _axis_tuple(entry: Any) -> tuple[int, ...]:
 
 def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Tracer.__array_function__."""
-    traced = FUNCTIONS.get(function)
-    if traced is None:
-        if function in CREATION:
-            return CREATION[function](*args, **kwargs, like=self)
-        plain = _without_boxes((args, kwargs))
-        if plain is not None:
-            return _boxed(function(*plain[0], **plain[1]))
-        module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
-        raise UnsupportedFunctionError(
-            f"{module}.{function.__name__} has no traced version{at_line()}\n"
-            "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp. Of a tensor's "
-            "numbers alone it can be called as they are in x.detach()."
-        )
     try:
-        return traced(*args, **kwargs)
+        traced = FUNCTIONS.get(function)
+        return _untraced_function(self, function, args, kwargs) if traced is None else traced(*args, **kwargs)
     except ForeignArrayError:
         if len(types) > 1:  # NumPy asks the others, and raises where none of them knows the function
             return NotImplemented
@@ -292,6 +280,21 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
     except Exception as error:
         hide_outside(error)
         raise
+
+
+def _untraced_function(tracer: Tracer, function: Any, args: Any, kwargs: Any) -> Any:
+    """A function that makes arrays, or one without a traced version, which takes the numbers of boxes alone."""
+    if function in CREATION:
+        return CREATION[function](*args, **kwargs, like=tracer)
+    plain = _without_boxes((args, kwargs))
+    if plain is not None:
+        return _boxed(function(*plain[0], **plain[1]))
+    module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
+    raise UnsupportedFunctionError(
+        f"{module}.{function.__name__} has no traced version{at_line()}\n"
+        "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp. Of a tensor's "
+        "numbers alone it can be called as they are in x.detach()."
+    )
 
 
 def _without_boxes(value: Any) -> Any:

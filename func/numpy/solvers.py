@@ -17,6 +17,7 @@ from typing import Any
 
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import Line
 
 
@@ -45,10 +46,14 @@ def seen_in_solvers(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def operate(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        frame = sys._getframe(1)
-        if frame.f_code.co_filename in SOLVER_FILES:
-            steers_solver(frame, self, *args)
-        return method(self, *args, **kwargs)
+        try:
+            frame = sys._getframe(1)
+            if frame.f_code.co_filename in SOLVER_FILES:
+                steers_solver(frame, self, *args)
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     return operate
 

@@ -34,6 +34,7 @@ import numpy as np
 from func import tree
 from func.interception import intercepted_call, on_plain_memory
 from func.interpreters.core import CARRIERS, TRACED, Tracer
+from func.interpreters.core.public_functions import behind
 from func.interpreters.core.refusals import hide_outside
 from func.numpy.code_prefix import function_code, with_prefix
 from func.numpy.patching import called_inside
@@ -388,7 +389,7 @@ class Door:
             return intercepted_call(self.original)
         if self.name.startswith("="):
             return self.original
-        target: Callable[..., Any] = getattr(importlib.import_module(self.module), self.name)
+        target: Callable[..., Any] = behind(getattr(importlib.import_module(self.module), self.name))
         return target
 
     def without_defaults(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
@@ -410,7 +411,11 @@ class Door:
         if code is None:  # its source is not at hand, or is not what was compiled
             code = _stub(self.original, self.condition, "original")
         self.function.__code__ = self.bound(code)
-        return self.original(*args, **kwargs)
+        try:
+            return self.original(*args, **kwargs)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     def bound(self, code: types.CodeType) -> types.CodeType:
         """Code with objects in the place of the constants that stand for them, and the original's name and place."""
@@ -493,6 +498,18 @@ def _stub(function: types.FunctionType, condition: str, otherwise: str = "first"
     return next(constant for constant in outer.co_consts if isinstance(constant, types.CodeType))
 
 
+TO_REGISTER: set[str] = set()
+"""Modules of SciPy whose module of func registers itself when it has been imported."""
+
+
+def register_late(namespace: dict[str, Any]) -> None:
+    """Called at the end of a module of func that has a function `register`."""
+    module = namespace["__name__"].removeprefix("func.")
+    if module in TO_REGISTER:
+        TO_REGISTER.discard(module)
+        namespace["register"]()
+
+
 def install(module: str) -> None:
     """Give the functions of a module of SciPy their doors; again, those that it has defined since."""
     scipy_module = sys.modules.get(module)
@@ -502,7 +519,11 @@ def install(module: str) -> None:
         if name.startswith("scipy."):
             _look_up_numpy(imported)
     if module in ("scipy.fft", "scipy.sparse"):
-        importlib.import_module(f"func.{module}").register()
+        own = importlib.import_module(f"func.{module}")
+        if hasattr(own, "register"):
+            own.register()
+        else:  # func's module has begun to be imported, and has imported SciPy's
+            TO_REGISTER.add(module)
     for path in HOLDERS.get(module, ()):
         holder: Any = scipy_module
         for part in path.split("."):
@@ -592,7 +613,11 @@ def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> A
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return compiled(*args, **kwargs)
+        try:
+            return compiled(*args, **kwargs)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     functools.update_wrapper(call, compiled)
     for holder in (module, sys.modules.get(compiled.__module__)):
@@ -608,7 +633,11 @@ def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
     """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return compiled(self, *args, **kwargs)
+        try:
+            return compiled(self, *args, **kwargs)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     functools.update_wrapper(call, compiled)
     owner: Any = next((base for base in scipy_class.__mro__ if vars(base).get(name) is compiled), None)

@@ -31,6 +31,7 @@ from func.special.protocol import register_primitives as _register_primitives
 from func.special.sequences import *
 from func.special.sums import *
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = []
 __all__ += bessel.__all__
@@ -45,6 +46,9 @@ __all__ += sequences.__all__
 __all__ += sums.__all__
 
 _register_primitives()
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -71,13 +71,13 @@ def worded(error: Exception, interpreter: Any) -> Exception:
             is_swallowed = is_replacing and last.line == line_of_error(error)
         if is_swallowed or isinstance(error, SystemError):
             return last.kind(last.text)
-    is_named = any([name in text for name in _NAMES_OF_TRACER]) and "Tracer' object has no attribute" not in text
+    is_named = any([name in text for name in _NAMES_OF_TRACER]) and "TracedArray' object has no attribute" not in text
     if (isinstance(error, (TypeError, AttributeError, ValueError)) and is_named) or _is_of_traced_arguments(error):
         otherwise = "Use NumPy's functions, which take traced values."
         hint = WIRING.library_hint(library_calls_of(error), otherwise) or otherwise
-        return TracerConversionError(
-            f"a traced value reached code that takes plain arrays only: {text}\n  at {line_of_error(error)}\n{hint}"
-        )
+        line = line_of_error(error)
+        place = "" if line is None else f"\n  at {line}"
+        return TracerConversionError(f"a traced value reached code that takes plain arrays only: {text}{place}\n{hint}")
     return error
 
 
@@ -106,11 +106,11 @@ _AXIS = "NumPy's functions and methods call it axis=, and keepdims= what PyTorch
 _HINTS = {
     "unexpected keyword argument 'dim'": _AXIS,
     "unexpected keyword argument 'keepdim'": _AXIS,
-    "'Tracer' object has no attribute": "Traced arrays and tensors have the attributes of NumPy's arrays.",
+    "'TracedArray' object has no attribute": "Traced arrays and tensors have the attributes of NumPy's arrays.",
     "is not JSON serializable": "A traced value has no number to write: return it, and write it outside.",
 }
 """What to add to errors of Python's, by words in their text."""
-_NAMES_OF_TRACER = ("Tracer'", "not Tracer", "got Tracer", "'NotImplementedType'", "__jax_array__")
+_NAMES_OF_TRACER = ("TracedArray'", "not TracedArray", "got TracedArray", "'NotImplementedType'", "__jax_array__")
 """How foreign code calls what it cannot use."""
 
 

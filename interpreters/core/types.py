@@ -145,6 +145,11 @@ class Tracer:
     The slots are private to the engine: libraries look for attributes such as `value` on what they are given, and
     would find the array without its derivative. The array interface (operators, methods, NumPy's protocols) is
     installed by `func.numpy`.
+
+    >>> import numpy as np, func
+    >>> x = func.tensor([1.0, 2.0], requires_grad=True)
+    >>> type(x) is func.Tensor and isinstance(x, np.ndarray)
+    True
     """
 
     __module__ = "func"
@@ -182,6 +187,9 @@ class Tracer:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._interpreter.dtype(self)
+
+
+Tracer.__name__ = "TracedArray"  # what Python's own errors call it: "'TracedArray' object is not callable"
 
 
 def class_behind(tracer: Tracer) -> type:

@@ -19,7 +19,7 @@ from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH
 from benchmarks.names import matches
 from benchmarks.pages import write_page
 from benchmarks.plot import draw
-from benchmarks.report import bar_ratio, bar_rows, check_table
+from benchmarks.report import bar_ratio, bar_rows, check_table, page_tables, workload_table
 from benchmarks.runner import run
 from benchmarks.timing import Effort, TooSlow, time_limit
 from benchmarks.trees import convert, leaves, rebuild
@@ -190,9 +190,20 @@ def test_patterns_and_trees() -> None:
     assert convert(lambda leaf: -leaf, tree) == rebuild(tree, iter([-1, -2, -3])) == {"b": (-1, [-2]), "a": -3}
 
 
-def test_the_bar_chart_of_readme_is_that_of_its_table() -> None:
+def test_the_page_has_the_tables_and_no_bars() -> None:
+    result = measured((Bar(JAX_JIT, 0.1, FUNC_JIT), Bar(HIPS, 0.2, FUNC_JIT, "first call")))
+    compiled, eager, slower, workload = page_tables([result])
+    assert compiled.rows == (("w", "2.00 s", "0.50", "-", "2.00", "0.50", "0.50"),)
+    assert eager.rows == ()
+    assert slower.rows == (("w", FUNC_JIT, BY_HAND, "2.00"),)
+    text = "".join(table.markdown() for table in (compiled, eager, slower, workload))
+    assert "≤" not in text and "MISSED" not in text and "reached" not in text
+    assert "≤" in workload_table(result).text(), "the terminal has the bars"
+
+
+def test_the_bar_chart_of_readme_is_that_of_the_page() -> None:
     """`python -m benchmarks.bars` draws it; the picture's description has the numbers."""
-    rows = bars.compiled_rows((bars.ROOT / "README.md").read_text(encoding="utf-8"))
+    rows = bars.compiled_rows(bars.PAGE.read_text(encoding="utf-8"))
     assert len(rows) >= 5 and all(len(ratios) == len(bars.PEERS) for ratios in rows.values())
     picture = bars.PICTURE.read_text(encoding="utf-8")
     assert "; ".join(map(bars.described, rows.items())) in picture

@@ -41,6 +41,26 @@ def test_readme_has_code_that_runs() -> None:
     assert BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
+def test_readme_shows_what_its_first_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = BLOCK.search(text)
+    assert program is not None
+    shown = re.match(r"\s*```text\n(.*?)```", text[program.end() :], re.DOTALL)
+    assert shown is not None
+    run_block(program["code"], {"__name__": "__main__"}, ROOT / "README.md", 1)
+    assert capsys.readouterr().out == shown[1]
+
+
+TARGETS = re.compile(r"(?i)\b(bars? (?:is|are|was|on|of)|wanted|missed|verdict|reached|targets?|was to take)\b")
+"""Words of the project's own aims, which are no answer for a reader."""
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/performance.md", "docs/comparison.md"])
+def test_pages_for_readers_tell_of_no_internal_targets(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [match[0] for match in TARGETS.finditer(text)] == []
+
+
 def test_wrong_session_is_reported(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     run_block(">>> x = 2\n>>> x\n2\n", names, tmp_path / "page.md", 1)

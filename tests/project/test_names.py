@@ -2,10 +2,16 @@
 
 import ast
 import collections
+import importlib
+import inspect
 import io
 import re
 import tokenize
 from pathlib import Path
+
+import pytest
+
+import func
 
 ROOT = Path(__file__).parents[2]
 FILES = [
@@ -53,3 +59,31 @@ def test_no_identifier_has_a_word_that_the_glossary_replaces() -> None:
         if token.type == tokenize.NAME and REPLACED.search(token.string)
     }
     assert not replaced
+
+
+WITH_EXAMPLES = ("func", "func.autograd", "func.collectives", "func.debug", "func.testing", "func.tree")
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_every_public_name_has_an_example_that_runs(module: str) -> None:
+    """The doctests run with the tests. Modules need none, since they have pages.
+
+    Nor do the error classes, each of which has a program in docs/errors.md; and the functions of `func.numpy`,
+    `func.linalg`, `func.special` and `func.scipy` do what NumPy's and SciPy's of the same names do, whose documentation
+    has the examples: theirs show what is func's own.
+    """
+    namespace = importlib.import_module(module)
+    without = [
+        name
+        for name in namespace.__all__
+        if not inspect.ismodule(value := getattr(namespace, name)) and ">>>" not in (inspect.getdoc(value) or "")
+    ]
+    assert sorted(without) == (["Report"] if module == "func.debug" else [])
+
+
+def test_one_convention_of_samples_has_examples() -> None:
+    """Samples of func.random differ in their parameters alone: those that do not show one, say the parameters."""
+    namespace = func.random
+    with_examples = [name for name in namespace.__all__ if ">>>" in (inspect.getdoc(getattr(namespace, name)) or "")]
+    assert {"key", "split", "normal", "uniform", "gamma", "Generator"} <= {*with_examples}
+    assert all(inspect.getdoc(getattr(namespace, name)) for name in namespace.__all__)

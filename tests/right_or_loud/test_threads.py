@@ -170,7 +170,7 @@ def _check_after(leave_early: Callable[[], None]) -> None:
     w = func.tensor([1.0, 2.0], requires_grad=True)
     np.sum(w * w).backward()
     np.testing.assert_array_equal(w.grad.numpy(), [2.0, 4.0])
-    assert func.jit(lambda x: type(x).__name__ == "Tracer")(1.0)
+    assert func.jit(lambda x: type(x).__name__ == "TracedArray")(1.0)
     func.grad(lambda x: x * (type(np.zeros(3)) is np.ndarray))(1.0)
     with pytest.raises(func.autograd.forward_ad.DualLevelError):
         func.autograd.forward_ad.make_dual(w, w)

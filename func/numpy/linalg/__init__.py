@@ -14,6 +14,7 @@ from func.numpy.linalg.solving import (
     det, inv, lstsq, matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve,
 )
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
@@ -22,6 +23,9 @@ __all__ = [
     "vector_norm",
 ]
 # fmt: on
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

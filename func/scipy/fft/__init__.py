@@ -15,10 +15,12 @@ from func import numpy as fnp
 from func.interception import on_plain_memory
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
+from func.scipy import doors as _doors
 from func.scipy.doors import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn, shape_and_axes
 from func.scipy.fft.hankel import fht, fhtoffset, ifht
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2", "hfftn",
@@ -137,6 +139,10 @@ def register() -> None:
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
+_doors.register_late(globals())
 
 
 def __dir__() -> list[str]:

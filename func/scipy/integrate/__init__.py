@@ -14,6 +14,7 @@ from func.scipy.integrate.rules import fixed_quad, qmc_quad
 from func.scipy.integrate.sampled import cumulative_simpson, simpson
 from func.scipy.integrate.vectorized import cubature, nsum, tanhsinh
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = [
     "complex_ode_set_initial_value", "cubature", "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "nsum",
@@ -24,6 +25,9 @@ __all__: list[str] = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -30,6 +30,7 @@ from func.scipy.interpolate import (
     through_points,
 )
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 _OWN = {
     name: value
@@ -44,6 +45,10 @@ __all__ = [name for name in _scipy.__all__ if name in _OWN]
 
 def __getattr__(name: str) -> Any:
     return _OWN[name] if name in _OWN else getattr(_scipy, name)
+
+
+globals().update({name: _OWN[name] for name in __all__})
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

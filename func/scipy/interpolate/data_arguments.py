@@ -11,6 +11,7 @@ import numpy as np
 import func.numpy as fnp
 from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line
 from func.numpy.argument_checks import arrayed, host_values, to_dtype
 from func.scipy import doors
@@ -98,9 +99,11 @@ def traced_version(original: Any) -> Callable[[_F], _F]:
     def decorate(function: _F) -> _F:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if is_traced(args, kwargs):
-                return function(*args, **kwargs)
-            return doors.original(original)(*args, **kwargs)
+            try:
+                return (function if is_traced(args, kwargs) else doors.original(original))(*args, **kwargs)
+            except Exception as error:
+                hide_outside(error)
+                raise
 
         return call  # type: ignore[return-value]
 

@@ -28,6 +28,7 @@ from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
 from func.scipy.linalg.structured import clarkson_woodruff_transform, fiedler_companion
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", "clarkson_woodruff_transform",
@@ -39,6 +40,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_own if name in _own.__all__ else _scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

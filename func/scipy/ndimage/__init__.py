@@ -57,6 +57,7 @@ from func.scipy.ndimage.ranks import (
     rank_filter,
 )
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "extrema", "fourier_ellipsoid",
@@ -71,6 +72,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

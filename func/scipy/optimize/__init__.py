@@ -28,6 +28,7 @@ from func.scipy.optimize.roots import (
     linearmixing, newton, newton_krylov, ridder, root, root_scalar, toms748,
 )  # fmt: skip
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "anderson", "basinhopping", "bisect", "brent", "brenth", "brentq", "broyden1", "broyden2", "brute", "curve_fit",
@@ -41,6 +42,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -53,6 +53,7 @@ from func.scipy.signal.trends import least_squares as _polyutils__lstsq
 from func.scipy.signal.upsampling import upfirdn
 from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth, square
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "convolve", "convolve2d", "correlate",
@@ -74,6 +75,9 @@ _DOORS = (
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -147,7 +147,6 @@ def roots_of(monic_polynomial: Array) -> Array:
 def _resonator(name: str, by_value: Any) -> Any:
     """iirnotch or iirpeak, whose check of the frequency needs its value."""
 
-    @version_of(getattr(_scipy, name))
     def design(w0: Any, Q: Any, fs: Any = 2.0, **options: Any) -> tuple[Array, Array]:
         if is_known(w0, Q, fs):
             return by_value(w0, Q, fs, **options)  # type: ignore[no-any-return]
@@ -159,7 +158,7 @@ def _resonator(name: str, by_value: Any) -> Any:
 
     design.__name__ = design.__qualname__ = name
     design.__doc__ = f"scipy.signal.{name} on traced and plain arrays; differentiable in frequency and quality."
-    return design
+    return version_of(getattr(_scipy, name))(design)
 
 
 iirnotch, iirpeak = _resonator("iirnotch", adapted.iirnotch), _resonator("iirpeak", adapted.iirpeak)

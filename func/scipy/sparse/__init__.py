@@ -44,6 +44,7 @@ from func.scipy.sparse.construction import (
 )
 from func.scipy.sparse.traced_matrices import CLASSES, LIFTED, become, lifted_method
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "block_array", "block_diag", "bmat", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array",
@@ -93,6 +94,10 @@ def register() -> None:
 
 def __getattr__(name: str) -> Any:
     return importlib.import_module(f"func.scipy.sparse.{name}") if name in _MODULES else getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
+doors.register_late(globals())
 
 
 def __dir__() -> list[str]:

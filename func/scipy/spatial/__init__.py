@@ -19,6 +19,7 @@ from func.interpreters.core import Array, is_plain_array, known_value
 from func.scipy import doors
 from func.scipy.doors import holds_traced
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p", "procrustes"]
 _MODULES = ("distance", "transform")
@@ -148,6 +149,9 @@ def _arc(start: Array, end: Array, t: Array) -> Array:
 
 def __getattr__(name: str) -> Any:
     return importlib.import_module(f"func.scipy.spatial.{name}") if name in _MODULES else getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -19,6 +19,8 @@ from func import linalg as flinalg
 from func import numpy as fnp
 from func import special
 from func.interpreters.core import TRACED, Array, is_plain_array, known_value
+from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 from func.scipy import doors
 from func.scipy.doors import holds_traced
 from func.transforms.custom import stop_gradient
@@ -529,3 +531,10 @@ is_valid_dm, is_valid_y, num_obs_dm, num_obs_y = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _scipy.__all__)

@@ -8,12 +8,16 @@ import scipy.special as _scipy
 
 from func import special as _own
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = list(_own.__all__)
 
 
 def __getattr__(name: str) -> Any:
     return getattr(_own if name in __all__ else _scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -31,6 +31,7 @@ from func.scipy.stats.densities import log1mexp as _log1mexp
 from func.numpy.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 _FUNCTIONS: dict[str, Any] = {
     name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__
@@ -67,6 +68,9 @@ _install_helpers()
 def __getattr__(name: str) -> Any:
     own = _OWN.get(name)
     return getattr(_scipy, name) if own is None else own
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

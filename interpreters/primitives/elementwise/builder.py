@@ -42,6 +42,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.strides import iterated_order
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, fit_cotangent
@@ -129,12 +130,16 @@ class Pointwise(Primitive):
         return out
 
     def __call__(self, *args: Array, **keywords: Any) -> Any:
-        if keywords or len(args) != self.arity:
-            return call_numpy(self.ufunc, args, keywords)
-        for arg in args:
-            if type(arg) is Tracer:
-                return bind(self, tuple([x if type(x) is Tracer else operand(x) for x in args]), {})
-        return self.compute(args)
+        try:
+            if keywords or len(args) != self.arity:
+                return call_numpy(self.ufunc, args, keywords)
+            for arg in args:
+                if type(arg) is Tracer:
+                    return bind(self, tuple([x if type(x) is Tracer else operand(x) for x in args]), {})
+            return self.compute(args)
+        except Exception as error:
+            hide_outside(error)
+            raise
 
     @property
     def reduce(self) -> Callable[..., Any]:
@@ -311,13 +316,19 @@ class Unary(Elementwise):
     __slots__ = ()
 
     def __call__(self, x: Array, *more: Any, **keywords: Any) -> Any:
-        if more or keywords:
-            return call_numpy(self.ufunc, (x, *more), keywords)
-        if type(x) is Tracer:
-            return x._interpreter.apply1(self, x)
-        if type(x) in HOST_ARRAYS:
-            return self.numpy(x)  # type: ignore[misc]
-        return self.compute((x,))
+        try:
+            if more or keywords:
+                return call_numpy(self.ufunc, (x, *more), keywords)
+            if type(x) is Tracer:
+                return x._interpreter.apply1(self, x)
+            if type(x) in HOST_ARRAYS:
+                return self.numpy(x)  # type: ignore[misc]
+            return self.compute((x,))
+        except Exception as error:
+            hide_outside(error)
+            raise
+
+    __call__.__qualname__ = "ufunc"  # what Python calls it where arguments are missing
 
 
 class Binary(Elementwise):
@@ -326,19 +337,25 @@ class Binary(Elementwise):
     __slots__ = ()
 
     def __call__(self, x: Array, y: Array, *more: Any, **keywords: Any) -> Any:
-        if more or keywords:
-            return call_numpy(self.ufunc, (x, y, *more), keywords)
-        if type(x) is Tracer:
-            if type(y) is not Tracer:
-                return x._interpreter.apply2(self, x, y if type(y) in HOST_TYPES else operand(y))
-            if y._interpreter.level > x._interpreter.level:
-                return y._interpreter.apply2(self, x, y)
-            return x._interpreter.apply2(self, x, y)
-        if type(y) is Tracer:
-            return y._interpreter.apply2(self, x if type(x) in HOST_TYPES else operand(x), y)
-        if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
-            return self.numpy(x, y)  # type: ignore[misc]
-        return self.compute((x, y))
+        try:
+            if more or keywords:
+                return call_numpy(self.ufunc, (x, y, *more), keywords)
+            if type(x) is Tracer:
+                if type(y) is not Tracer:
+                    return x._interpreter.apply2(self, x, y if type(y) in HOST_TYPES else operand(y))
+                if y._interpreter.level > x._interpreter.level:
+                    return y._interpreter.apply2(self, x, y)
+                return x._interpreter.apply2(self, x, y)
+            if type(y) is Tracer:
+                return y._interpreter.apply2(self, x if type(x) in HOST_TYPES else operand(x), y)
+            if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
+                return self.numpy(x, y)  # type: ignore[misc]
+            return self.compute((x, y))
+        except Exception as error:
+            hide_outside(error)
+            raise
+
+    __call__.__qualname__ = "ufunc"
 
 
 def elementwise(

@@ -6,12 +6,16 @@ from typing import Any
 
 import scipy.signal.windows as _scipy
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = []
 
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -26,6 +26,7 @@ from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk,
 from func.scipy.sparse.linalg.linear_maps import matrix_product as _interface_MatrixLinearOperator__matmat  # noqa: F401
 from func.scipy.sparse.traced_matrices import matrix_power
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "bicg", "bicgstab", "cg", "cgs", "eigs", "eigsh", "expm", "expm_multiply", "factorized", "gcrotmk", "gmres", "inv",
@@ -36,6 +37,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,7 @@ from func.scipy.spatial.transform.curves import RotationSpline, Slerp
 from func.scipy.spatial.transform.rigid_transforms import RigidTransform
 from func.scipy.spatial.transform.rotations import Rotation
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["RigidTransform", "Rotation", "RotationSpline", "Slerp"]
 _OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DOORS
@@ -31,6 +32,9 @@ _OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DO
 
 def __getattr__(name: str) -> Any:
     return _OF_DOORS[name] if name in _OF_DOORS else getattr(_scipy, name)
+
+
+_put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:
