@@ -4,6 +4,7 @@ import builtins
 import functools
 import importlib
 import inspect
+import pathlib
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -359,6 +360,21 @@ def test_tables_of_options_are_complete() -> None:
     assert having("chunk_size") == {*CHUNKED}
     assert having("progress") == {*CHUNKED} - {"linear_operator"}
     assert having("holomorphic") == {*HOLOMORPHIC}
+
+
+def test_the_table_of_options_says_what_signatures_say() -> None:
+    page = pathlib.Path(__file__).parents[3] / "docs" / "options.md"
+    header, _, *rows = [
+        [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
+        for line in page.read_text().split("\n## ")[0].splitlines()
+        if line.startswith("|")
+    ]
+    names = [row[0] for row in rows]
+    for option, *ticks in zip(*[header[1:], *[row[1:] for row in rows]], strict=True):
+        ticked = {name for name, tick in zip(names, ticks, strict=True) if tick}
+        assert ticked == having(option) & {*names}
+        others = {"checkpoint", "remat", "jit", "custom_root"}  # in which an option of the name has another meaning
+        assert having(option) - {*names} <= others, option
 
 
 @pytest.mark.parametrize("name", CHUNKED)
