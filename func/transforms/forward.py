@@ -104,12 +104,13 @@ def _jvp_by(
     kwargs: dict[str, Any],
     strict: bool,
     has_aux: bool,
+    transform: str = "jvp",
 ) -> Any:
-    call, dots = _paired_call(f, primals, tangents, "jvp", has_aux, selection, kwargs)
+    call, dots = _paired_call(f, primals, tangents, transform, has_aux, selection, kwargs)
     dots = as_seeds(dots, call.arguments.values())
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-        interpreter = kind("jvp", live)
+        interpreter = kind(transform, live)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
             place_arguments(interpreter, f, call.arguments, lifted, call.arguments.values())
@@ -507,7 +508,8 @@ def hvp(
     primals = _as_tuple(primals)
     gradient, options, is_single = _gradient(f, primals, argnums, argnames, holomorphic)
     tangents = tangents if options else _as_tuple(tangents)
-    _, product = jvp(gradient, primals, tangents, **options, **kwargs)
+    selection = Selection.at_call(gradient, "hvp", argnums, argnames)
+    _, product = _jvp_by(Jvp, gradient, primals, tangents, selection, kwargs, False, False, "hvp")
     return product[0] if is_single else product
 
 
@@ -583,9 +585,11 @@ def ggnvp(
     check_callable(model, "ggnvp")
     check_callable(loss, "ggnvp")
     primals = _as_tuple(primals)
-    is_selected = argnums is not None or argnames is not None
+    selection = Selection.at_call(model, "ggnvp", argnums, argnames)
+    is_selected = selection is not None
     options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, **kwargs}
-    out, out_dot = jvp(model, primals, tangents if is_selected else _as_tuple(tangents), **options)
+    tangents = tangents if is_selected else _as_tuple(tangents)
+    out, out_dot = _jvp_by(Jvp, model, primals, tangents, selection, kwargs, False, False, "ggnvp")
     _, ct = jvp(reverse.grad(loss), (out,), (out_dot,))
     _, pullback = reverse.vjp(model, *primals, **options)
     product = pullback(ct)

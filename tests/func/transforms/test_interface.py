@@ -254,6 +254,22 @@ def test_forms_that_the_options_do_not_have(case: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("name", ["jvp", "hvp", "vhp", "ggnvp"])
+def test_errors_of_products_name_the_product(name: str) -> None:
+    product = getattr(func, name)
+    functions = (of_three, lambda y: np.sum(y**2)) if name == "ggnvp" else (summed,)
+    for args, options, words in (
+        (((X, 1.0), (X,)), {"argnums": 0}, "tangents have the tree"),
+        (((X, 1.0), (X,)), {"argnums": (0, 1)}, "tangents must be a tuple with one entry for each"),
+        (((X, 1.0), 1.0), {"argnums": 0}, "its tangent has shape"),
+        (((X, 1.0), {"v": 1.0}), {"argnames": ("w",)}, "tangents must be a dict with the keys 'w'"),
+        (((X, 1.0), 1.0), {"argnums": 7}, "argnums=7 is out of range"),
+        (((X, 1.0), 1.0), {"argnames": "v"}, "argnames names 'v'"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=rf"^func\.{name}: .*{words}"):
+            product(*functions, *args, **options)
+
+
 def test_hessian_products_of_holomorphic_functions() -> None:
     z, v = np.array([1.0 + 2.0j, 0.5 - 1.0j]), np.array([1.0j, 2.0])
 
