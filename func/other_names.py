@@ -130,10 +130,11 @@ def renamed_options(
     """
     try:
         signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
         signature.bind(*args, **kwargs)
         is_bound = True
-    except ValueError:
-        return None
     except TypeError:
         is_bound = False
     parameters = signature.parameters

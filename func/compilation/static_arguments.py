@@ -111,7 +111,7 @@ def places_of(
     """The positions and names in two options of jit, each completed from the other by the signature."""
     numbers = set(argument_numbers(argnums, f"{option}_argnums"))
     is_iterable = argnames is None or isinstance(argnames, Iterable)
-    names = {argnames} if isinstance(argnames, str) or not is_iterable else set(argnames or ())
+    names: set[Any] = {argnames} if isinstance(argnames, str) or not is_iterable else set(argnames or ())
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"func.jit: {option}_argnames must be a string or strings, got {argnames!r}")
