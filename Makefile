@@ -72,6 +72,7 @@ bench: $(VENV)/installed-peers $(VENV)/installed-examples $(VENV)/installed-torc
 	$(BIN)/python -m benchmarks \
 		$(or $(ARGS),--slow --memory --markdown docs/performance.md --plot docs/_static/performance.svg)
 	$(if $(ARGS),,$(BIN)/python -m benchmarks.first_calls --markdown docs/performance.md)
+	$(if $(ARGS),,$(BIN)/python -m benchmarks.long_programs)
 
 mutants: $(VENV)/installed-test
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) $(ARGS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
+import heapq
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from func.backends.loops.kernels import Buffer, Item
 from func.backends.loops.traversal import buffers_of
@@ -11,12 +12,45 @@ from func.backends.loops.traversal import buffers_of
 ALIGNMENT = 64
 
 
-class _Assigned(NamedTuple):
-    """Bytes of the arena that are in use until an item has run."""
+class _Arena:
+    """Memory in which places are taken and given back: the gaps between what is taken, in order, and all that follows
+    the last one."""
 
-    start: int
-    stop: int
-    last_item: int
+    def __init__(self) -> None:
+        self.size = 0
+        """The bytes that have been in use at all."""
+        self._end = 0
+        """The end of what is in use now."""
+        self._gaps: list[tuple[int, int]] = []
+        """The free parts before the end, as (start, stop). No two of them touch."""
+
+    def take(self, size: int) -> int:
+        """The first place for so many bytes."""
+        for number, (start, stop) in enumerate(self._gaps):
+            if stop - start >= size:
+                if stop - start == size:
+                    del self._gaps[number]
+                else:
+                    self._gaps[number] = start + size, stop
+                return start
+        start = self._end
+        self._end += size
+        self.size = max(self.size, self._end)
+        return start
+
+    def give_back(self, start: int, size: int) -> None:
+        """Free a place that was taken."""
+        stop = start + size
+        number = bisect.bisect(self._gaps, (start, stop))
+        if number < len(self._gaps) and self._gaps[number][0] == stop:
+            stop = self._gaps.pop(number)[1]
+        if number and self._gaps[number - 1][1] == start:
+            number -= 1
+            start = self._gaps.pop(number)[0]
+        if stop == self._end:
+            self._end = start
+        else:
+            self._gaps.insert(number, (start, stop))
 
 
 def assign_buffers(items: list[Item]) -> int:
@@ -34,17 +68,13 @@ def assign_by_use(used: Iterable[Iterable[Buffer]]) -> int:
             if storage.kind == "arena":
                 first, _ = lifetimes.get(storage, (number, number))
                 lifetimes[storage] = first, number
-    live: list[_Assigned] = []
-    total = 0
+    arena = _Arena()
+    live: list[tuple[int, int, int]] = []
+    """A heap of (last item, offset, bytes)."""
     for buffer, (first, last) in lifetimes.items():  # in order of their first items
-        live = [assigned for assigned in live if assigned.last_item >= first]
+        while live and live[0][0] < first:
+            arena.give_back(*heapq.heappop(live)[1:])
         size = -(-max(buffer.bytes, 1) // ALIGNMENT) * ALIGNMENT
-        offset = 0
-        for assigned in sorted(live):
-            if assigned.start - offset >= size:
-                break
-            offset = max(offset, assigned.stop)
-        buffer.place = offset
-        live.append(_Assigned(offset, offset + size, last))
-        total = max(total, offset + size)
-    return total
+        buffer.place = arena.take(size)
+        heapq.heappush(live, (last, buffer.place, size))
+    return arena.size

@@ -73,8 +73,11 @@ class Schedule:
                 start = max(start, root.ready + 1 if root.register is None else root.nest)
         if not new:
             second_best = -1
-            for number in self._nests_of.get(domain, ()):
-                if number >= start and self._takes(number, domain, shape, args, rows):
+            numbers = self._nests_of.get(domain, [])
+            for number in numbers[bisect.bisect_left(numbers, start) :]:
+                if self._is_full(number):  # for ever: later searches need not meet it
+                    numbers.remove(number)
+                elif self._takes(number, domain, shape, args, rows):
                     if outer is None or self.nest(number).outer in (None, outer):
                         return number
                     if second_best < 0:
@@ -86,10 +89,11 @@ class Schedule:
             self._nests_of.setdefault(domain, []).append(number)
         return number
 
+    def _is_full(self, number: int) -> bool:
+        return sum([len(stage.code) for stage in self.nest(number).stages]) > MOST_CODE
+
     def _takes(self, number: int, domain: Shape, shape: Shape, args: Sequence[ArrayValue], rows: bool) -> bool:
         nest = self.nest(number)
-        if sum([len(stage.code) for stage in nest.stages]) > MOST_CODE:
-            return False
         if nest.domain != domain and (not rows or nest.outer is None or nest.domain[: nest.outer] != domain):
             return False
         return all([x.root is None or x.root.nest != number or self.is_at_hand(x, shape) for x in args])

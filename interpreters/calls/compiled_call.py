@@ -36,6 +36,7 @@ from func.interpreters.core import (
     kept,
     unboxed,
 )
+from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.parameters import COMPILED
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live
@@ -101,7 +102,8 @@ class CompiledCall:
         executable = self._executables.get(key)
         if executable is None:
             variant = None if self._make_variant is None else NanSafeRun(self, xp)
-            executable = WIRING.compile_program(self.program, xp, self.compiler, donated, variant)
+            with rare_collections():
+                executable = WIRING.compile_program(self.program, xp, self.compiler, donated, variant)
             self._executables[key] = executable
         return executable
 
@@ -252,11 +254,11 @@ def trace_call(
         return stage
 
     def trace_variant() -> Program:
-        with structural_zeros():
+        with structural_zeros(), rare_collections():
             return trace(new_stage())
 
     stage = new_stage()
-    with noticing_random_numbers(trace, transform):
+    with noticing_random_numbers(trace, transform), rare_collections():
         program = trace(stage)
     has_variants = not stage.has_pullbacks and _calls_variants(program)
     captured = _captured(program)

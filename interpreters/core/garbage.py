@@ -1,0 +1,46 @@
+"""Fewer garbage collections while programs are traced and compiled.
+
+A trace makes millions of objects that stay, and the collector looks through all of them again and again, which takes
+longer than to make them. While a program is traced or compiled, young objects are collected less often, and old ones
+not at all.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+
+RARE = (20_011, 50, 1_000_000)
+"""The thresholds meanwhile: a generation is collected after so many allocations, or collections of the younger one. The
+first number tells that they are in force: newer Pythons do not keep the others."""
+
+_usual = gc.get_threshold()
+"""The thresholds that were in force before."""
+
+
+class rare_collections:
+    """Context in which the collector runs rarely. It may be entered inside another one, and in several threads: the
+    first one that ends restores the thresholds, unless somebody else has changed them."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        global _usual
+        self.before = before = gc.get_threshold()
+        if before[0] not in (0, RARE[0]):  # neither switched off nor inside another context
+            _usual = before
+            gc.set_threshold(*RARE)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.before[0] != RARE[0] and gc.get_threshold()[0] == RARE[0]:
+            gc.set_threshold(*self.before)
+
+
+def _restore() -> None:
+    """In a child another thread's context never ends."""
+    if gc.get_threshold()[0] == RARE[0]:
+        gc.set_threshold(*_usual)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restore)
