@@ -64,7 +64,7 @@ myst_heading_anchors = 3
 TOPICS = {
     "Gradients": "grad value_and_grad grad_and_value elementwise_grad vjp jvp linearize linear_transpose stop_gradient",
     "Jacobians and Hessians": "jacobian jacrev jacfwd hessian hvp vhp ggnvp",
-    "Batches": "vmap map",
+    "Batches": "vmap map spmd",
     "Compilation": "jit make_program eval_shape to_source to_c export CModule save load disable_jit clear_caches",
     "Branches and loops": "cond switch while_loop fori_loop scan associative_scan",
     "Rules of your own": "custom_jvp custom_vjp custom_gradient custom_vmap custom_root custom_linear_solve "
@@ -95,7 +95,7 @@ GUIDES = {
     "func.autograd.forward_ad": "autograd",
     "func.autograd.functional": "autograd",
     "func.autograd.graph": "autograd",
-    "func.collectives": "transforms",
+    "func.collectives": "spmd",
     "func.debug": "debugging",
     "func.errors": "errors",
     "func.linalg": "numpy",

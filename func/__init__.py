@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from func.curvature.kronecker import kronecker_factors
     from func.curvature.krylov import lanczos, lanczos_quadrature
     from func.curvature.sample_outputs import ntk
+    from func.message_passing.single_program import spmd
     from func.sample_gradients.per_sample import per_sample
     from func.sparse_derivatives.derivatives import sparse_hessian, sparse_jacobian, sparsity
     from func.sparse_derivatives.pictures import spy
@@ -78,9 +79,9 @@ __all__ = [
     "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors", "lanczos",
     "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize", "load",
     "make_program", "memory", "no_grad", "ntk", "numpy", "per_sample", "pure_callback", "random", "remat", "save",
-    "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spy",
-    "stop_gradient", "switch", "taylor", "tensor", "testing", "to_c", "to_source", "tree", "value_and_grad", "vhp",
-    "vjp", "vmap", "while_loop",
+    "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spmd",
+    "spy", "stop_gradient", "switch", "taylor", "tensor", "testing", "to_c", "to_source", "tree", "value_and_grad",
+    "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
@@ -109,6 +110,7 @@ _IN_MODULES = {
     "sparse_hessian": "func.sparse_derivatives.derivatives",
     "sparse_jacobian": "func.sparse_derivatives.derivatives",
     "sparsity": "func.sparse_derivatives.derivatives",
+    "spmd": "func.message_passing.single_program",
     "spy": "func.sparse_derivatives.pictures",
     "taylor": "func.transforms.power_series",
 }

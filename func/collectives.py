@@ -1,38 +1,67 @@
-"""Functions that reach across the batch of a vmap, which they find by its axis_name.
+"""Functions that reach across the batch of a vmap, or across processes, which they find by an axis_name.
 
-They take and return trees. Inside `func.vmap(f, axis_name="batch")` they see all elements of the
-batch, so that all must run together: they raise AxisNameError in a vmap with chunks, or whose batch has been split.
+They take and return trees. Inside `func.vmap(f, axis_name="ranks")` they see all elements of the batch, inside
+`func.spmd(f, comm, axis_name="ranks")` the values of all processes of an MPI communicator, and mean the same: what is
+written and tested in one process runs on many.
+
+In a vmap all elements must run together: with chunks, or where the batch has been split, they raise AxisNameError.
+Among processes all must call the same functions in the same order: see `func.spmd`.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from func import tree
-from func.interpreters.core import Array, shape_of
+from func.interpreters.core import Array, Primitive, shape_of
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, AxisNameError
-from func.interpreters.core.scopes import running_vmaps
+from func.interpreters.core.scopes import live_entries, running_vmaps
 from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural import collectives as ops
+from func.interpreters.primitives.structural import rank_collectives as rank_ops
 from func.interpreters.primitives.structural.shapes import move_axis, reshape
+from func.interpreters.rank_axis import RankAxis, plain_number, present_stage, running_axes
+from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 from func.transforms.boundary import array_leaf, unbox
 
-__all__ = ["all_gather", "axis_index", "pmax", "pmean", "pmin", "psum"]
+__all__ = [
+    *("all_gather", "all_to_all", "axis_index", "axis_size", "broadcast", "pmax", "pmean", "pmin", "ppermute", "psum"),
+    *("psum_scatter", "reduce_scatter", "send_recv"),
+]
 
 Names: TypeAlias = str | Sequence[str]
+Axis: TypeAlias = Vmap | RankAxis
+
+_OVER_RANKS: dict[Primitive, Primitive] = {
+    ops.psum: rank_ops.rank_psum,
+    ops.pmax: rank_ops.rank_pmax,
+    ops.pmin: rank_ops.rank_pmin,
+    ops.all_gather: rank_ops.rank_all_gather,
+    ops.psum_scatter: rank_ops.rank_psum_scatter,
+    ops.all_to_all: rank_ops.rank_all_to_all,
+    ops.ppermute: rank_ops.rank_ppermute,
+    ops.broadcast_from: rank_ops.rank_broadcast,
+}
+"""The collective over a batch, and the same over processes."""
 
 
 @without_engine_frames
 def axis_index(axis_name: Names) -> Any:
     """The position of the element along the axis; for several axes, the position in C order.
 
+    Among processes it is the rank: a number that Python may decide by, but an abstract one under `jit`, so that all
+    processes compile the same program.
+
     Raises:
-        AxisNameError: No running vmap has that axis_name (a NameError).
+        AxisNameError: No axis of that name is in scope (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -40,17 +69,33 @@ def axis_index(axis_name: Names) -> Any:
         array([0., 1., 2.])
     """
     index: Any = 0
-    for level in _levels(axis_name, "axis_index"):
-        index = _number(level) if type(index) is int else index * level.call.size + _number(level)
+    for axis in _axes(axis_name, "axis_index"):
+        number = plain_number(_number(axis))
+        index = number if type(index) is int else index * _size(axis) + number
     return index
 
 
 @without_engine_frames
-def psum(x: Any, axis_name: Names) -> Any:
-    """The sum over the batch, for every element. A value that all elements share is multiplied by their number.
+def axis_size(axis_name: Names) -> int:
+    """The number of elements along the axis, or of several axes together: an int, under `jit` too.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
+        AxisNameError: No axis of that name is in scope (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: x / func.collectives.axis_size("i"), axis_name="i")(np.ones(4))
+        array([0.25, 0.25, 0.25, 0.25])
+    """
+    return math.prod([_size(axis) for axis in _axes(axis_name, "axis_size")])
+
+
+@without_engine_frames
+def psum(x: Any, axis_name: Names) -> Any:
+    """The sum over the axis, for every element. A value that all elements share is multiplied by their number.
+
+    Raises:
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -62,26 +107,26 @@ def psum(x: Any, axis_name: Names) -> Any:
 
 @without_engine_frames
 def pmean(x: Any, axis_name: Names) -> Any:
-    """The mean over the batch, for every element.
+    """The mean over the axis, for every element.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
         >>> func.vmap(lambda x: x - func.collectives.pmean(x, "i"), axis_name="i")(np.array([1.0, 2.0, 6.0]))
         array([-2., -1.,  3.])
     """
-    count = math.prod([level.call.size for level in _levels(axis_name, "pmean")])
-    return tree.map(lambda total: divide(total, count), psum(x, axis_name))
+    count = math.prod([_size(axis) for axis in _axes(axis_name, "pmean")])
+    return tree.map(lambda total: divide(total, count), _collected(ops.psum, x, axis_name, "pmean"))
 
 
 @without_engine_frames
 def pmax(x: Any, axis_name: Names) -> Any:
-    """The largest value of the batch, for every element; ties share the derivative evenly.
+    """The largest value along the axis, for every element; ties share the derivative evenly.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -93,10 +138,10 @@ def pmax(x: Any, axis_name: Names) -> Any:
 
 @without_engine_frames
 def pmin(x: Any, axis_name: Names) -> Any:
-    """The smallest value of the batch, for every element; ties share the derivative evenly.
+    """The smallest value along the axis, for every element; ties share the derivative evenly.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -108,69 +153,285 @@ def pmin(x: Any, axis_name: Names) -> Any:
 
 @without_engine_frames
 def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
-    """The values of the batch, for every element: stacked along a new axis, or `tiled` along an existing one.
+    """The values along the axis, for every element: stacked along a new axis, or `tiled` along an existing one.
 
     Args:
         x: A tree of arrays.
-        axis_name: The name of a vmap's axis, or several, whose elements are stacked in C order.
+        axis_name: The name of an axis, or several, whose elements are stacked in C order.
         axis: The place of the new axis; tiled: the axis along which the values are concatenated.
         tiled: Concatenate instead of stacking.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
         >>> func.vmap(lambda x: func.collectives.all_gather(x, "i") @ np.ones(2), axis_name="i")(np.array([1.0, 2.0]))
         array([3., 3.])
     """
-    levels = _levels(axis_name, "all_gather")
-    count = math.prod([level.call.size for level in levels])
+    axes = _axes(axis_name, "all_gather")
+    count = math.prod([_size(own) for own in axes])
 
-    def gathered(leaf: Array) -> Array:
-        own = shape_of(leaf)
-        rank = len(own) if tiled else len(own) + 1
-        if not -rank <= axis < rank:
-            raise ArgumentError(f"func.collectives.all_gather: axis={axis} is out of range for a value of shape {own}")
-        for level in reversed(levels):
-            leaf = ops.all_gather(leaf, _number(level), size=level.call.size)
-        stacked = move_axis(reshape(leaf, shape=(count, *own)), 0, axis % rank)
-        if not tiled:
-            return stacked
-        shape = list(own)
-        shape[axis] *= count
-        return reshape(stacked, shape=tuple(shape))
+    def gathered(leaf: Array, label: str) -> Array:
+        own = tuple(shape_of(leaf))
+        place = _checked_place(axis, len(own) if tiled else len(own) + 1, own, "all_gather", "axis")
+        for each in reversed(axes):
+            leaf = _apply(ops.all_gather, leaf, each, label)
+        return _concatenated(reshape(leaf, shape=(count, *own)), place) if tiled else _placed(leaf, own, count, place)
 
     return _mapped(gathered, x, "all_gather")
 
 
-def _levels(names: Names, function: str) -> list[Vmap]:
-    """The running vmaps of these names, whose batches are whole."""
+@without_engine_frames
+def reduce_scatter(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
+    """The sum over the axis, of which each element keeps one part: `psum`, then the row that belongs to the element.
+
+    It costs half of a `psum`; `all_gather` of its result completes one. `psum_scatter` is the same function.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of an axis, or several, whose elements take the parts in C order.
+        axis: The axis that is dealt out. It has one row for each element, and the result does not have it; with
+            `tiled` a number of rows for each, which the result has.
+        tiled: Whether elements take several rows.
+
+    Raises:
+        ArgumentError: The rows cannot be dealt out (a ValueError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: func.collectives.reduce_scatter(x, "i"), axis_name="i")(np.array([[1, 2], [3, 4]]))
+        array([4, 6])
+    """
+    axes = _axes(axis_name, "reduce_scatter")
+    sizes = [_size(own) for own in axes]
+
+    def scattered(leaf: Array, label: str) -> Array:
+        leaf, place = _dealt(leaf, math.prod(sizes), axis, tiled, "reduce_scatter", "axis")
+        leaf = reshape(leaf, shape=(*sizes, *shape_of(leaf)[1:]))
+        for each in axes:
+            leaf = _apply(ops.psum_scatter, leaf, each, label)
+        return move_axis(leaf, 0, place) if tiled else leaf
+
+    return _mapped(scattered, x, "reduce_scatter")
+
+
+psum_scatter = reduce_scatter
+
+
+@without_engine_frames
+def all_to_all(x: Any, axis_name: Names, split_axis: int, concat_axis: int, *, tiled: bool = False) -> Any:
+    """Element i gets the part i of each element's value: a transposition of parts and elements.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of an axis, or several, whose elements are counted in C order.
+        split_axis: The axis that is dealt out. It has one row for each element, and the result does not have it; with
+            `tiled` a number of rows for each.
+        concat_axis: The place of the new axis of the elements that parts come from; with `tiled` the axis along which
+            the parts are concatenated.
+        tiled: Whether parts have several rows.
+
+    Raises:
+        ArgumentError: The rows cannot be dealt out (a ValueError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: func.collectives.all_to_all(x, "i", 0, 0), axis_name="i")(np.array([[1, 2], [3, 4]]))
+        array([[1, 3],
+               [2, 4]])
+    """
+    axes = _axes(axis_name, "all_to_all")
+    sizes = [_size(own) for own in axes]
+    count = math.prod(sizes)
+
+    def exchanged(leaf: Array, label: str) -> Array:
+        leaf, split = _dealt(leaf, count, split_axis, tiled, "all_to_all", "split_axis")
+        own = shape_of(leaf)[1:]
+        leaf = reshape(leaf, shape=(*sizes, *own))
+        for place, each in enumerate(axes):
+            leaf = move_axis(_apply(ops.all_to_all, move_axis(leaf, place, 0), each, label), 0, place)
+        leaf = reshape(leaf, shape=(count, *own))
+        if tiled:
+            leaf = move_axis(leaf, 1, split + 1)
+            own = shape_of(leaf)[1:]
+            return _concatenated(leaf, _checked_place(concat_axis, len(own), own, "all_to_all", "concat_axis"))
+        return move_axis(leaf, 0, _checked_place(concat_axis, len(own) + 1, own, "all_to_all", "concat_axis"))
+
+    return _mapped(exchanged, x, "all_to_all")
+
+
+@without_engine_frames
+def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
+    """Values move along the axis: for each pair (source, destination) the destination gets the value of the source.
+
+    Elements that are no destination get zeros. Its derivative moves back.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of one axis.
+        perm: Pairs of numbers, each number at most once as a source and once as a destination.
+
+    Raises:
+        ArgumentError: The pairs are not as said (a ValueError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> shift = [(0, 1), (1, 2)]
+        >>> func.vmap(lambda x: func.collectives.ppermute(x, "i", shift), axis_name="i")(np.array([5.0, 6.0, 7.0]))
+        array([0., 5., 6.])
+    """
+    return _moved(x, axis_name, perm, "ppermute")
+
+
+@without_engine_frames
+def send_recv(x: Any, axis_name: str, *, source: int, dest: int) -> Any:
+    """One message: the element `dest` gets the value of `source`, all others zeros.
+
+    All elements call it, also those that neither send nor receive. There are no separate functions to send and to
+    receive, since the derivative of receiving is sending: an element that only sent would have to be asked for its
+    cotangent.
+
+    Example:
+        >>> import numpy as np, func
+        >>> send = lambda x: func.collectives.send_recv(x, "i", source=2, dest=0)
+        >>> func.vmap(send, axis_name="i")(np.array([5.0, 6.0, 7.0]))
+        array([7., 0., 0.])
+    """
+    return _moved(x, axis_name, [(source, dest)], "send_recv")
+
+
+@without_engine_frames
+def broadcast(x: Any, axis_name: Names, *, root: int = 0) -> Any:
+    """The value of the element `root`, for every element. Its derivative is the sum of all cotangents, at `root`.
+
+    Raises:
+        ArgumentError: There is no such element (a ValueError).
+        AxisNameError: No axis of that name is in scope, or its batch is split (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: func.collectives.broadcast(x, "i", root=1), axis_name="i")(np.array([5.0, 6.0]))
+        array([6., 6.])
+    """
+    axes = _axes(axis_name, "broadcast")
+    sizes = [_size(own) for own in axes]
+    number = _element(root, math.prod(sizes), "broadcast", "root")
+
+    def spread(leaf: Array, label: str) -> Array:
+        for each, place in zip(axes, np.unravel_index(number, sizes), strict=True):
+            leaf = _apply(ops.broadcast_from, leaf, each, label, root=int(place))
+        return leaf
+
+    return _mapped(spread, x, "broadcast")
+
+
+def _moved(x: Any, axis_name: str, perm: Sequence[tuple[int, int]], function: str) -> Any:
+    """`ppermute` under the name of a function."""
+    axes = _axes(axis_name, function)
+    if len(axes) > 1:
+        raise ArgumentError(f"func.collectives.{function}: values move along one axis, got axis_name={axis_name!r}")
+    size = _size(axes[0])
+    entries: Sequence[Any] = perm
+    given = [tuple(pair) if isinstance(pair, (tuple, list)) else (pair,) for pair in entries]
+    if any([len(pair) != 2 for pair in given]):
+        raise ArgumentError(f"func.collectives.{function}: perm must hold pairs (source, destination), got {perm!r}")
+    pairs = tuple([(_element(a, size, function, "source"), _element(b, size, function, "dest")) for a, b in given])
+    if not ops.are_pairs(pairs, size):
+        raise ArgumentError(
+            f"func.collectives.{function}: perm={perm!r} names a source or a destination twice\n"
+            "An element gets one value; write one ppermute for each, or a psum of what several send."
+        )
+    return _mapped(lambda leaf, label: _apply(ops.ppermute, leaf, axes[0], label, pairs=pairs), x, function)
+
+
+def _element(number: Any, size: int, function: str, word: str) -> int:
+    """The number of an element, which Python counts from the end where it is negative."""
+    try:
+        place = operator.index(number)
+    except TypeError:
+        raise TypeError(
+            f"func.collectives.{function}: {word} must be an int that all elements share, got {number!r}"
+        ) from None
+    if not -size <= place < size:
+        raise ArgumentError(f"func.collectives.{function}: {word}={place} is out of range for an axis of {size}")
+    return place % size
+
+
+def _checked_place(axis: int, rank: int, shape: tuple[int, ...], function: str, word: str) -> int:
+    if not -rank <= axis < rank:
+        raise ArgumentError(
+            f"func.collectives.{function}: {word}={axis} is out of range for a value of shape {shape}{at_line()}"
+        )
+    return axis % rank
+
+
+def _placed(stacked: Array, own: tuple[int, ...], count: int, place: int) -> Array:
+    """Values that are stacked along leading axes, with one axis of all at a place."""
+    return move_axis(reshape(stacked, shape=(count, *own)), 0, place)
+
+
+def _concatenated(stacked: Array, place: int) -> Array:
+    """The rows of a leading axis, concatenated along another axis."""
+    count, *own = shape_of(stacked)
+    own[place] *= count
+    return reshape(move_axis(stacked, 0, place), shape=tuple(own))
+
+
+def _dealt(leaf: Array, count: int, axis: int, tiled: bool, function: str, word: str) -> tuple[Array, int]:
+    """(a value with a leading axis of `count` parts, the place of the axis that was cut).
+
+    With `tiled` the rows of a part are the axis behind it.
+    """
+    own = shape_of(leaf)
+    place = _checked_place(axis, len(own), own, function, word)
+    length = own[place]
+    if length % count if tiled else length != count:
+        raise ArgumentError(
+            f"func.collectives.{function}: {word}={axis} of a value of shape {own} has {length} rows, which must be "
+            f"{'a multiple of' if tiled else ''} {count}, the size of the axis{at_line()}".replace("  ", " ")
+        )
+    leaf = move_axis(leaf, place, 0)
+    return (reshape(leaf, shape=(count, length // count, *shape_of(leaf)[1:])) if tiled else leaf), place
+
+
+def _axes(names: Names, function: str) -> list[Axis]:
+    """The axes of these names: running vmaps, whose batches are whole, and processes."""
     axes = tuple(names) if isinstance(names, (tuple, list)) else (names,)
     if not axes or not all([isinstance(name, str) for name in axes]):
         raise TypeError(f"func.collectives.{function}: axis_name must be a string or several, got {names!r}")
     if len(set(axes)) < len(axes):
         raise ArgumentError(f"func.collectives.{function}: axis_name={names!r} names an axis twice")
-    return [_level(str(name), function) for name in axes]
+    found = [_axis(str(name), function) for name in axes]
+    for name, axis in zip(axes, found, strict=True):
+        _note(str(name), axis)
+    return found
 
 
-def _level(name: str, function: str) -> Vmap:
+def _axis(name: str, function: str) -> Axis:
     running: tuple[Vmap, ...] = running_vmaps()
-    depths = [depth for depth, level in enumerate(running) if level.axis_name == name]
-    if not depths:
-        known = ", ".join([repr(level.axis_name) for level in running if level.axis_name is not None]) or "none"
+    depth = max([depth for depth, level in enumerate(running) if level.axis_name == name], default=-1)
+    of_processes = [axis for axis in running_axes() if axis.name == name and axis.vmaps > depth]
+    if of_processes:
+        return of_processes[-1]
+    if depth < 0:
+        known = [repr(axis.name) for axis in running_axes()]
+        known += [repr(level.axis_name) for level in running if level.axis_name is not None]
         raise AxisNameError(
-            f"func.collectives.{function}: no running vmap has the axis_name {name!r}; names in scope: {known}"
-            f"{at_line()}"
+            f"func.collectives.{function}: no running vmap has the axis_name {name!r}; names in scope: "
+            f"{', '.join(known) or 'none'}{at_line()}"
         )
-    level = running[depths[-1]]
-    if any([inner.randomness is None for inner in running[depths[-1] + 1 :]]):
+    level = running[depth]
+    if any([inner.is_stand_in for inner in running[depth + 1 :]]):
         raise AxisNameError(
             f"func.collectives.{function}: the axis {name!r} cannot be reached from inside a custom rule"
             f"{at_line()}\nApply the collective outside, and pass its result as an argument."
         )
     whole = level.call.size
-    if level.size != whole and function != "axis_index":
+    if level.size != whole and function not in ("axis_index", "axis_size"):
         raise AxisNameError(
             f"func.collectives.{function}: only {level.size} of the {whole} elements of the axis {name!r} are together "
             f"here{at_line()}\nThe vmap has a chunk_size, or its batch was split at an `if` or a loop: "
@@ -179,29 +440,76 @@ def _level(name: str, function: str) -> Vmap:
     return level
 
 
-def _number(level: Vmap) -> Any:
-    """The positions of the elements, one for each."""
-    return level.lift(level.elements)
+def axis_key(name: str) -> Any:
+    """What a program depends on that names an axis: the processes, or the size of the batch; None without the axis."""
+    try:
+        axis = _axis(name, "axis_size")
+    except AxisNameError:
+        return None
+    return axis.ranks if isinstance(axis, RankAxis) else _size(axis)
 
 
-def _collected(primitive: Callable[..., Array], x: Any, names: Names, function: str) -> Any:
-    levels = _levels(names, function)
+def note_axes(names: Sequence[str]) -> None:
+    """Tell the stages in the scope of some axes that their programs depend on them."""
+    for name in names:
+        _note(name, _axis(name, "axis_size"))
 
-    def collect(leaf: Array) -> Array:
-        for level in levels:
-            leaf = primitive(leaf, _number(level), size=level.size)
+
+def number_on(name: str) -> Any:
+    """The number of this process on an axis of processes, abstract where code is staged."""
+    return plain_number(_number(_axis(name, "axis_size")))
+
+
+def _note(name: str, axis: Axis) -> None:
+    """Tell the stages in the scope of an axis that their programs depend on it."""
+    for entry in live_entries():
+        if entry.interpreter is axis:
+            break
+        if isinstance(entry.interpreter, Stage):
+            entry.interpreter.axes[name] = axis.ranks if isinstance(axis, RankAxis) else _size(axis)
+
+
+def _size(axis: Axis) -> int:
+    return axis.ranks.size if isinstance(axis, RankAxis) else axis.call.size
+
+
+def _number(axis: Axis) -> Any:
+    """The positions of the elements, one for each; or the number of the process, abstract where code is staged."""
+    if isinstance(axis, Vmap):
+        return axis.lift(axis.elements)
+    stage = present_stage()
+    return axis.number if stage is None else stage.wrap(stage.atom(axis.number))
+
+
+def _apply(primitive: Primitive, x: Array, axis: Axis, label: str, **params: Any) -> Array:
+    """A collective over one axis."""
+    if isinstance(axis, RankAxis):
+        primitive, where = _OVER_RANKS[primitive], {"ranks": axis.ranks, "label": label}
+    else:
+        where = {"size": axis.call.size}
+    out: Array = primitive(x, _number(axis), **where, **params)
+    return out
+
+
+def _collected(primitive: Primitive, x: Any, names: Names, function: str) -> Any:
+    axes = _axes(names, function)
+
+    def collect(leaf: Array, label: str) -> Array:
+        for axis in axes:
+            leaf = _apply(primitive, leaf, axis, label)
         return leaf
 
     return _mapped(collect, x, function)
 
 
-def _mapped(collect: Callable[[Array], Array], x: Any, function: str) -> Any:
-    """A function of arrays on the leaves of a tree."""
+def _mapped(collect: Callable[[Array, str], Array], x: Any, function: str) -> Any:
+    """A function of an array and its name on the leaves of a tree."""
     leaves, spec = tree.flatten(x)
     names = tree.path_names(x, "x")
     word = f"collectives.{function}"
     arrays = [unbox(array_leaf(leaf, name, word)) for leaf, name in zip(leaves, names, strict=True)]
-    return tree.unflatten(spec, [collect(leaf) for leaf in arrays])
+    outs = [collect(leaf, f"{function}({name})") for leaf, name in zip(arrays, names, strict=True)]
+    return tree.unflatten(spec, outs)
 
 
 def __dir__() -> list[str]:

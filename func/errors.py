@@ -5,22 +5,24 @@ from func.backends.cuda.device import DeviceError, DeviceIndexError, DeviceMemor
 from func.backends.devices import HostComputationWarning
 from func.interpreters.core.errors import (
     AnomalyError, ArgumentError, AxisNameError, BackwardError, BranchError, CarryError, CheckpointError,
-    CustomRuleError, DifferentiatedInputError, DonatedBufferError, FreedGraphError, FrozenValueWarning, FuncError,
+    CollectiveError, CommunicatorError, CustomRuleError, DifferentiatedInputError, DonatedBufferError,
+    FreedGraphError, FrozenValueWarning, FuncError,
     GradcheckError, InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError,
     MemoryLimitError, NoSourceError, NotDifferentiableError, PredicateError, ProfileError, ProgramError,
-    ProgramFileError, RaggedLanesError, ScalarOutputError, SharedMemoryError, SingularSystemError, SolverWarning,
-    StagingError, StaticArgumentError, TangentError, TracerConversionError, UnsupportedArrayError,
+    ProgramFileError, RaggedLanesError, RankError, ScalarOutputError, SharedMemoryError, SingularSystemError,
+    SolverWarning, StagingError, StaticArgumentError, TangentError, TracerConversionError, UnsupportedArrayError,
     UnsupportedFunctionError,
 )
 from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
     "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError",
-    "CheckpointError", "CustomRuleError", "DeviceError", "DeviceIndexError", "DeviceMemoryError",
-    "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FrozenValueWarning", "FuncError",
-    "GradcheckError", "HostComputationWarning", "InferenceTensorError", "LeafError", "LeakedTracerError",
-    "LengthError", "MappedAxisError", "MemoryLimitError", "NoSourceError", "NotDifferentiableError",
-    "PredicateError", "ProfileError", "ProgramError", "ProgramFileError", "RaggedLanesError", "ScalarOutputError",
+    "CheckpointError", "CollectiveError", "CommunicatorError", "CustomRuleError", "DeviceError",
+    "DeviceIndexError", "DeviceMemoryError", "DifferentiatedInputError", "DonatedBufferError",
+    "FreedGraphError", "FrozenValueWarning", "FuncError", "GradcheckError", "HostComputationWarning",
+    "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError",
+    "MemoryLimitError", "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError",
+    "ProgramError", "ProgramFileError", "RaggedLanesError", "RankError", "ScalarOutputError",
     "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError", "StaticArgumentError",
     "TangentError", "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
 ]

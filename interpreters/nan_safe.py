@@ -12,6 +12,8 @@ zeros, at the cost of a mask beside each (co)tangent. So plain rules run first, 
 3. What an outer level of reverse mode records cannot be computed again when that level finds the NaN: there the inner
    derivative is live from the start.
 
+Where the pass or the function exchanges messages with other processes, all of them repeat it, or none: `agreed`.
+
 Rules of users may have side effects and draw random numbers, so a pass that starts again does not call them again if it
 can be helped: see `Attempt`.
 """
@@ -31,6 +33,7 @@ from func.backends.support.arrays import plain_vdot
 from func.interpreters.core import ZERO, Tracer, derivatives_in, known_value
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import Setting, holding, in_force, value_in_force
+from func.interpreters.core.processes import LEDGER, agreed, has_company
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -113,19 +116,21 @@ def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -
             return walk(Live())
     if Attempt.ever:
         return _pull_in_attempt(walk)
+    moment = LEDGER.moment
     cotangents = walk(None)
     note_pullback(cotangents)
-    return walk(Live()) if any_nan(cotangents) else cotangents
+    return walk(Live()) if agreed(any_nan(cotangents), moment) else cotangents
 
 
 def _pull_in_attempt(walk: Callable[[Live | None], list[Any]]) -> list[Any]:
     """`pull` in a process that has rules of users."""
     attempt = Attempt(_begin)
+    moment = LEDGER.moment
     with in_attempt(attempt):
         try:
             cotangents = walk(None)
             note_pullback(cotangents)
-            if not any_nan(cotangents):
+            if not agreed(any_nan(cotangents), moment):
                 return cotangents
         except StartAgain:
             pass
@@ -145,7 +150,8 @@ class Attempt:
     """A backward pass that may start again, and what rules of users have returned in it.
 
     A tentative pass calls no rule of a user, and repeats no checkpointed function, with a NaN in its cotangents, nor
-    where `begin` raises StartAgain: it starts again before. A pass that starts again takes what a rule has returned to
+    where `begin` raises StartAgain: it starts again before. Among several processes no pass is tentative, since the
+    others would not start again with it. A pass that starts again takes what a rule has returned to
     the same cotangents. It calls the rule again only for cotangents that have structural zeros now; the rule must then
     return the same numbers.
     """
@@ -157,7 +163,7 @@ class Attempt:
 
     def __init__(self, begin: Callable[[], None]) -> None:
         self.begin = begin
-        self.is_tentative = True
+        self.is_tentative = not has_company()
         self.results: dict[tuple[int, int], tuple[Any, Sequence[Any], Sequence[Any]]] = {}
         """By rule and the number of its call: the rule, its cotangents, and what it returned."""
         self.counts: dict[int, int] = {}
@@ -165,7 +171,7 @@ class Attempt:
     def start_again(self, is_tentative: bool) -> None:
         """The pass starts again."""
         self.counts.clear()
-        self.is_tentative = is_tentative
+        self.is_tentative = is_tentative and not has_company()
 
     def check(self, cts: Iterable[Any]) -> None:
         """Before a function of a user is called with cotangents: raises StartAgain where that would be for nothing."""
@@ -240,9 +246,10 @@ def push(
     for value in (*primals, *tangents):
         if type(value) is Tracer and is_recorded(value):
             return run(Live())
+    moment = LEDGER.moment
     outs, out_tangents = run(None)
     note_pullback(out_tangents)
-    if not any_nan(out_tangents):
+    if not agreed(any_nan(out_tangents), moment):
         return outs, out_tangents
     again, tangents_again = run(Live())
     return (again, tangents_again) if _are_equal(outs, again) else (outs, out_tangents)
@@ -251,9 +258,10 @@ def push(
 def push_linear(run: Callable[[Sequence[Any]], Sequence[Any]], seeds: Sequence[Any]) -> list[Any]:
     """What a linear program gives for these (co)tangents; where that has a NaN, what it gives for live ones."""
     if not are_zeros_structural():
+        moment = LEDGER.moment
         outs = list(quietly(run, seeds))
         note_pullback(outs)
-        if not any_nan(outs):
+        if not agreed(any_nan(outs), moment):
             return outs
     live = Live()
     return [without_mask(out) for out in quietly(run, [live.seed(seed) for seed in seeds])]
@@ -275,11 +283,12 @@ def with_fallback(run: Callable[..., T], programs: Sequence[WithVariant], output
     has_variants = any([program.has_pullbacks for program in programs])
     if has_variants and are_zeros_structural():
         return run(*[program.nan_safe_variant() or program for program in programs])
+    moment = LEDGER.moment
     result = run(*programs)
     if has_variants:
         values = outputs(result)
         note_pullback(values)
-        if any_nan(values):
+        if agreed(any_nan(values), moment):
             return run(*[program.nan_safe_variant() or program for program in programs])
     return result
 
@@ -301,9 +310,10 @@ def run_nan_safe(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
     assert program.nan_safe is not None
     if are_zeros_structural() or any([type(value) is Tracer and is_recorded(value) for value in args]):
         return program.nan_safe.run(args)
+    moment = LEDGER.moment
     outs = program.run(args)
     note_pullback(outs)
-    return program.nan_safe.run(args) if any_nan(outs) else outs
+    return program.nan_safe.run(args) if agreed(any_nan(outs), moment) else outs
 
 
 class CheckedRun:
@@ -316,8 +326,9 @@ class CheckedRun:
         self.variant = variant
 
     def __call__(self, *args: Any) -> Any:
+        moment = LEDGER.moment
         outs = self.run(*args)
-        return self.variant(*args) if any_nan(outs) else outs
+        return self.variant(*args) if agreed(any_nan(outs), moment) else outs
 
     @property
     def text(self) -> str:

@@ -90,6 +90,11 @@ class Writer:
         return self._known[id(value)][1]
 
     def _add_program(self, program: Program) -> int:
+        if program.communicates:
+            raise ProgramFileError(
+                "func.save: the program exchanges messages with other processes, whose communicator a file cannot "
+                "hold; keep the function, and call func.spmd on it in the processes that run it"
+            )
         numbers: dict[Var, int] = {}
 
         def define(variables: Sequence[Var]) -> list[Any]:

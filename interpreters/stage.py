@@ -46,6 +46,8 @@ class Stage(Interpreter):
         """How a user would write each input."""
         self.arguments: Sequence[Var] = ()
         """The inputs that have names."""
+        self.axes: dict[str, Any] = {}
+        """The axes that collectives in the code have named, each with what it was."""
         self.has_pullbacks = False
         """Whether a pullback was traced, whose cotangents could not be checked for NaN."""
 

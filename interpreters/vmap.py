@@ -46,7 +46,7 @@ class Vmap(Interpreter):
 
     `size` is the length of the batch axis; `elements` are the numbers of its elements within the whole `call`.
     `axis_name` and `randomness` are those of func.vmap; where the engine maps a function itself (a custom rule, a
-    checkpoint), both are None.
+    checkpoint), both are None. `is_stand_in` says that it carries the batch of another vmap through such a function.
     """
 
     def __init__(
@@ -56,8 +56,10 @@ class Vmap(Interpreter):
         call: MappedCall,
         axis_name: str | None = None,
         randomness: str | None = None,
+        is_stand_in: bool = False,
     ) -> None:
         super().__init__(transform)
+        self.is_stand_in = is_stand_in
         self.size = len(elements)
         self.elements = elements
         self.call = call
@@ -68,7 +70,7 @@ class Vmap(Interpreter):
 
     def part(self, group: np.ndarray[Any, Any]) -> Vmap:
         """The interpreter of some of the batch elements."""
-        part = Vmap(self.transform, self.elements[group], self.call, self.axis_name, self.randomness)
+        part = Vmap(self.transform, self.elements[group], self.call, self.axis_name, self.randomness, self.is_stand_in)
         part.line = self.line
         return part
 

@@ -19,6 +19,7 @@ import numpy as np
 from func import tree
 from func.backends import HOST_TYPES, namespace_of
 from func.backends.array_memory import MEMORY
+from func.collectives import axis_key, note_axes, number_on
 from func.compilation import carried_programs
 from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.compilation.frozen import FrozenValues
@@ -36,6 +37,7 @@ from func.interpreters.core.source import hide_engine_frames, without_engine_fra
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
+from func.interpreters.rank_axis import is_rank_number
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
@@ -61,13 +63,16 @@ class CachedCall:
     __slots__ = (
         "_donating",
         "_stub",
+        "axes",
         "captured",
         "compiled",
         "donated",
+        "is_cached",
         "is_single",
         "layouts",
         "may_return_argument",
         "memory_plan",
+        "numbers",
         "out_spec",
         "separate",
     )
@@ -80,8 +85,15 @@ class CachedCall:
         donated: frozenset[int],
         layouts: tuple[Any, ...] | None,
         separate: SeparateMemory,
+        is_cached: bool = True,
+        axes: tuple[tuple[str, Any], ...] = (),
+        numbers: tuple[str, ...] = (),
     ) -> None:
         self.donated = donated
+        self.axes = axes
+        """The axes that collectives in it name, each with what it was: processes, or the size of a batch."""
+        self.numbers = numbers
+        """The axes of processes in which the number of this one is a leading input."""
         self.layouts = layouts
         """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
         self.separate = separate
@@ -93,6 +105,8 @@ class CachedCall:
         self.compiled = compiled
         self.out_spec = out_spec
         self.captured = captured
+        self.is_cached = is_cached
+        """Whether later calls may use it: where it captures values of a running transform, they may not."""
         self.may_return_argument = _may_return_argument(compiled)
         """Whether an output may be an argument itself, which callers get a copy of."""
         self.is_single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
@@ -100,6 +114,12 @@ class CachedCall:
     def __reduce__(self) -> Any:
         carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate, self.memory_plan
         return _cached_call, (self.compiled, *carried)
+
+    def leading(self) -> list[Any]:
+        """What the program takes before the arguments. Stages in the scope of its axes learn that they depend on it."""
+        if self.axes:
+            note_axes([name for name, _ in self.axes])
+        return [*self.captured, *[number_on(name) for name in self.numbers]]
 
     def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
@@ -405,8 +425,8 @@ class Jitted(Generic[P, R]):
         compiled = cached.compiled
         if any(cached.separate):
             refuse_overlap(cached.separate, leaves, self._function, "jit")
-        if cached.captured:
-            leaves = [*cached.captured, *leaves]
+        if cached.captured or cached.axes:
+            leaves = [*cached.leading(), *leaves]
         outs: Sequence[Any]
         if any([type(leaf) not in HOST_TYPES for leaf in leaves]):
             outs = form_for(compiled, leaves)(*leaves)
@@ -415,7 +435,8 @@ class Jitted(Generic[P, R]):
         else:
             outs = compiled.execute(np, leaves)
             is_in_order = cached.layouts is None or not any(cached.layouts)
-            if self._plain and not kwargs and not cached.captured and not self._donated and is_in_order:
+            is_alone = not cached.captured and not cached.axes
+            if self._plain and not kwargs and is_alone and not self._donated and is_in_order:
                 again, after_failure = _weakly(self, "_call_again"), _weakly(self, "_call_after_failure")
                 stub = cached.call_stub(args, again, after_failure) if self._frozen is None else None
                 self._fast_call = stub or self._fast_call
@@ -444,6 +465,8 @@ class Jitted(Generic[P, R]):
         self._calls += 1
         if cached is not None and cached.layouts is not None:
             key, cached = self._among_layouts(key, cached, leaves)
+        if cached is not None and cached.axes:
+            key, cached = self._among_axes(key, cached)
         if cached is not None:
             if len(self._cache) > 1:
                 try:  # noqa: SIM105 (suppress takes longer)
@@ -457,7 +480,7 @@ class Jitted(Generic[P, R]):
         cached = self._trace(leaves, spec, statics)
         if self._memory_limit is not None:
             cached = self._within_limit(cached, self._memory_limit, leaves, spec, statics)
-        if not cached.captured:
+        if cached.is_cached:
             self._cache[key] = cached
             if len(self._cache) > CACHE_SIZE:
                 with contextlib.suppress(KeyError):
@@ -471,6 +494,15 @@ class Jitted(Generic[P, R]):
             return key, cached
         key = (key, layouts)
         return key, self._cache.get(key)
+
+    def _among_axes(self, key: Any, cached: CachedCall) -> tuple[Any, CachedCall | None]:
+        """The key and the cached call for the axes that are in scope."""
+        present = tuple([(name, axis_key(name)) for name, _ in cached.axes])
+        if cached.axes == present:
+            return key, cached
+        key = (key, present)
+        other = self._cache.get(key)
+        return key, other if other is not None and other.axes == present else None
 
     def _checked(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         try:
@@ -486,6 +518,7 @@ class Jitted(Generic[P, R]):
         out_spec: Any = None
         depends_on_layouts = False
         separate = SeparateMemory()
+        axes: dict[str, Any] = {}
         input_layouts = InputLayouts(leaves)
 
         def names_of_arguments() -> Sequence[str]:
@@ -505,15 +538,26 @@ class Jitted(Generic[P, R]):
                 program = stage.program(variables, outs)
                 depends_on_layouts = stage.layouts.depend_on_inputs
                 separate = separate_arguments(stage, program)
+                axes.update(stage.axes)
                 return program
 
         compiled, captured = trace_call(trace, "jit", example, self._compiler_name())
+        is_cached = all([is_rank_number(value) for value in captured])
+        numbers: tuple[str, ...] = ()
+        if is_cached:  # later calls have the same processes, but may be traced
+            numbers, captured = tuple([value._interpreter.name for value in captured]), []
         if self._frozen is not None:
             self._frozen = FrozenValues(self._function)
-        donated = frozenset() if captured else donated_leaves(spec, self._donated, {static.name for static in statics})
+        donated = (
+            frozenset()
+            if captured or numbers
+            else donated_leaves(spec, self._donated, {static.name for static in statics})
+        )
         input_layouts.freeze()
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
-        return CachedCall(compiled, out_spec, captured, donated, layouts, separate)
+        return CachedCall(
+            compiled, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers
+        )
 
     def _within_limit(
         self, cached: CachedCall, limit: int, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]
@@ -568,7 +612,7 @@ class Jitted(Generic[P, R]):
         """
         cached, leaves = self._lookup(args, kwargs)
         executable = executable_of(cached.compiled, leaves)
-        return profile_of(executable, [*cached.captured, *leaves], repeat, name_of(self._function))
+        return profile_of(executable, [*cached.leading(), *leaves], repeat, name_of(self._function))
 
     def planned_memory(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
         """The memory of a call as it is planned, and what the plan is that of."""

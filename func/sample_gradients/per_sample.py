@@ -15,6 +15,7 @@ from func.control.scanning import scan
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, StagingError
 from func.interpreters.core.exact_keys import content_key
+from func.interpreters.core.processes import LEDGER, agreed
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.drivers import running
@@ -413,8 +414,9 @@ class SampleBatch:
         if are_zeros_structural():
             return compute()
         if not any([type(x) is Tracer and is_recorded(x) for x in (*self.params, *self.shared, *self.rows)]):
+            moment = LEDGER.moment
             outs = compute()
-            if not any_nan(outs):
+            if not agreed(any_nan(outs), moment):
                 return outs
         with structural_zeros():
             return compute()

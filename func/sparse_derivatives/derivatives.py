@@ -416,6 +416,11 @@ class _Plan:
         self.transform = call.selection.transform
         self.name = name_of(call.function)
         self.program, self.out_spec = call.program()
+        if self.program.communicates:
+            raise TypeError(
+                f"func.{self.transform}: the function exchanges messages with other processes, so this one does not "
+                "see which inputs an output depends on; take it of a part that does not, or use func.jacobian"
+            )
         if any([isinstance(x, Tracer) for x in (*self.program.constants.values(), *self.program.outputs)]):
             raise _untraceable(self.transform)
         self.active = call.inputs()

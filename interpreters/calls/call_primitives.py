@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from func.backends.records import ValueRecord
 from func.interpreters import drivers
 from func.interpreters.calls.partition import expand, select
@@ -32,6 +34,7 @@ from func.interpreters.drivers import Flat
 from func.interpreters.live import absent_like
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import reduce_sum
+from func.interpreters.vmap import MappedCall, Vmap
 
 
 class CallPrimitive(Primitive):
@@ -147,7 +150,8 @@ class BatchedFunction(ValueRecord):
     which: tuple[bool, ...]
 
     def __call__(self, *args: Array) -> list[Array]:
-        outs, are_mapped = drivers.map_flat(self.fun, self.size, self.which, args)
+        level = Vmap("vmap", np.arange(self.size), MappedCall(self.size), is_stand_in=True)
+        outs, are_mapped = drivers.map_flat(self.fun, self.size, self.which, args, level)
         return drivers.all_mapped(outs, are_mapped, self.size)
 
 

@@ -25,9 +25,10 @@ LONG = 1000
 def reroll_loops(program: Program, compiler: str | None) -> Program:
     """A long program with its unrolled loops as scans, if native code will run it.
 
-    The residuals of a scan are a few stacked arrays, those of straight code are thousands.
+    The residuals of a scan are a few stacked arrays, those of straight code are thousands. Messages keep their order.
     """
-    if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in (*NATIVE, *ON_DEVICE):
+    is_compiled = (compiler or "").partition("+")[0] in (*NATIVE, *ON_DEVICE)
+    if len(program.equations) < LONG or program.communicates or not is_compiled:
         return program
     from func.interpreters.compile.passes.reroll.reroll import reroll  # start-up time: few programs are long
 

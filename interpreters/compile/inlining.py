@@ -12,6 +12,7 @@ from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Array, Params, Primitive
 from func.interpreters.core.source import Line
 from func.interpreters.program.program import Equation, Program
+from func.interpreters.rank_axis import with_plain_numbers
 from func.interpreters.stage import DerivedStage
 
 LARGE = 1000
@@ -53,7 +54,7 @@ def inline(program: Program) -> Program:
             return program.run(args, override)
 
         program = drivers.stage_flat(flat, [var.aval for var in program.inputs], stage)
-    return program
+    return with_plain_numbers(program)
 
 
 class _InliningStage(DerivedStage):

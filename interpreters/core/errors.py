@@ -150,6 +150,18 @@ class AxisNameError(FuncError, NameError):
     """A collective names an axis that no running vmap has, or whose batch elements are not together."""
 
 
+class CommunicatorError(FuncError, ValueError):
+    """A communicator cannot be used: it was freed, is none of mpi4py, or a device or a file was asked to hold it."""
+
+
+class CollectiveError(FuncError, RuntimeError):
+    """Processes that run one program did not issue the same collectives, or one of them did not come in time."""
+
+
+class RankError(FuncError, RuntimeError):
+    """Another process of the program failed; the message has its traceback."""
+
+
 class ProgramError(FuncError, ValueError):
     """A Program is not well formed."""
 

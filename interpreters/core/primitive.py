@@ -87,13 +87,17 @@ class Facts(TypedDict, total=False):
     """Compiled code of one such equation alone is no faster than NumPy."""
     calls_python: bool
     """It calls a Python function, which does what is not known; its derivative alone may call others."""
+    communicates: bool
+    """It exchanges messages with other processes, which do the same in the same order: its equations are neither merged
+    nor folded, those that a traced program needs are not dropped by passes, and they keep their order.
+    """
     body: Callable[[Params], Callable[..., Sequence[Any]]]
     """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
     scipy: str
     """The function of scipy.special that computes it."""
     parameters: Kinds
     """What each of its parameters may be. Programs from files are checked by it."""
-    fits: Callable[..., bool]
+    fits: Callable[..., bool] | None
     """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not look."""
     factored_by: str
     """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
@@ -121,7 +125,7 @@ class Primitive:
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
         *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
-        *("covers", "mask", "defined_in"),
+        *("communicates", "covers", "mask", "defined_in"),
     )
 
     def __init__(
@@ -157,6 +161,7 @@ class Primitive:
         self.commutative = facts.get("commutative", False)
         self.numpy_suffices = facts.get("numpy_suffices", False)
         self.calls_python = facts.get("calls_python", False)
+        self.communicates = facts.get("communicates", False)
         self.body = facts.get("body")
         self.scipy = facts.get("scipy")
         self.parameters = facts.get("parameters", NO_PARAMETERS)

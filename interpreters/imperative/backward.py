@@ -14,6 +14,7 @@ from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
+from func.interpreters.core.processes import LEDGER, agreed
 from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, walk
 from func.interpreters.imperative.anomalies import check_pullback
@@ -132,13 +133,14 @@ class BackwardPass:
     def _run_without_hooks(self, accumulating: bool) -> bool:
         """The pass by plain rules; False, before any change, where a hook is met or a gradient is NaN."""
         self._start_again(is_tentative=True)
+        moment = LEDGER.moment
         try:
             visited = self._run_general(accumulating, None)
         except (_NeedsGeneralPass, nan_safe.StartAgain):
             visited = None
         cotangents = [*self.captured.values(), *[ct for _, ct in self.leaves]]
         nan_safe.note_pullback(cotangents)
-        if visited is None or nan_safe.any_nan(cotangents):
+        if visited is None or agreed(nan_safe.any_nan(cotangents), moment):
             self.captured, self.leaves = {}, []
             return False
         self._free(visited)
@@ -162,13 +164,14 @@ class BackwardPass:
             visited.append(node)
             return saved
 
+        moment = LEDGER.moment
         try:
             walk(self.seeds, (), None, opened)
         except (_NeedsGeneralPass, nan_safe.StartAgain):
             return False
         cotangents = [ct for _, ct in leaves]
         nan_safe.note_pullback(cotangents)
-        if nan_safe.any_nan(cotangents):
+        if agreed(nan_safe.any_nan(cotangents), moment):
             return False
         self.leaves = leaves
         self._free(visited)

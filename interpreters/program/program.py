@@ -82,6 +82,11 @@ class Equation:
                     programs.append((f"{key}[{i}]" if is_sequence else key, program))
         return programs
 
+    @property
+    def communicates(self) -> bool:
+        """Whether it, or a program among its parameters, exchanges messages with other processes."""
+        return self.primitive.communicates or any([program.communicates for _, program in self.nested()])
+
 
 class Program:
     """A traced function: straight-line equations from inputs and constants to outputs.
@@ -91,7 +96,7 @@ class Program:
     they are those of the NaN-safe variant `nan_safe`, which a Program has where a derivative was traced that needs one.
     """
 
-    __slots__ = ("_hash", "constants", "equations", "inputs", "nan_safe", "outputs")
+    __slots__ = ("_communicates", "_hash", "constants", "equations", "inputs", "nan_safe", "outputs")
 
     def __init__(
         self,
@@ -106,6 +111,7 @@ class Program:
         self.outputs = tuple(outputs)
         self.constants = constants
         self.nan_safe = nan_safe
+        self._communicates: bool | None = None
         self._hash: int | None = None
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
@@ -174,6 +180,13 @@ class Program:
     def constant_bytes(self) -> int:
         """The size of the arrays that the program holds."""
         return sum(getattr(value, "nbytes", 0) for value in self.constants.values())
+
+    @property
+    def communicates(self) -> bool:
+        """Whether some equation exchanges messages with other processes."""
+        if self._communicates is None:
+            self._communicates = any([equation.communicates for equation in self.equations])
+        return self._communicates
 
     def check(self) -> None:
         """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""

@@ -28,6 +28,33 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
         lambda x: np.sum(np.cos(collectives.all_gather(x * x, "i") * x) * WEIGHTS),
         lambda xs: np.cos(xs[:, None] * xs * xs) @ WEIGHTS,
     ),
+    "reduce_scatter": (
+        lambda x: collectives.reduce_scatter(np.sin(x * np.arange(1.0, 5.0)), "i") * x,
+        lambda xs: np.sum(np.sin(xs[:, None] * np.arange(1.0, 5.0)), 0) * xs,
+    ),
+    "all_to_all": (
+        lambda x: collectives.all_to_all(np.cos(x * np.arange(1.0, 5.0)), "i", 0, 0) @ WEIGHTS,
+        lambda xs: np.cos(xs[:, None] * np.arange(1.0, 5.0)).T @ WEIGHTS,
+    ),
+    "ppermute": (
+        lambda x: collectives.ppermute(x * x, "i", [(0, 2), (2, 3), (3, 0)]) * x,
+        lambda xs: np.stack([xs[3] ** 2, 0.0 * xs[1], xs[0] ** 2, xs[2] ** 2]) * xs,
+    ),
+    "send_recv": (
+        lambda x: collectives.send_recv(x * x, "i", source=1, dest=-1) * x,
+        lambda xs: np.stack([0.0 * xs[0], 0.0 * xs[1], 0.0 * xs[2], xs[1] ** 2 * xs[3]]),
+    ),
+    "broadcast": (lambda x: collectives.broadcast(x * x, "i", root=2) * x, lambda xs: xs[2] ** 2 * xs),
+    "axis_size": (lambda x: x**2 / collectives.axis_size("i"), lambda xs: xs**2 / 4),
+    "a value that all elements share, moved": (
+        lambda x: (
+            x * np.sum(collectives.all_to_all(np.arange(4.0), "i", 0, 0))
+            + x * collectives.ppermute(2.0, "i", [(0, 1)])
+            + x * collectives.broadcast(3.0, "i", root=1)
+            + x * collectives.reduce_scatter(np.arange(4.0), "i")
+        ),
+        lambda xs: xs * (4 * np.arange(4.0) + np.array([0.0, 2.0, 0.0, 0.0]) + 3.0 + 4 * np.arange(4.0)),
+    ),
     "axis_index": (lambda x: x ** (1 + collectives.axis_index("i")), lambda xs: xs ** np.arange(1, 5)),
     "a value that all elements share": (lambda x: x * collectives.psum(3.0, "i"), lambda xs: xs * 12.0),
     "twice": (
@@ -60,7 +87,10 @@ def test_values_and_derivatives(name: str, staging: str) -> None:
     np.testing.assert_allclose(pushed(X), jacobian.sum(axis=1), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["psum", "pmean", "all_gather", "twice"])
+SECOND = ["psum", "pmean", "all_gather", "twice", "reduce_scatter", "all_to_all", "ppermute", "broadcast"]
+
+
+@pytest.mark.parametrize("name", SECOND)
 def test_second_derivatives(name: str) -> None:
     single, plain = FUNCTIONS[name]
 
@@ -113,6 +143,75 @@ def test_nested_axes(wrap: Callable[[Function], Function]) -> None:
         lambda x: func.grad(lambda y: y * collectives.psum(y * y, "i"))(x),
         (PRIMITIVES**2).sum(axis=0) + 2 * PRIMITIVES * PRIMITIVES.sum(axis=0),
     )
+
+
+def test_several_axes_deal_out_in_c_order() -> None:
+    rows = np.arange(2.0 * 4 * 8).reshape(4, 2, 8) / 7
+    flat = rows.reshape(8, 8)
+    names = ("i", "j")
+
+    def check(f: Function, expected: Any) -> None:
+        np.testing.assert_allclose(nested(f)(rows).reshape(expected.shape), expected)
+
+    twice = np.repeat(flat.sum(0), 2).reshape(8, 2)
+    check(lambda x: collectives.reduce_scatter(x, names), flat.sum(0))
+    check(
+        lambda x: collectives.reduce_scatter(np.repeat(x, 2), names, tiled=True),
+        twice,
+    )
+    check(lambda x: collectives.all_to_all(x, names, 0, 0), flat.T)
+    check(lambda x: collectives.all_to_all(x, names, 0, 0, tiled=True), flat.T)
+    check(lambda x: collectives.broadcast(x, names, root=5), np.repeat(flat[5:6], 8, 0))
+    assert nested(lambda x: x + collectives.axis_size(names))(PRIMITIVES)[0, 0] == PRIMITIVES[0, 0] + 8
+
+
+def test_parts_of_several_rows() -> None:
+    """Tiled exchange along other axes, against transpositions of blocks."""
+    x = np.arange(2.0 * 3 * 4).reshape(2, 3, 4)
+    out = func.vmap(lambda x: collectives.all_to_all(x, "i", 1, 0, tiled=True), axis_name="i")(x)
+    np.testing.assert_array_equal(out[1], np.concatenate([x[0][:, 2:], x[1][:, 2:]]))
+    out = func.vmap(lambda x: collectives.reduce_scatter(x, "i", axis=-1, tiled=True), axis_name="i")(x)
+    np.testing.assert_array_equal(out[1], x.sum(0)[:, 2:])
+    out = func.vmap(lambda x: collectives.all_to_all(x[:, :2], "i", 1, -1), axis_name="i")(x)
+    np.testing.assert_array_equal(out[1], np.stack([x[0, :, 1], x[1, :, 1]], -1))
+
+
+def test_jacobians_inside_of_a_named_axis() -> None:
+    f = lambda x: np.sum(collectives.psum(np.sin(x), "i") * x)  # noqa: E731
+    inner = func.vmap(func.hessian(f), axis_name="i")(PRIMITIVES)
+    whole = func.hessian(lambda xs: np.sum(np.sum(np.sin(xs), 0) * xs))(PRIMITIVES)
+    np.testing.assert_allclose(inner, np.einsum("iajb->iab", whole)[:, :, :], atol=1e-12)
+
+
+BAD_MOVES: dict[str, tuple[Function, str]] = {
+    "twice": (lambda x: collectives.ppermute(x, "i", [(0, 1), (2, 1)]), "names a source or a destination twice"),
+    "no pairs": (lambda x: collectives.ppermute(x, "i", [0, 1]), r"must hold pairs \(source, destination\)"),
+    "far": (lambda x: collectives.send_recv(x, "i", source=4, dest=0), "source=4 is out of range for an axis of 4"),
+    "half": (lambda x: collectives.broadcast(x, "i", root=1.5), "root must be an int that all elements share, got 1.5"),
+    "root": (lambda x: collectives.broadcast(x, "i", root=-5), "root=-5 is out of range for an axis of 4"),
+    "rows": (
+        lambda x: collectives.reduce_scatter(np.ones(3), "i"),
+        "has 3 rows, which must be 4, the size of the axis",
+    ),
+    "parts": (lambda x: collectives.all_to_all(np.ones(6), "i", 0, 0, tiled=True), "must be a multiple of 4"),
+    "axis": (lambda x: collectives.all_to_all(np.ones(4), "i", 1, 0), "split_axis=1 is out of range"),
+    "place": (lambda x: collectives.all_to_all(np.ones(4), "i", 0, 2), "concat_axis=2 is out of range"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MOVES)
+def test_moves_that_cannot_be_made(name: str) -> None:
+    function, words = BAD_MOVES[name]
+    with pytest.raises((errors.ArgumentError, TypeError), match=words):
+        func.vmap(function, axis_name="i")(X)
+
+
+def test_the_size_of_an_axis_is_not_kept_for_another_one() -> None:
+    share = func.jit(lambda x: x / collectives.axis_size("i"))
+    for count in (2, 3, 2, 5):
+        assert func.vmap(share, axis_name="i")(np.ones(count)).tolist() == [1 / count] * count
+    with pytest.raises(errors.AxisNameError):
+        share(1.0)
 
 
 def test_an_axis_that_the_value_does_not_have() -> None:

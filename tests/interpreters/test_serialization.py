@@ -34,7 +34,8 @@ CALLS = (
 )
 OF_FACTORS = tuple([name for name, primitive in PRIMITIVES.items() if primitive.factored_by])
 """Primitives whose operands must come from another one in the same program."""
-HELD = [case for case in ALL if case.values[0] not in (*CALLS, *OF_FACTORS)]
+MESSAGES = [name for name in SAMPLES if PRIMITIVES[name].communicates]
+HELD = [case for case in ALL if case.values[0] not in (*CALLS, *OF_FACTORS, *MESSAGES)]
 W = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
 
 
@@ -79,6 +80,14 @@ def test_primitives_that_hold_functions_are_refused(name: str, tmp_path: Path) -
     ):
         again(program, tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_refused(name: str, tmp_path: Path) -> None:
+    sample = SAMPLES[name][0]
+    program = func.make_program(lambda *args: outputs(name, args, sample.params))(*sample.args)
+    with pytest.raises(func.errors.ProgramFileError, match="whose communicator a file cannot hold"):
+        again(program, tmp_path)
 
 
 def test_callbacks_are_refused_with_their_line(tmp_path: Path) -> None:

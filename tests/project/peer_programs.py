@@ -91,13 +91,26 @@ FROM_JAX: dict[str, Row] = {
         "c = lax\njax.vmap(lambda a: (c.psum(a, 'i'), c.pmean(a, 'i'), c.pmax(a, 'i'), c.pmin(a, 'i'),"
         " c.all_gather(a, 'i'), c.axis_index('i')), axis_name='i')(x)",
     ),
+    "`jax.lax.ppermute`, `all_to_all`, `axis_size`": (
+        "c = func.collectives\nfunc.vmap(lambda a: (c.ppermute(a, 'i', [(0, 1), (1, 2), (2, 0)]),"
+        " c.all_to_all(a * np.ones(3), 'i', 0, 0), c.axis_size('i') + 0 * a), axis_name='i')(x)",
+        "c = lax\njax.vmap(lambda a: (c.ppermute(a, 'i', [(0, 1), (1, 2), (2, 0)]),"
+        " c.all_to_all(a * np.ones(3), 'i', 0, 0), c.axis_size('i') + 0 * a), axis_name='i')(x)",
+    ),
+    "`jax.lax.pbroadcast(x, name, source)`": (
+        "func.vmap(lambda a: func.collectives.broadcast(a, 'i', root=2), axis_name='i')(x).tolist() == [x[2]] * 3",
+    ),
+    "`jax.lax.psum_scatter(x, name, scatter_dimension=d)`": (
+        "func.vmap(lambda a: func.collectives.psum_scatter(a * np.ones((2, 3)), 'i', axis=1), axis_name='i')(x)",
+        "jax.vmap(lambda a: lax.psum_scatter(a * np.ones((2, 3)), 'i', scatter_dimension=1), axis_name='i')(x)",
+    ),
     "`jax.export`": (
         "names = {}\nexec(func.to_source(func.grad(f))(x), names)\n"
         "import tempfile, pathlib\npath = pathlib.Path(tempfile.mkdtemp()) / 'program'\n"
         "func.save(func.make_program(func.grad(f))(x), path)\n"
         "np.allclose(names['f'](x), func.grad(f)(x)) and np.allclose(func.load(path)(x), func.grad(f)(x))",
     ),
-    "`jax.pmap`, `shard_map`": ("not hasattr(func, 'pmap') and not hasattr(func, 'shard_map')",),
+    "`jax.pmap`, `shard_map`": ("'ranks' in func.spmd.__doc__ and not hasattr(func, 'pmap')",),
     "`jax.test_util.check_grads`, `check_jvp`, `check_vjp`": (
         "func.testing.check_grads(f, (x,), 2)\n"
         "func.testing.check_jvp(f, lambda p, t: func.jvp(f, p, t), (x,))\n"

@@ -11,6 +11,7 @@ from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.control.while_loops import WhileLoop
 from func.interpreters.core import Aval
+from func.interpreters.core.processes import ONE_RANK
 from tests.support.sampling import Sample, real, restart
 
 restart(4)
@@ -52,6 +53,28 @@ SAMPLES: dict[str, list[Sample]] = {
     "psum": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
     "all_gather": [Sample((real(3), np.int64(1)), {"size": 2}, (), batched=False)],
     "psum_scatter": [Sample((real(2, 3), np.int64(1)), {"size": 2}, (), batched=False)],
+    "all_to_all": [Sample((real(2, 3), np.int64(1)), {"size": 2}, (), batched=False)],
+    "ppermute": [
+        Sample((real(3), np.int64(1)), {"size": 2, "pairs": pairs}, (), batched=False)
+        for pairs in (((0, 1),), ((1, 0),))
+    ],
+    "broadcast_from": [Sample((real(3), np.int64(1)), {"size": 2, "root": 0}, (), batched=False)],
+    "reduce_to": [Sample((real(3), np.int64(1)), {"size": 2, "root": root}, (), batched=False) for root in (0, 1)],
     "pmax": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
     "pmin": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
+    **{
+        f"rank_{name}": [Sample((x, np.int64(0)), {"ranks": ONE_RANK, "label": "x", **params}, batched=False)]
+        for name, x, params in (
+            ("psum", real(3), {}),
+            ("pmax", real(3), {}),
+            ("pmin", real(3), {}),
+            ("all_gather", real(3), {}),
+            ("psum_scatter", real(1, 3), {}),
+            ("all_to_all", real(1, 3), {}),
+            ("ppermute", real(3), {"pairs": ((0, 0),)}),
+            ("ppermute", real(3), {"pairs": ()}),
+            ("broadcast", real(3), {"root": 0}),
+            ("reduce", real(3), {"root": 0}),
+        )
+    },
 }

@@ -56,11 +56,11 @@ def lower(equation: Equation, device: bool = False) -> Code:
         code = support_code(implementation, context)
     elif not params:
         code = _record_without_parameters(primitive, avals, outs, device)
-    elif equation.nested() or any([callable(value) for value in params.values()]):
+    elif primitive.communicates or equation.nested() or any([callable(value) for value in params.values()]):
         at = f" at {equation.line}" if equation.line is not None else ""
-        raise NoSourceError(
-            f"the primitive {primitive.name}{at} has no source text: its parameters are Python functions"
-        )
+        why = "it exchanges messages with other processes"
+        why = why if primitive.communicates else "its parameters are Python functions"
+        raise NoSourceError(f"the primitive {primitive.name}{at} has no source text: {why}")
     else:
         code = record(context)
     return code._replace(support=with_callees(code.support)) if code.support else code

@@ -135,8 +135,11 @@ def _pieces(parts: Program) -> list[Any]:
 
 
 def rerolled(program: Program) -> Program:
-    """The program with unrolled loops as loops again; itself where it was arranged to need less memory."""
-    if len(program.equations) < REROLLED:
+    """The program with unrolled loops as loops again.
+
+    Itself where it was arranged to need less memory, or exchanges messages, whose order loops would change.
+    """
+    if len(program.equations) < REROLLED or program.communicates:
         return program
     # imported for programs with room for a loop only, since a first call waits for it
     from func.interpreters.compile.recomputation import is_arranged

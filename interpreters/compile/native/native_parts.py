@@ -106,8 +106,12 @@ def _last_uses(program: Program, parts: Sequence[tuple[bool, list[Equation]]]) -
 
 
 def _parts(program: Program, foreign: set[int]) -> list[tuple[bool, list[Equation]]]:
-    """(is native, equations) in turn: all foreign equations that are ready, then all native ones, and so on."""
+    """(is native, equations) in turn: all foreign equations that are ready, then all native ones, and so on.
+
+    Equations that communicate keep their order, since other processes, with other shapes, may have other parts.
+    """
     depth: dict[Var, int] = {}
+    last_message = 0
     turns: dict[int, list[int]] = {}
     for place, equation in enumerate(program.equations):
         is_foreign = place in foreign
@@ -115,6 +119,8 @@ def _parts(program: Program, foreign: set[int]) -> list[tuple[bool, list[Equatio
         for x in equation.inputs:
             ready = depth.get(x, 0) if type(x) is Var else 0
             turn = max(turn, ready if (ready % 2 == 0) == is_foreign else ready + 1)
+        if is_foreign and equation.communicates:
+            turn = last_message = max(turn, last_message)
         depth.update(dict.fromkeys(equation.outputs, turn))
         turns.setdefault(turn, []).append(place)
     parts = []

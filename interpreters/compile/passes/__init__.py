@@ -13,6 +13,7 @@ from func.interpreters.compile.passes.cleanup import (
     eliminate_common_subexpressions,
     eliminate_dead_code,
     fold_constants,
+    pin_messages,
     strip_annotations,
 )
 from func.interpreters.compile.passes.contraction_order import order_contractions
@@ -55,6 +56,14 @@ MAX_ROUNDS_IF_LONG = 2
 
 def optimize(program: Program) -> Program:
     """The program as it is to be executed."""
+    if not program.communicates:
+        return _optimized(program)
+    pinned = pin_messages(program.pruned())
+    changed = _optimized(pinned)
+    return Program(changed.inputs, changed.equations, changed.outputs[: len(program.outputs)], changed.constants)
+
+
+def _optimized(program: Program) -> Program:
     rounds = MAX_ROUNDS if len(program.equations) < LONG_PROGRAM else MAX_ROUNDS_IF_LONG
     idle = 0
     for apply_pass in PIPELINE * rounds:

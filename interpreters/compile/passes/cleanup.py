@@ -27,6 +27,16 @@ def eliminate_dead_code(program: Program) -> Program:
     return program.pruned()
 
 
+def pin_messages(program: Program) -> Program:
+    """The program with an output of each equation that communicates among its outputs, behind its own.
+
+    What passes find depends on constants and shapes, which may differ between processes. So they may not find that a
+    message is useless: others would wait for it.
+    """
+    pinned = [equation.outputs[0] for equation in program.equations if equation.communicates]
+    return Program(program.inputs, program.equations, [*program.outputs, *pinned], program.constants)
+
+
 def strip_annotations(program: Program) -> Program:
     """Drop what only transforms read: names for checkpoint policies, stopped gradients, derivatives of written values.
 
@@ -57,6 +67,9 @@ def eliminate_common_subexpressions(program: Program) -> Program:
     equations: list[Equation] = []
     for equation in program.equations:
         equation = substitute(equation, replacements)
+        if equation.communicates:
+            equations.append(equation)
+            continue
         try:  # equations without outputs have an effect; all of them share the empty tuple, so none is replaced
             outputs = seen.setdefault(_equation_key(equation), equation.outputs)
         except TypeError:  # a parameter that cannot be hashed
@@ -120,6 +133,7 @@ def _fold(equation: Equation, constants: dict[Var, Array]) -> Any:
         len(equation.outputs) != 1
         or equation.primitive.multiple
         or equation.primitive in (barrier, seed)
+        or equation.primitive.communicates
         or any([callable(value) for value in equation.params.values()])
     ):
         return None

@@ -1,14 +1,14 @@
-"""Primitives that reach across the elements of one vmap's batch: sums, gathering, scattering, maxima.
+"""Primitives that reach across the elements of one vmap's batch: sums, gathering, scattering, exchange, maxima.
 
 Their second argument is the number of the element in the batch. It is batched by that vmap and by no other, which is
 how the batch rule recognises the vmap, also inside traced and derived programs. A value that is not batched counts as
-if every element had a copy of it.
+if every element had a copy of it. `rank_collectives` has the same over processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,14 +25,26 @@ from func.interpreters.core import (
     is_inexact,
     shape_of,
 )
-from func.interpreters.core.parameters import integer
+from func.interpreters.core.parameters import Kind, integer, is_integer
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or
+from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min
-from func.interpreters.primitives.structural.shapes import broadcast, convert, move_axis, reduce_sum
+from func.interpreters.primitives.structural.shapes import (
+    broadcast,
+    convert,
+    full_like,
+    move_axis,
+    reduce_sum,
+    reshape,
+    where,
+)
+
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
 SIZE = {"size": integer(0)}
+ROOT = Kind("the number of an element", lambda value, avals, params: is_integer(value) and 0 <= value < params["size"])
 
 
 class LinearCollective(Primitive):
@@ -68,18 +80,19 @@ def _everywhere(x: Array, size: int) -> Array:
     return broadcast(x, shape=(size, *shape_of(x)))
 
 
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of NumPy's sums of such numbers."""
     return np.add.reduce(np.zeros(1, dtype)).dtype  # type: ignore[no-any-return]
 
 
 def _times(x: Array, size: int) -> Array:
     """The sum of `size` copies."""
-    dtype = _sum_dtype(dtype_of(x))
+    dtype = sum_dtype(dtype_of(x))
     return multiply(convert(x, dtype=dtype), dtype.type(size))
 
 
 def _times_impl(xp: Any, x: Array, size: int) -> Array:
-    dtype = _sum_dtype(dtype_of(x))
+    dtype = sum_dtype(dtype_of(x))
     return xp.multiply(xp.asarray(x).astype(dtype), dtype.type(size))
 
 
@@ -90,7 +103,7 @@ def _psum_across(x: Array, is_batched: bool, size: int) -> Array:
 psum: LinearCollective = LinearCollective(
     "psum",
     lambda xp, x, element, *, size: _times_impl(xp, x, size),
-    aval=lambda x, element, *, size: Aval(x.shape, _sum_dtype(x.dtype)),
+    aval=lambda x, element, *, size: Aval(x.shape, sum_dtype(x.dtype)),
     parameters=SIZE,
     transpose=lambda ct, x, element, *, size: (psum(ct, element, size=size), ZERO),
     batch=_batch(_psum_across, lambda x, element, *, size: psum(x, element, size=size)),
@@ -127,7 +140,7 @@ def _scatter_across(x: Array, is_batched: bool, size: int) -> Array:
 psum_scatter: LinearCollective = LinearCollective(
     "psum_scatter",
     lambda xp, x, element, *, size: _times_impl(xp, x[element], size),
-    aval=lambda x, element, *, size: Aval(x.shape[1:], _sum_dtype(x.dtype)),
+    aval=lambda x, element, *, size: Aval(x.shape[1:], sum_dtype(x.dtype)),
     parameters=SIZE,
     fits=lambda x, element, *, size: x.shape[:1] == (size,),
     transpose=lambda ct, x, element, *, size: (all_gather(ct, element, size=size), ZERO),
@@ -137,6 +150,140 @@ psum_scatter: LinearCollective = LinearCollective(
     covers=True,
 )
 """In element i of the batch the sum over all elements of their x[i]."""
+
+
+def _all_to_all_across(x: Array, is_batched: bool, size: int) -> Array:
+    if is_batched:
+        return move_axis(x, 1, 0)
+    own = shape_of(x)[1:]
+    return broadcast(reshape(x, shape=(size, 1, *own)), shape=(size, size, *own))
+
+
+all_to_all: LinearCollective = LinearCollective(
+    "all_to_all",
+    lambda xp, x, element, *, size: xp.broadcast_to(x[element], shape_of(x)),
+    aval=lambda x, element, *, size: Aval(x.shape, x.dtype),
+    parameters=SIZE,
+    fits=lambda x, element, *, size: x.shape[:1] == (size,),
+    transpose=lambda ct, x, element, *, size: (all_to_all(ct, element, size=size), ZERO),
+    batch=_batch(
+        _all_to_all_across,
+        lambda x, element, *, size: move_axis(all_to_all(move_axis(x, 1, 0), element, size=size), 1, 0),
+    ),
+    cost=0,
+    mask="covered",
+    covers=True,
+)
+"""In element i of the batch, as row j, the row x[i] of element j."""
+
+
+def inverse_pairs(pairs: Pairs) -> Pairs:
+    """The way back: (destination, source) for each (source, destination)."""
+    return tuple([(destination, source) for source, destination in pairs])
+
+
+def are_pairs(value: Any, size: int) -> bool:
+    """Whether this is a tuple of (source, destination), each number less than `size` and at most once in its place."""
+    return type(value) is tuple and all(
+        [
+            *[type(pair) is tuple and len(pair) == 2 for pair in value],
+            *[is_integer(number) and 0 <= number < size for pair in value for number in pair],
+            *[len({pair[place] for pair in value}) == len(value) for place in (0, 1)],
+        ]
+    )
+
+
+def _chosen(x: Array, elements: Sequence[int], size: int) -> Array:
+    """The rows of a batch that belong to these elements, zeros in the others."""
+    rows = np.zeros(size, bool)
+    rows[list(elements)] = True
+    if rows.all():
+        return x
+    return where(rows.reshape(size, *[1] * (len(shape_of(x)) - 1)), x, full_like(x, 0, ()))
+
+
+def _ppermute_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    x, element = args
+    if not batched[1]:
+        return ppermute(x, element, **params)
+    if not batched[0]:
+        x = _everywhere(x, size)
+    sources = np.arange(size)
+    for source, destination in params["pairs"]:
+        sources[destination] = source
+    return _chosen(gather(x, sources, axis=0), [destination for _, destination in params["pairs"]], size)
+
+
+def _only_at(xp: Any, x: Array, element: Any, elements: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A value of some elements, zeros in the others."""
+    return xp.where(xp.isin(element, xp.asarray(list(elements))), x, dtype.type(0))
+
+
+PAIRS = Kind(
+    "pairs of a source and a destination, each once",
+    lambda value, avals, params: are_pairs(value, params["size"]),
+)
+
+ppermute: LinearCollective = LinearCollective(
+    "ppermute",
+    lambda xp, x, element, *, size, pairs: _only_at(
+        xp, x, element, [destination for _, destination in pairs], dtype_of(x)
+    ),
+    aval=lambda x, element, *, size, pairs: Aval(x.shape, x.dtype),
+    parameters={**SIZE, "pairs": PAIRS},
+    transpose=lambda ct, x, element, *, size, pairs: (
+        ppermute(ct, element, size=size, pairs=inverse_pairs(pairs)),
+        ZERO,
+    ),
+    batch=_ppermute_batch,
+    cost=0,
+    mask="padded",
+)
+"""For each pair (source, destination) the value of the one in the other; zeros in elements that are no destination."""
+
+
+def _broadcast_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    x, element = args
+    if not batched[1]:
+        return broadcast_from(x, element, **params)
+    return _everywhere(gather(x, np.int64(params["root"]), axis=0) if batched[0] else x, size)
+
+
+broadcast_from: LinearCollective = LinearCollective(
+    "broadcast_from",
+    lambda xp, x, element, *, size, root: x,
+    aval=lambda x, element, *, size, root: Aval(x.shape, x.dtype),
+    parameters={**SIZE, "root": ROOT},
+    transpose=lambda ct, x, element, *, size, root: (reduce_to(ct, element, size=size, root=root), ZERO),
+    batch=_broadcast_batch,
+    cost=0,
+    view=True,
+    mask="covered",
+)
+"""The value of the element `root`, in every element."""
+
+
+def _reduce_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    x, element = args
+    if not batched[1]:
+        return reduce_to(x, element, **params)
+    return _chosen(_psum_across(x, batched[0], size), [params["root"]], size)
+
+
+reduce_to: LinearCollective = LinearCollective(
+    "reduce_to",
+    lambda xp, x, element, *, size, root: _only_at(
+        xp, _times_impl(xp, x, size), element, [root], sum_dtype(dtype_of(x))
+    ),
+    aval=lambda x, element, *, size, root: Aval(x.shape, sum_dtype(x.dtype)),
+    parameters={**SIZE, "root": ROOT},
+    transpose=lambda ct, x, element, *, size, root: (broadcast_from(ct, element, size=size, root=root), ZERO),
+    batch=_reduce_batch,
+    cost=costs.per_input(1),
+    mask="padded",
+    covers=True,
+)
+"""The sum over all elements of the batch in the element `root`, zeros in the others."""
 
 
 def _extremum(name: str, reduce: Any) -> Primitive:

@@ -47,7 +47,9 @@ NOT_NATIVE = {
         random_wald
     """,
     "a method of a distribution is called through SciPy": "scipy_distribution",
-    "a collective, which vmap replaces": "all_gather pmax pmin psum psum_scatter",
+    "a collective, which vmap replaces": """
+        all_gather all_to_all broadcast_from pmax pmin ppermute psum psum_scatter reduce_to
+    """,
 }
 """By reason; besides these, what calls Python or is a function of scipy.special without a scalar operation."""
 

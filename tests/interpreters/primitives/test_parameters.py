@@ -46,6 +46,7 @@ MAY_BE = {
     "fractional_matrix_power_frechet": [-7, 1e300],
     "sum_with": [True, -7, 1e300, math.nan, 1j, 2**70, -(2**70)],
     "prod_with": [True, -7, 1e300, math.nan, 1j, 2**70, -(2**70)],
+    **{name: [CODE, ""] for name in PRIMITIVES if "label" in PRIMITIVES[name].parameters},
 }
 """Primitives with parameters that are any numbers or texts."""
 

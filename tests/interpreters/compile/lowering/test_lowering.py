@@ -31,8 +31,9 @@ WITHOUT_SOURCE = {
     *("checkpoint_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "linear_call"),
     "saved_output",
     *("callback", "pure_callback", "cond_call", "while_call", "scan_call", "program_call"),
+    *[name for name in PRIMITIVES if PRIMITIVES[name].communicates],
 }
-"""Primitives whose parameters are functions or programs."""
+"""Primitives whose parameters are functions, programs or communicators."""
 ALL = [
     pytest.param(name, sample, id=f"{name}-{i}")
     for name, own in SAMPLES.items()

@@ -1,0 +1,98 @@
+"""The axis of processes: what collectives find under the name that `func.spmd` gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind
+from func.interpreters.core.processes import Ranks
+from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
+from func.interpreters.program.program import Program
+from func.interpreters.stage import Stage
+
+
+class RankAxis(Interpreter):
+    """Gives collectives the number of this process as a traced value, of a level below all that runs inside.
+
+    Where nothing is traced it means nothing: primitives compute with the number. Where a program is traced, the number
+    is a captured value, and so an input of the program. So programs are the same on all ranks, nothing is decided from
+    the number while tracing, and a collective of constants is an equation.
+    """
+
+    def __init__(self, name: str, ranks: Ranks, vmaps: int) -> None:
+        super().__init__("spmd")
+        self.name = name
+        self.ranks = ranks
+        self.vmaps = vmaps
+        """How many vmaps run around it."""
+        self.number = Tracer(self, np.int64(ranks.index), None)
+
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if primitive.communicates:
+            stage = present_stage()
+            if stage is not None:
+                return stage.apply(primitive, args, params)
+        return bind(primitive, tuple([plain_number(arg) for arg in args]), params)
+
+
+def present_stage() -> Stage | None:
+    """The innermost stage that records what runs now; what is linear in unknowns is no place for known values."""
+    for entry in live_entries():
+        stage = entry.interpreter
+        if isinstance(stage, Stage) and not stage.is_linear:
+            return stage
+    return None
+
+
+class AxisEntry(Entry):
+    """The processes of an axis run a function."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, scope: Scope, outer: AxisEntry | None, axis: RankAxis) -> None:
+        super().__init__(scope, outer)
+        self.axis = axis
+
+
+_AXES: ContextVar[AxisEntry | None] = ContextVar("func_rank_axes", default=None)
+
+
+@contextmanager
+def running_on(axis: RankAxis) -> Iterator[None]:
+    """Inside, collectives find the axis by its name."""
+    scope = Scope()
+    entry = AxisEntry(scope, live_entry(_AXES), axis)
+    token = _AXES.set(entry)
+    try:
+        yield
+    finally:
+        _AXES.reset(token)
+        del scope
+
+
+def running_axes() -> list[RankAxis]:
+    """The axes of processes that run here, outermost first."""
+    return [entry.axis for entry in reversed(live_entries(_AXES))]
+
+
+def is_rank_number(value: Any) -> bool:
+    """Whether this is the traced number of a process."""
+    return type(value) is Tracer and type(value._interpreter) is RankAxis
+
+
+def plain_number(value: Any) -> Any:
+    """The number of a process as a number; any other value as it is."""
+    return value._value if type(value) is Tracer and type(value._interpreter) is RankAxis else value
+
+
+def with_plain_numbers(program: Program) -> Program:
+    """A program that is to be executed, with numbers in the place of the traced ones among its constants."""
+    if not any([is_rank_number(value) for value in program.constants.values()]):
+        return program
+    constants = {var: plain_number(value) for var, value in program.constants.items()}
+    return Program(program.inputs, program.equations, program.outputs, constants)
