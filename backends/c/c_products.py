@@ -1,10 +1,12 @@
 """Products of matrices in C: small ones as loops, others by a function that computes blocks of rows and columns.
 
+The sums of a block stay in registers, and elements of x are spread over vectors as they are.
 Where the code is compiled with FUNC_CBLAS, large products go to CBLAS.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from func.backends.c.declarations import stored_type
@@ -14,14 +16,26 @@ from func.backends.loops.kernels import Dot, StridedRef
 SMALL = 256
 """Multiplications of the largest product that is written out as loops."""
 
+ROWS = 6
+"""Rows of a block: with the columns below, its sums fit the registers of processors with 16 or 32 vectors."""
+
+FMA = """\
+/* x y + z; rounded once where the processor does so. */
+static inline TYPE func_fma_TYPE(TYPE x, TYPE y, TYPE z) {
+USUAL
+}"""
 PRODUCT = """\
-/* out = x y, of m rows, k summed elements and n columns; elements of a matrix are strides apart. Some columns of y and
-   some rows of x are copied to where they lie next to each other. */
+/* out = x y, of m rows, k summed elements and n columns; elements of a matrix are strides apart. Some columns of y are
+   copied to where they lie next to each other. */
 static void func_product_TYPE(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, TYPE *restrict out, ptrdiff_t out0, ptrdiff_t out1,
                               const TYPE *restrict x, ptrdiff_t x0, ptrdiff_t x1, const TYPE *restrict y, ptrdiff_t y0,
                               ptrdiff_t y1) {
-BLAS    enum { ROWS = 4, COLUMNS = 8, DEPTH = 128 };
-    TYPE left[DEPTH * ROWS], right[DEPTH * COLUMNS];
+BLAS#if defined(__AVX__) || defined(__aarch64__)
+    enum { COLUMNS = 64 / sizeof(TYPE), ROWS = 6, DEPTH = 256 };
+#else
+    enum { COLUMNS = 32 / sizeof(TYPE), ROWS = 6, DEPTH = 256 };
+#endif
+    TYPE right[DEPTH * COLUMNS];
     for (ptrdiff_t j = 0; j < n; j += COLUMNS) {
         const ptrdiff_t columns = n - j < COLUMNS ? n - j : COLUMNS;
         for (ptrdiff_t first = 0; first == 0 || first < k; first += DEPTH) {
@@ -36,36 +50,26 @@ BLAS    enum { ROWS = 4, COLUMNS = 8, DEPTH = 128 };
             }
             for (ptrdiff_t i = 0; i < m; i += ROWS) {
                 const ptrdiff_t rows = m - i < ROWS ? m - i : ROWS;
-                TYPE sums0[COLUMNS] = {0}, sums1[COLUMNS] = {0}, sums2[COLUMNS] = {0}, sums3[COLUMNS] = {0};
+                TYPE sums[ROWS][COLUMNS];
                 const TYPE *const row0 = x + i * x0 + first * x1; /* rows behind the last are the first one again */
-                const TYPE *const row1 = row0 + (rows > 1 ? x0 : 0), *const row2 = row0 + (rows > 2 ? 2 * x0 : 0);
-                const TYPE *const row3 = row0 + (rows > 3 ? 3 * x0 : 0);
+ROW
+                TYPE SUMS;
                 for (ptrdiff_t l = 0; l < depth; ++l) {
-                    left[l * ROWS] = row0[l * x1];
-                    left[l * ROWS + 1] = row1[l * x1];
-                    left[l * ROWS + 2] = row2[l * x1];
-                    left[l * ROWS + 3] = row3[l * x1];
+                    const TYPE *const p = right + l * COLUMNS;
+                    for (ptrdiff_t c = 0; c < COLUMNS; ++c) {
+LOOP
+                    }
                 }
-                for (ptrdiff_t l = 0; l < depth; ++l) {
-                    const TYPE *const f = left + l * ROWS, *const p = right + l * COLUMNS;
-                    for (ptrdiff_t c = 0; c < COLUMNS; ++c) {
-                        PLUS0;
-                    }
-                    for (ptrdiff_t c = 0; c < COLUMNS; ++c) {
-                        PLUS1;
-                    }
-                    for (ptrdiff_t c = 0; c < COLUMNS; ++c) {
-                        PLUS2;
-                    }
-                    for (ptrdiff_t c = 0; c < COLUMNS; ++c) {
-                        PLUS3;
-                    }
+                for (ptrdiff_t c = 0; c < COLUMNS; ++c) {
+KEEP
                 }
                 for (ptrdiff_t r = 0; r < rows; ++r) {
-                    const TYPE *const sums = r == 0 ? sums0 : r == 1 ? sums1 : r == 2 ? sums2 : sums3;
-                    for (ptrdiff_t c = 0; c < columns; ++c) {
-                        TYPE *const place = out + (i + r) * out0 + (j + c) * out1;
-                        *place = first == 0 ? sums[c] : TOTAL;
+                    TYPE *const place = out + (i + r) * out0 + j * out1;
+                    for (ptrdiff_t c = 0; columns == COLUMNS && out1 == 1 && c < COLUMNS; ++c) {
+                        place[c] = FIRSTsums[r][c] : TOTAL(place[c], sums[r][c]);
+                    }
+                    for (ptrdiff_t c = 0; !(columns == COLUMNS && out1 == 1) && c < columns; ++c) {
+                        place[c * out1] = FIRSTsums[r][c] : TOTAL(place[c * out1], sums[r][c]);
                     }
                 }
             }
@@ -125,6 +129,8 @@ def _batched(nests: NestWriter, dot: Dot, at: list[str]) -> None:
     out, x, y = [_Matrix(nests, ref, at) for ref in (dot.out, dot.x, dot.y)]
     if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
         out, x, y, m, n = out.turned(), y.turned(), x.turned(), n, m
+    if min(m, n) > 1 and _padded(n, m) < 0.8 * _padded(m, n):
+        out, x, y, m, n = out.turned(), y.turned(), x.turned(), n, m
     if m * k * n <= SMALL:
         _written_out(nests, (m, k, n), out, x, y)
         return
@@ -138,24 +144,67 @@ def _batched(nests: NestWriter, dot: Dot, at: list[str]) -> None:
         )
         return
     texts.setdefault(f"func_product_{word}", product_text(word))
+    if word in ("double", "float"):
+        texts.setdefault(f"func_fma_{word}", fma_text(word))
     builder.effect(
         f"func_product_{word}({m}, {k}, {n}, {out.start}, {out.first}, {out.second}, "
         f"{x.start}, {x.first}, {x.second}, {y.start}, {y.first}, {y.second});"
     )
 
 
-def product_text(word: str) -> str:
-    """The function of products of a type."""
+def _padded(m: int, n: int) -> int:
+    """The elements of the blocks that cover a result."""
+    return -(-m // ROWS) * ROWS * -(-n // 8) * 8
+
+
+def fma_text(word: str) -> str:
+    """The function x y + z of a type."""
+    name = word.replace(" ", "_")
+    end = {"double": "", "float": "F"}.get(word)
+    usual = "    return x * y + z;"
+    if end is not None:
+        usual = f"#ifdef FP_FAST_FMA{end}\n    return fma{end.lower()}(x, y, z);\n#else\n{usual}\n#endif"
+    return FMA.replace("USUAL", usual).replace("_TYPE", f"_{name}").replace("TYPE", word)
+
+
+def product_text(word: str, name: str = "product") -> str:
+    """The function of products of a type; "minus_product" takes them off what is there."""
     letter = {"double": "d", "float": "s"}.get(word)
-    text = PRODUCT.replace("BLAS", "" if letter is None else BLAS.replace("LETTER", letter))
+    blas = BLAS if name == "product" else BLAS.replace(" 0, out", " 1, out").replace("(int)k, 1, x", "(int)k, -1, x")
+    text = PRODUCT.replace("BLAS", "" if letter is None else blas.replace("LETTER", letter))
     wraps = word.startswith("int")  # so does overflow
-    for r in range(4):
-        plus = f"sums{r}[c] += f[{r}] * p[c]"
+    rows, loops, kept, sums = [], [], [], []
+    for r in range(ROWS):
+        x, total = f"row{r}[l * x1]", f"sums{r}[c]"
+        plus = f"{total} + {x} * p[c]"
+        if letter is not None:
+            plus = f"func_fma_{word}({x}, p[c], {total})"
+        elif wraps:
+            plus = f"({word})((u{word}){total} + (u{word}){x} * (u{word})p[c])"
+        loops.append(f"{total} = {plus};")
+        kept.append(f"sums[{r}][c] = {total};")
+        sums.append(f"sums{r}[COLUMNS] = {{0}}")
+        if r:
+            rows.append(f"const TYPE *const row{r} = row0 + (rows > {r} ? {r} * x0 : 0);")
+    text = text.replace("ROW\n", _indented(rows, 16) + "\n").replace("TYPE SUMS", f"TYPE {', '.join(sums)}")
+    text = text.replace("LOOP", _indented(loops, 24)).replace("KEEP", _indented(kept, 20))
+    for place in ("place[c]", "place[c * out1]"):
+        total = f"{place} + sums[r][c]"
         if wraps:
-            plus = f"sums{r}[c] = ({word})((u{word})sums{r}[c] + (u{word})f[{r}] * (u{word})p[c])"
-        text = text.replace(f"PLUS{r}", plus)
-    total = f"({word})((u{word})*place + (u{word})sums[c])" if wraps else "*place + sums[c]"
-    return text.replace("TOTAL", total).replace("TYPE", word)
+            total = f"({word})((u{word}){place} + (u{word})sums[r][c])"
+        if name != "product":
+            total = f"{place} - sums[r][c]"
+        usual = f"FIRSTsums[r][c] : TOTAL({place}, sums[r][c])"
+        text = text.replace(usual, total if name != "product" else f"first == 0 ? sums[r][c] : {total}")
+    if name != "product":
+        text = text.replace("func_product_", f"func_{name}_").replace(
+            "/* out = x y, of", "/* out - x y in place of out, of"
+        )
+    return text.replace("TYPE", word)
+
+
+def _indented(parts: Sequence[str], columns: int) -> str:
+    return textwrap.indent("\n".join(parts), " " * columns)
 
 
 def _written_out(nests: NestWriter, sizes: tuple[int, int, int], out: _Matrix, x: _Matrix, y: _Matrix) -> None:

@@ -73,8 +73,12 @@ def constant_text(name: str, array: Any) -> str:
     if flat.dtype.kind == "c":
         flat = flat.view(part)
     lines, line = [], "   "
-    for value in flat:
-        text = f" {stored_literal(value, part)},"
+    is_zero = flat.view(np.uint8).reshape(flat.size, part.itemsize).max(axis=1, initial=0) == 0
+    is_sparse = bool(np.count_nonzero(is_zero) > 3 * flat.size / 4) and not is_zero.all()
+    for place, value in enumerate(flat):
+        if is_sparse and is_zero[place]:
+            continue  # as elements without an initializer are
+        text = f" {f'[{place}] = ' if is_sparse else ''}{stored_literal(value, part)},"
         if len(line) + len(text) > WIDE:
             lines.append(line)
             line = "   "

@@ -13,12 +13,12 @@ static void func_take_TYPE(ptrdiff_t n, TYPE factor, const TYPE *restrict x, ptr
                            ptrdiff_t y_step) {
     if (x_step == 1 && y_step == 1) {
         for (ptrdiff_t i = 0; i < n; ++i) {
-            y[i] -= factor * x[i];
+            y[i] = PLUS(-factor, x[i], y[i]);
         }
         return;
     }
     for (ptrdiff_t i = 0; i < n; ++i) {
-        y[i * y_step] -= factor * x[i * x_step];
+        y[i * y_step] = PLUS(-factor, x[i * x_step], y[i * y_step]);
     }
 }"""
 
@@ -33,7 +33,7 @@ static TYPE func_inner_TYPE(ptrdiff_t n, const TYPE *x, ptrdiff_t x_step, bool c
         TYPE sums[LANES] = {0};
         for (; i + LANES <= n; i += LANES) {
             for (ptrdiff_t lane = 0; lane < LANES; ++lane) {
-                sums[lane] += x[i + lane] * y[i + lane];
+                sums[lane] = PLUS(x[i + lane], y[i + lane], sums[lane]);
             }
         }
         sum = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
@@ -66,19 +66,29 @@ static REAL func_norm_TYPE(ptrdiff_t n, const TYPE *x, ptrdiff_t step) {
     return largest * SQRT(sum);
 }"""
 
-LU = """\
-/* The factors P A = L U in place of A, and the exchanges of rows from 0; true where U has a zero on its diagonal. */
-static bool func_lu_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t down, ptrdiff_t across, int32_t *pivots) {
-LAPACK    if (m > 64 && n > 64 && sizeof(lapack_int) == sizeof(int32_t)) {
-LAPACK        const ptrdiff_t count = m < n ? m : n;
-LAPACK        const int layout = down == 1 ? LAPACK_COL_MAJOR : LAPACK_ROW_MAJOR;
-LAPACK        const lapack_int stride = (lapack_int)(down == 1 ? across : down);
-LAPACK        const lapack_int info = LAPACKE_LETTERgetrf(layout, (lapack_int)m, (lapack_int)n, a, stride, pivots);
-LAPACK        for (ptrdiff_t i = 0; i < count; ++i) {
-LAPACK            --pivots[i];
-LAPACK        }
-LAPACK        return info != 0;
-LAPACK    }
+EXCHANGE = """\
+static void func_exchange_TYPE(ptrdiff_t n, TYPE *x, TYPE *y, ptrdiff_t step) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const TYPE kept = x[i * step];
+        x[i * step] = y[i * step];
+        y[i * step] = kept;
+    }
+}"""
+
+MINUS = """\
+/* out - x y in place of out, whichever way its rows lie in memory. */
+static void func_minus_TYPE(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, TYPE *out, ptrdiff_t out0, ptrdiff_t out1,
+                            const TYPE *x, ptrdiff_t x0, ptrdiff_t x1, const TYPE *y, ptrdiff_t y0, ptrdiff_t y1) {
+    if (out1 == 1) {
+        func_minus_product_TYPE(m, k, n, out, out0, out1, x, x0, x1, y, y0, y1);
+    } else {
+        func_minus_product_TYPE(n, k, m, out, out1, out0, y, y1, y0, x, x1, x0);
+    }
+}"""
+
+PANEL = """\
+/* The factors of a few columns in place of them. */
+static bool func_lu_panel_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t down, ptrdiff_t across, int32_t *pivots) {
     bool singular = false;
     for (ptrdiff_t k = 0; k < m && k < n; ++k) {
         TYPE *row = a + k * down, *column = a + k * across;
@@ -122,6 +132,44 @@ LAPACK    }
     return singular;
 }"""
 
+LU = """\
+/* The factors P A = L U in place of A, and the exchanges of rows from 0; true where U has a zero on its diagonal. */
+static bool func_lu_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t down, ptrdiff_t across, int32_t *pivots) {
+LAPACK    if (m > 64 && n > 64 && sizeof(lapack_int) == sizeof(int32_t)) {
+LAPACK        const ptrdiff_t count = m < n ? m : n;
+LAPACK        const int layout = down == 1 ? LAPACK_COL_MAJOR : LAPACK_ROW_MAJOR;
+LAPACK        const lapack_int stride = (lapack_int)(down == 1 ? across : down);
+LAPACK        const lapack_int info = LAPACKE_LETTERgetrf(layout, (lapack_int)m, (lapack_int)n, a, stride, pivots);
+LAPACK        for (ptrdiff_t i = 0; i < count; ++i) {
+LAPACK            --pivots[i];
+LAPACK        }
+LAPACK        return info != 0;
+LAPACK    }
+REALS    bool singular = false;
+REALS    enum { BLOCK = 32 };
+REALS    for (ptrdiff_t k = 0; m > 2 * BLOCK && n > 2 * BLOCK && k < m && k < n; k += BLOCK) {
+REALS        const ptrdiff_t both = m < n ? m : n, width = both - k < BLOCK ? both - k : BLOCK;
+REALS        TYPE *const corner = a + k * (down + across), *const right = corner + width * across;
+REALS        const ptrdiff_t behind = n - k - width, below = m - k - width, next = (k + width) * across;
+REALS        singular = func_lu_panel_TYPE(m - k, width, corner, down, across, pivots + k) || singular;
+REALS        for (ptrdiff_t i = k; i < k + width; ++i) {
+REALS            const ptrdiff_t pivot = pivots[i] + k;
+REALS            pivots[i] = (int32_t)pivot;
+REALS            TYPE *const row = a + i * down, *const other = a + pivot * down;
+REALS            func_exchange_TYPE(pivot == i ? 0 : k, row, other, across);
+REALS            func_exchange_TYPE(pivot == i ? 0 : behind, row + next, other + next, across);
+REALS        }
+REALS        func_triangular_TYPE(width, behind, corner, down, across, true, true, false, right, down, across);
+REALS        TYPE *const left = corner + width * down;
+REALS        func_minus_TYPE(below, width, behind, right + width * down, down, across, left, down, across, right, down,
+REALS                        across);
+REALS    }
+REALS    if (m > 2 * BLOCK && n > 2 * BLOCK) {
+REALS        return singular;
+REALS    }
+    return func_lu_panel_TYPE(m, n, a, down, across, pivots);
+}"""
+
 TRIANGULAR = """\
 /* The solution of A X = B in place of B, of n rows and k columns, for one triangle of A (of its conjugate). */
 static void func_triangular_TYPE(ptrdiff_t n, ptrdiff_t k, const TYPE *a, ptrdiff_t down, ptrdiff_t across, bool lower,
@@ -134,6 +182,20 @@ BLAS                    (int)(left ? n : k), (int)(left ? k : n), 1, a, (int)(tu
 BLAS                    (int)(left ? b_down : b_across));
 BLAS        return;
 BLAS    }
+REALS    enum { BLOCK = 32 };
+REALS    for (ptrdiff_t start = 0; n > 2 * BLOCK && k >= 8 && start < n; start += BLOCK) {
+REALS        const ptrdiff_t width = n - start < BLOCK ? n - start : BLOCK, rest = n - start - width;
+REALS        const ptrdiff_t first = lower ? start : rest, after = lower ? start + width : 0;
+REALS        TYPE *const rows = b + first * b_down;
+REALS        func_triangular_TYPE(width, k, a + first * (down + across), down, across, lower, unit, false, rows, b_down,
+REALS                             b_across);
+REALS        const TYPE *const beside = a + after * down + first * across;
+REALS        func_minus_TYPE(rest, width, k, b + after * b_down, b_down, b_across, beside, down, across, rows, b_down,
+REALS                        b_across);
+REALS    }
+REALS    if (n > 2 * BLOCK && k >= 8) {
+REALS        return;
+REALS    }
     const bool by_rows = k > 1 && b_across == 1;
     for (ptrdiff_t c = 0; c < (by_rows ? 1 : k); ++c) {
         TYPE *x = b + c * b_across;

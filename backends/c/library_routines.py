@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from func.backends.c import factorizations, spectral_routines
+from func.backends.c import c_products, factorizations, spectral_routines
 from func.backends.c.declarations import real, stored_type
 from func.backends.c.element_operations import CDefinitions
 from func.backends.c.loop_nests import NestWriter, index_text
@@ -120,6 +120,7 @@ def _places(dtype: DType) -> dict[str, str]:
         "RE(": f"creal{end}(" if is_complex else "(",
         "SQRT(": f"sqrt{end}(",
         "LOG(": f"log{end}(",
+        "PLUS(": f"func_fma_{word}(",
         "UNIT": "unit * (value / size)" if is_complex else "value < 0 ? -unit : unit",
         "TINY": "2.3e-308" if double else "1.2e-38f",
         "LEAST_COLUMN": "1e-140" if double else "1e-17f",
@@ -149,6 +150,11 @@ def defined(call: CRoutineCall, dtype: DType, *texts: str) -> str:
         if dtype.kind == "c" and places["SIZE("] in text and not name.startswith("func_size_"):
             defined(call, dtype, SIZE if ENDS[dtype.name] == "" else SIZE.replace("(z)", "f(z)"))
         call.definitions.texts.setdefault(name, text)
+        if places["PLUS("] in text:
+            call.definitions.texts.setdefault(places["PLUS("][:-1], c_products.fma_text(places["TYPE"]))
+        if "func_minus_product_" in text:
+            product = c_products.product_text(places["TYPE"], "minus_product")
+            call.definitions.texts.setdefault(f"func_minus_product_{places['TYPE']}", product)
     return name
 
 
@@ -157,6 +163,10 @@ def _with_libraries(text: str, dtype: DType) -> str:
     lines: list[str] = []
     last = ""
     for line in text.split("\n"):
+        if line.startswith("REALS"):
+            if dtype.kind == "c":
+                continue
+            line = line.removeprefix("REALS")
         library = next((place for place in PLACES if line.startswith(place)), "")
         if library != last:
             lines += ["#endif"] if last else []
@@ -204,8 +214,8 @@ def _either(matrix: CMatrix, turned: bool) -> str:
 
 
 LINES = factorizations.TAKE, factorizations.INNER
-FACTOR = *LINES, factorizations.LU
-TRIANGLES = *LINES, factorizations.TRIANGULAR
+TRIANGLES = *LINES, factorizations.MINUS, factorizations.TRIANGULAR
+FACTOR = *TRIANGLES, factorizations.EXCHANGE, factorizations.PANEL, factorizations.LU
 REFLECT = *LINES, factorizations.NORM, factorizations.QR
 LU_SOLVES = *FACTOR, factorizations.TRIANGULAR, factorizations.LU_SOLVE, factorizations.COPY
 """Functions and what they call."""
@@ -267,7 +277,7 @@ def _inverse(call: CRoutineCall, *, n: int, strict: bool) -> str:
 def _factors(call: CRoutineCall, *, n: int, turned: bool) -> str:
     (factors, pivots), (a,) = call.outs, call.args
     copy = defined(call, a.dtype, factorizations.COPY)
-    name = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    name = defined(call, a.dtype, *FACTOR)
     return (
         f"{copy}({n}, {n}, {_either(a, turned)}, {target(factors)}, 1, {factors.stride}); "
         f"{name}({n}, {n}, {target(factors)}, 1, {factors.stride}, {pivots.start});"
@@ -278,7 +288,7 @@ def _factors(call: CRoutineCall, *, n: int, turned: bool) -> str:
 def _lu(call: CRoutineCall, *, m: int, n: int) -> str:
     (factors, pivots, order, _), (a,) = call.outs, call.args
     copy = defined(call, a.dtype, factorizations.COPY)
-    name = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    name = defined(call, a.dtype, *FACTOR)
     call.definitions.texts.setdefault("func_order", factorizations.ORDER)
     return (
         f"{copy}({m}, {n}, {_either(a, False)}, {target(factors)}, {factors.stride}, 1); "
@@ -325,7 +335,7 @@ def _getri(call: CRoutineCall, *, n: int, turned: bool, safe: bool) -> str:
 def _det(call: CRoutineCall, *, n: int) -> str:
     (a,), out = call.args, call.outs[0]
     copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    factor = defined(call, a.dtype, *FACTOR)
     name = defined(call, a.dtype, factorizations.DETERMINANT)
     matrix, pivots = scratch(call, a.dtype, n * n, n)
     word = stored_type(a.dtype)
@@ -341,7 +351,7 @@ def _det(call: CRoutineCall, *, n: int) -> str:
 def _slogdet(call: CRoutineCall, *, n: int) -> str:
     (a,), (sign, size, _) = call.args, call.outs
     copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, factorizations.TAKE, factorizations.LU)
+    factor = defined(call, a.dtype, *FACTOR)
     name = defined(call, a.dtype, factorizations.DETERMINANT)
     matrix, pivots = scratch(call, a.dtype, n * n, n)
     return (

@@ -12,6 +12,7 @@ is part of the program are zero, as in CasADi.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -20,13 +21,24 @@ from typing import Any
 import numpy as np
 
 from func.backends.loops import kernels
+from func.backends.loops.equal_slices import merge_equal_slices
 from func.backends.loops.kernels import Buffer, DType, Literal, Register, StridedRef
-from func.backends.loops.traversal import buffers_of
+from func.backends.loops.lanes import find_lanes, in_order_of_use, lane_items
+from func.backends.loops.small_factorizations import (
+    expand_routine,
+    is_small_routine,
+    routine_operations,
+    share_factors,
+)
+from func.backends.loops.traversal import bodies_of, buffers_of, own_buffers
 
-LARGEST_NEST, LARGEST_PRODUCT, LARGEST_PROGRAM = 160, 1024, 400_000
-"""Elements of the largest domain, and operations of the largest product and program, that are expanded."""
-MOST_RESULTS = 512
-"""Elements of the outputs of the largest program that is expanded."""
+LARGEST_NEST, LARGEST_PRODUCT, LARGEST_PROGRAM = 2048, 16384, 600_000
+"""Elements of the largest domain, and operations of the largest product and program, that are tried."""
+SHORT_NEST, SHORT_PROGRAM = 160, 4096
+"""Elements of the largest domain, and operations of the largest program, that gain without structure."""
+MOST_RESULTS, MOST_OPERATIONS = 512, 24_000
+"""Elements of the outputs, and operations, of the largest straight-line code: compilers of C take some ten seconds for
+it, and minutes for ten times as much."""
 FOLDED = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "negative": np.negative}
 """Operations on numbers of the program that are carried out at once."""
 COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and", "equal", "not_equal"})
@@ -49,6 +61,11 @@ class ScalarTerm:
         self.expiry = math.inf
         """The last run in which an element of memory can be read."""
 
+    @property
+    def commutes(self) -> bool:
+        """Whether the order of its arguments says nothing."""
+        return self.op in COMMUTES
+
 
 def is_expandable(program: kernels.NativeProgram) -> bool:
     """Whether all of a program but calls of libraries and checks can be straight-line code, and it has few results."""
@@ -63,12 +80,51 @@ def is_expandable(program: kernels.NativeProgram) -> bool:
     )
 
 
-def expand_scalars(program: kernels.NativeProgram, finite: bool = False) -> None:
-    """Expand the small nests of a program. Memory has to be assigned anew afterwards."""
-    expansion = _Expansion(program, finite)
-    for item in program.items:
-        expansion.take(item)
-    program.items[:] = expansion.finished()
+def expand_scalars(program: kernels.NativeProgram, finite: bool = False) -> bool:
+    """Expand the small nests of a program; whether it gains. Memory has to be assigned anew afterwards.
+
+    Straight-line code gains where loops are short, or where most operations of the loops are known beforehand or equal
+    to others: then it has few of them.
+    """
+    outside = set() if program.flag is None else {program.flag.buffer.storage}
+    expansion = Expansion(program, finite, program.items, outside)
+    program.items[:] = expansion.expanded()
+    return expansion.gains
+
+
+def expand_bodies(program: kernels.NativeProgram, finite: bool = False) -> None:
+    """Expand the small nests in bodies of loops and in branches, where that gains."""
+    _expand_bodies_of(program, program.items, finite)
+    merge_equal_slices(program)
+
+
+def _expand_bodies_of(program: kernels.NativeProgram, items: list[kernels.Item], finite: bool) -> None:
+    for item in items:
+        for body in bodies_of(item):
+            _expand_bodies_of(program, body, finite)
+            outside = _touched_outside(program, body)
+            expansion = Expansion(program, finite, body, outside)
+            expanded = expansion.expanded()
+            if expansion.gains:
+                body[:] = expanded
+
+
+def _touched_outside(program: kernels.NativeProgram, body: list[kernels.Item]) -> set[Buffer]:
+    """The memory that a program touches outside of a body."""
+    touched: set[Buffer] = set()
+    if program.flag is not None:
+        touched.add(program.flag.buffer.storage)
+
+    def visit(items: list[kernels.Item]) -> None:
+        if items is body:
+            return
+        for item in items:
+            touched.update([buffer.storage for buffer in own_buffers(item)])
+            for inner in bodies_of(item):
+                visit(inner)
+
+    visit(program.items)
+    return touched
 
 
 def _operations(item: kernels.Item) -> int:
@@ -76,13 +132,21 @@ def _operations(item: kernels.Item) -> int:
         return math.prod(item.domain) * len(item.code)
     if isinstance(item, kernels.Dot):
         return math.prod((*item.batch, *item.sizes))
+    if isinstance(item, kernels.LibraryCall):
+        return routine_operations(item) if is_small_routine(item) else 0
     return item.buffer.size if isinstance(item, kernels.Fill) else 0
+
+
+def _longest(item: kernels.Item) -> int:
+    """The elements of an item's results, for one index of a reduction."""
+    if isinstance(item, kernels.Dot):
+        m, _, n = item.sizes
+        return math.prod((*item.batch, m, n))
+    return math.prod(item.domain) if isinstance(item, kernels.LoopNest) else 0
 
 
 def _is_small(item: kernels.Item) -> bool:
     """Whether an item can be expanded."""
-    if any([buffer.base is not None for buffer in buffers_of(item)]):
-        return False
     if isinstance(item, kernels.LoopNest):
         dynamic = (kernels.LoadAt, kernels.StoreAt)
         return (
@@ -95,6 +159,8 @@ def _is_small(item: kernels.Item) -> bool:
         return math.prod((*item.batch, m, n)) <= LARGEST_NEST and _operations(item) <= LARGEST_PRODUCT
     if isinstance(item, kernels.Fill):
         return item.buffer.size <= LARGEST_NEST
+    if isinstance(item, kernels.LibraryCall):
+        return is_small_routine(item)
     return isinstance(item, kernels.Copy) and item.target.size <= LARGEST_NEST
 
 
@@ -107,11 +173,21 @@ class _Group:
         """ScalarTerms that it computes for later runs."""
 
 
-class _Expansion:
-    """The state while a program is expanded."""
+class Expansion:
+    """The state while the items of a program, or of a body in it, are expanded."""
 
-    def __init__(self, program: kernels.NativeProgram, finite: bool) -> None:
-        self.program, self.finite = program, finite
+    def __init__(
+        self, program: kernels.NativeProgram, finite: bool, source: list[kernels.Item], outside: set[Buffer]
+    ) -> None:
+        self.program, self.finite, self.source = program, finite, source
+        self.outside = outside
+        """Memory that others read when the items have run."""
+        self.overlapping = _overlapping(source)
+        self.known_before: set[Buffer] = set()
+        """Memory whose elements are read before they are written; in a body, those of the step before."""
+        self.used_by_items: set[Buffer] = set()
+        """Memory of the items that stay."""
+        self.gains = False
         self.terms: dict[Any, ScalarTerm] = {}
         self.memory: dict[Buffer, dict[int, ScalarTerm]] = {}
         self.dirty: dict[Buffer, dict[int, None]] = {}
@@ -119,7 +195,11 @@ class _Expansion:
         self.loads: dict[Buffer, list[ScalarTerm]] = {}
         self.groups: list[_Group] = [_Group()]
         self.items: list[kernels.Item | _Group] = [self.groups[0]]
+        self.factors: dict[tuple[ScalarTerm, ...], tuple[StridedRef, StridedRef]] = {}
+        """LU factors and exchanges by the elements of their matrices."""
         self.counter = itertools.count()
+        self.failures: dict[ScalarTerm, None] = {}
+        """Conditions under which a factorization has failed."""
 
     # -- terms ------------------------------------------------------------------------------------------------------
     def term(self, key: Any, op: str, dtype: DType, args: tuple[ScalarTerm, ...], place: Any = None) -> ScalarTerm:
@@ -142,6 +222,7 @@ class _Expansion:
             else:
                 version = self.versions.get(buffer, 0)
                 known = self.term(("element", buffer, index, version), "element", buffer.dtype, (), (buffer, index))
+                self.known_before.add(buffer)
                 if buffer.kind != "input":
                     self.loads.setdefault(buffer, []).append(known)
             self.memory[buffer][index] = known
@@ -156,6 +237,14 @@ class _Expansion:
         if op in ("maximum", "minimum"):
             ordered = tuple(args)
         return self.term((op, out, *[x.number for x in ordered]), op, out, ordered)
+
+    def without_sign(self, x: ScalarTerm) -> ScalarTerm:
+        """A term that is no negation, which operations would pass on to their results: those on alike numbers stay
+        alike, whatever their signs."""
+        if x.op != "negative" or not self.finite:
+            return x
+        zero = self.literal(0, x.dtype)
+        return self.term(("subtract", x.dtype, zero.number, x.args[0].number), "subtract", x.dtype, (zero, x.args[0]))
 
     def _simplified(self, op: str, args: Sequence[ScalarTerm], out: DType) -> ScalarTerm | None:
         if op == "convert" and args[0].dtype == out:
@@ -229,8 +318,14 @@ class _Expansion:
     # -- items ------------------------------------------------------------------------------------------------------
     def take(self, item: kernels.Item) -> None:
         """Expand an item, or let it stay."""
-        if not _is_small(item):
-            self._stays(item)
+        if isinstance(item, kernels.LibraryCall) and share_factors(self, item):
+            return
+        if not self._is_expanded(item):
+            if isinstance(item, kernels.EarlyExit):
+                self._report()
+            self.stays(item)
+        elif isinstance(item, kernels.LibraryCall):
+            expand_routine(self, item)
         elif isinstance(item, kernels.LoopNest):
             self._nest(item)
         elif isinstance(item, kernels.Dot):
@@ -242,13 +337,37 @@ class _Expansion:
             for index in range(item.target.size):
                 self.store(item.target, index, self.element(item.source, index))
 
-    def _stays(self, item: kernels.Item) -> None:
-        touched = dict.fromkeys([buffer.storage for buffer in buffers_of(item)])
+    def _is_expanded(self, item: kernels.Item) -> bool:
+        return _is_small(item) and not any([buffer.storage in self.overlapping for buffer in own_buffers(item)])
+
+    def fail_where(self, condition: ScalarTerm) -> None:
+        """Note an error where a condition holds."""
+        if condition.op != "literal" or condition.place:
+            self.failures[condition] = None
+
+    def _report(self) -> None:
+        """Tell of failures so far."""
+        if not self.failures:
+            return
+        first, *others = self.failures
+        for condition in others:
+            first = self.apply("logical_or", [first, condition], first.dtype)
+        self.failures.clear()
+        flag = Buffer(1, first.dtype)
+        self.store(flag, 0, first)
+        self.stays(kernels.FlagCheck(StridedRef(flag, 0, ())))
+
+    def stays(self, item: kernels.Item) -> None:
+        storages = {buffer.storage for buffer in buffers_of(item)}
+        self.used_by_items |= storages
+        touched = [buffer for buffer in {**self.memory, **self.dirty, **self.loads} if buffer.storage in storages]
         for buffer in touched:
             self._flush(buffer)
         last = len(self.groups) - 1
+        is_checked = isinstance(item, (kernels.LibraryCall, kernels.FlagCheck, kernels.EarlyExit))
+        written = {ref.buffer.storage for ref in getattr(item, "outs", ())}
         for buffer in touched:
-            if buffer.kind in ("input", "constant"):
+            if buffer.kind in ("input", "constant") or (is_checked and buffer.storage not in written):
                 continue
             self.memory.pop(buffer, None)
             self.versions[buffer] = self.versions.get(buffer, 0) + 1
@@ -261,7 +380,10 @@ class _Expansion:
         """Let the current run write what memory must have."""
         known = self.memory.get(buffer, {})
         for index in self.dirty.pop(buffer, {}):
-            self.groups[-1].stores.append((buffer, index, known[index]))
+            term = known[index]
+            if term.op == "element" and term.place == (buffer, index) and term.expiry == math.inf:
+                continue  # memory has it
+            self.groups[-1].stores.append((buffer, index, term))
 
     def store(self, buffer: Buffer, index: int, value: ScalarTerm) -> None:
         """Memory has another value at a place."""
@@ -331,12 +453,38 @@ class _Expansion:
                 registers[instruction.out] = totals[instruction]
 
     # -- code -------------------------------------------------------------------------------------------------------
-    def finished(self) -> list[kernels.Item]:
+    def expanded(self) -> list[kernels.Item]:
+        """The items, expanded."""
+        stayed = {id(item) for item in self.source if not self._is_expanded(item)}
+        replaced = [item for item in self.source if id(item) not in stayed]
+        before = sum(map(_operations, replaced))
+        is_short = before <= SHORT_PROGRAM and not any([_longest(item) > SHORT_NEST for item in replaced])
+        if not 0 < before <= LARGEST_PROGRAM:
+            return self.source
+        for item in self.source:
+            self.take(item)
+        items = self._finished()
+        nests = [item for item in items if isinstance(item, kernels.LoopNest) and id(item) not in stayed]
+        after = sum([isinstance(instruction, kernels.Apply) for nest in nests for instruction in nest.code])
+        self.gains = after <= MOST_OPERATIONS and (is_short or 3 * after <= before)
+        return items
+
+    def _is_needed(self, buffer: Buffer) -> bool:
+        """Whether memory is read when the items have run."""
+        storage = buffer.storage
+        return (
+            buffer in self.known_before
+            or storage.kind == "output"
+            or storage in self.outside
+            or storage in self.used_by_items
+        )
+
+    def _finished(self) -> list[kernels.Item]:
         """The items of the expanded program."""
-        flag = self.program.flag
         for buffer in list(self.dirty):
-            if buffer.kind == "output" or (flag is not None and buffer is flag.buffer):
+            if self._is_needed(buffer):
                 self._flush(buffer)
+        self._report()
         for number, group in enumerate(self.groups):
             for _, _, term in group.stores:
                 self._mark(term, number)
@@ -346,8 +494,8 @@ class _Expansion:
         for item in self.items:
             if not isinstance(item, _Group):
                 items.append(item)
-            elif nest := self._written(next(groups)):
-                items.append(nest)
+            else:
+                items += self._written(next(groups))
         return items
 
     def _mark(self, term: ScalarTerm, group: int) -> None:
@@ -384,12 +532,70 @@ class _Expansion:
             buffer = Buffer(len(terms), dtype)
             self.places.update({term: (buffer, index) for index, term in enumerate(terms)})
 
-    def _written(self, number: int) -> kernels.LoopNest | None:
-        """The nest of a run, None where it has nothing to do."""
+    def _parts(self, term: ScalarTerm, number: int) -> tuple[ScalarTerm, ...]:
+        """The terms that a run computes for a term of its own."""
+        is_here = not _is_everywhere(term) and term.group >= number
+        return term.args if is_here else ()
+
+    def _in_order(
+        self, stores: list[tuple[Buffer, int, ScalarTerm]], number: int
+    ) -> list[tuple[Buffer, int, ScalarTerm]]:
+        """The results of a run, each time the one that needs the fewest new terms next: what it shares with those
+        before is used again soon, while it is in registers of the processor."""
+        needed: dict[ScalarTerm, int] = {}
+        for place, (_, _, term) in enumerate(stores):
+            needed[term] = needed.get(term, 0) | 1 << place
+        order = in_order_of_use([term for _, _, term in stores], lambda term: self._parts(term, number))
+        counts: dict[int, int] = {}
+        for term in reversed(order):
+            users = needed.get(term, 0)
+            parts = self._parts(term, number)
+            if parts:
+                counts[users] = counts.get(users, 0) + 1
+            for x in parts:
+                needed[x] = needed.get(x, 0) | users
+        costs = [0] * len(stores)
+        waiting: dict[int, list[int]] = {}
+        for users, count in counts.items():
+            for place in _bits(users):
+                costs[place] += count
+                waiting.setdefault(place, []).append(users)
+        ready = [(cost, place) for place, cost in enumerate(costs)]
+        heapq.heapify(ready)
+        done = 0
+        result = []
+        while ready:
+            cost, place = heapq.heappop(ready)
+            if done >> place & 1 or cost != costs[place]:
+                continue
+            done |= 1 << place
+            result.append(stores[place])
+            for users in waiting.get(place, ()):
+                count = counts.pop(users, 0)
+                if count:
+                    for other in _bits(users & ~done):
+                        costs[other] -= count
+                        heapq.heappush(ready, (costs[other], other))
+        return result
+
+    def _written(self, number: int) -> list[kernels.LoopNest]:
+        """The nests of a run: straight-line code, and a loop where parts of it are alike."""
         group = self.groups[number]
         stores = [*[(*self.places[term], term) for term in group.kept], *group.stores]
         if not stores:
-            return None
+            return []
+
+        def parts(term: ScalarTerm) -> tuple[ScalarTerm, ...]:
+            return self._parts(term, number)
+
+        packing = find_lanes(stores, parts, _is_literal)
+        if packing is None:
+            return [self._straight(stores, number)]
+        return lane_items(packing, _is_literal, lambda stores: self._straight(stores, number))
+
+    def _straight(self, stores: list[tuple[Buffer, int, ScalarTerm]], number: int) -> kernels.LoopNest:
+        """The nest without loops that computes results."""
+        stores = self._in_order(stores, number)
         loads: list[kernels.Instruction] = []
         code: list[kernels.Instruction] = []
         registers: dict[ScalarTerm, kernels.Operand] = {}
@@ -423,6 +629,35 @@ class _Expansion:
         for buffer, index, term in stores:
             code.append(kernels.Store(StridedRef(buffer, index, ()), visit(term)))
         return kernels.LoopNest((), 0, [kernels.NestStage(False, [*loads, *code])])
+
+
+def _bits(number: int) -> list[int]:
+    """The places of the ones of a number.
+
+    >>> _bits(0b10110)
+    [1, 2, 4]
+    """
+    places = []
+    while number:
+        low = number & -number
+        places.append(low.bit_length() - 1)
+        number ^= low
+    return places
+
+
+def _overlapping(items: list[kernels.Item]) -> set[Buffer]:
+    """Memory that items know under several names and write: what is written under one is read under another."""
+    names: dict[Buffer, set[Buffer]] = {}
+    for item in items:
+        for buffer in buffers_of(item):
+            names.setdefault(buffer.storage, set()).add(buffer)
+    return {
+        storage for storage, buffers in names.items() if len(buffers) > 1 and storage.kind not in ("input", "constant")
+    }
+
+
+def _is_literal(term: ScalarTerm) -> bool:
+    return term.op == "literal"
 
 
 def _is(term: ScalarTerm, number: int) -> bool:

@@ -333,7 +333,7 @@ def _module(
 
 def _native(program: Program, f: Any, checked: bool, column_major: bool, finite: bool) -> Any:
     """A program as loop nests. Raises NoSourceError."""
-    from func.backends.loops.scalar_expansion import expand_scalars, is_expandable  # start-up time
+    from func.backends.loops.scalar_expansion import expand_bodies, expand_scalars, is_expandable  # start-up time
     from func.interpreters.compile.native.executable import rerolled
     from func.interpreters.compile.native.not_native import NotNative, RuleError
     from func.interpreters.compile.native.translate import translate
@@ -342,10 +342,11 @@ def _native(program: Program, f: Any, checked: bool, column_major: bool, finite:
         program = _by_columns(program)
     try:
         native = translate(program, checked)
-        if is_expandable(native):
-            expand_scalars(native, finite)
+        if is_expandable(native) and expand_scalars(native, finite):
             return native
-        return translate(rerolled(program), checked)
+        native = translate(rerolled(program), checked)
+        expand_bodies(native, finite)
+        return native
     except NotNative as error:
         raise _no_source(f, error) from None
     except RuleError as error:

@@ -62,6 +62,24 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "solve a batch": (np_linalg.solve, (BATCH, np.stack([RIGHT] * 3))),
     "solve a large one": (np_linalg.solve, (LARGE, LARGE_RIGHT)),
     "inv": (np_linalg.inv, (SQUARE,)),
+    "inv of a large one": (np_linalg.inv, (LARGE,)),
+    "lu of a large wide one": (lambda a: sp.lu_factor(a)[0], (numbers(70, 101),)),
+    "lu of a large tall one": (lambda a: sp.lu_factor(a)[0], (numbers(101, 70),)),
+    **{
+        f"solve with a large triangle {trans} {lower} {unit} {turned}": (
+            lambda a, b, trans=trans, lower=lower, unit=unit, turned=turned: sp.solve_triangular(
+                a.T if turned else a, b, trans=trans, lower=lower, unit_diagonal=unit
+            ),
+            (LARGE / (70 if unit else 1), LARGE_RIGHT),
+        )
+        for trans, lower, unit, turned in (
+            ("N", 1, 0, 0),
+            ("N", 0, 1, 0),
+            ("T", 1, 0, 0),
+            ("C", 0, 0, 0),
+            ("N", 1, 0, 1),
+        )
+    },
     "inv of a batch": (np_linalg.inv, (BATCH,)),
     "inv of a number": (np_linalg.inv, (SQUARE[:1, :1],)),
     "det": (np_linalg.det, (SQUARE,)),

@@ -509,3 +509,14 @@ def test_missing_compilers_and_wrong_arguments(monkeypatch: pytest.MonkeyPatch) 
 def test_traced_values_of_an_enclosing_transform() -> None:
     with pytest.raises(func.errors.NoSourceError, match="uses traced values of an enclosing transform"):
         func.grad(lambda t: func.to_c(lambda x: x * t)(1.0))(2.0)
+
+
+def test_constant_arrays_of_zeros_are_short() -> None:
+    table = np.zeros((40, 40))
+    table[3, 5], table[39, 39], table[0, 1] = 2.5, -1.0, -0.0
+    module = func.to_c(lambda x, i: func.numpy.take(table, i, axis=0) * x)(np.ones(40), np.array(3))
+    assert module.source.count(" 0.0,") < 50 and "[125] = 2.5" in module.source
+    run = module.load()
+    for i in (0, 3, 39):
+        np.testing.assert_array_equal(np.signbit(run(np.ones(40), np.array(i))), np.signbit(table[i]))
+        np.testing.assert_array_equal(run(np.ones(40), np.array(i)), table[i])
