@@ -33,8 +33,19 @@ from func.interpreters.vmap import Vmap
 from func.transforms.boundary import array_leaf, unbox
 
 __all__ = [
-    *("all_gather", "all_to_all", "axis_index", "axis_size", "broadcast", "pmax", "pmean", "pmin", "ppermute", "psum"),
-    *("psum_scatter", "reduce_scatter", "send_recv"),
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "broadcast",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "psum",
+    "psum_scatter",
+    "reduce_scatter",
+    "send_recv",
 ]
 
 Names: TypeAlias = str | Sequence[str]
@@ -336,7 +347,7 @@ def _moved(x: Any, axis_name: str, perm: Sequence[tuple[int, int]], function: st
         raise ArgumentError(f"func.collectives.{function}: values move along one axis, got axis_name={axis_name!r}")
     size = _size(axes[0])
     entries: Sequence[Any] = perm
-    given = [tuple(pair) if isinstance(pair, (tuple, list)) else (pair,) for pair in entries]
+    given: list[tuple[Any, ...]] = [tuple(p) if isinstance(p, (tuple, list)) else (p,) for p in entries]
     if any([len(pair) != 2 for pair in given]):
         raise ArgumentError(f"func.collectives.{function}: perm must hold pairs (source, destination), got {perm!r}")
     pairs = tuple([(_element(a, size, function, "source"), _element(b, size, function, "dest")) for a, b in given])

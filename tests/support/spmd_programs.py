@@ -218,7 +218,7 @@ def vectors(f: Function) -> dict[str, Function]:
 
 def check(name: str, on_ranks: Function, in_one_process: Function, values: Any) -> None:
     """Compare what this rank gets with its part of what a vmap gets in one process."""
-    program = func.spmd(on_ranks, COMM, AXIS)
+    program = func.spmd(on_ranks, COMM, AXIS, check=len(name) % 3 > 0)  # both ways, the same one on all ranks
     out = program(values[RANK])
     expected = func.vmap(in_one_process, axis_name=AXIS)(values)
     for got, whole in zip(func.tree.leaves(out), func.tree.leaves(expected), strict=True):

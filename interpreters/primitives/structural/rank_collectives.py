@@ -44,7 +44,7 @@ class RankCollective(LinearCollective):
         """Value and mask are sent, also where all elements are live: on another rank they need not be."""
         (x, index), (mask, _) = live.unpacked(args)
         out = bind(self, (x, index), params)
-        dtype = np.zeros((), dtype_of(x)).real.dtype
+        dtype = np.real(np.zeros((), dtype_of(x))).dtype
         numbers = full_like(x, 1, None, dtype) if mask is None else convert(mask, dtype=dtype)
         if shape_of(numbers) != shape_of(x):
             numbers = broadcast(numbers, shape=shape_of(x))
