@@ -164,6 +164,15 @@ class CupyDevice:
         """Start to set bytes to zero on the current stream."""
         self.runtime.memsetAsync(target, 0, size, self.cupy.cuda.get_current_stream().ptr)
 
+    def argsort(self, keys: int, order: int, size: int) -> None:
+        """Sort by CuPy, which takes CUB's or Thrust's radix sort."""
+        self._array(order, size)[...] = self._array(keys, size).argsort(kind="stable")
+
+    def _array(self, address: int, size: int) -> Any:
+        """An array of int64 over memory of the program."""
+        memory = self.cupy.cuda.UnownedMemory(address, 8 * size, self, self.number)
+        return self.cupy.ndarray((size,), np.int64, self.cupy.cuda.MemoryPointer(memory, 0))
+
     def read(self, address: int, dtype: DType) -> Any:
         """A number, for which the host waits."""
         out = np.empty((), dtype)

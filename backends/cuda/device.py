@@ -70,6 +70,9 @@ class Device(Protocol):
     ) -> None:
         """Start a batch of matrix products."""
 
+    def argsort(self, keys: int, order: int, size: int) -> None:
+        """Start a stable argsort of so many int64."""
+
     def copy(self, target: int, source: int, size: int) -> None:
         """Start a copy of so many bytes."""
 

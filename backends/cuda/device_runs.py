@@ -30,6 +30,7 @@ from func.backends.cuda.plan import (
     DevicePlan,
     MatrixProduct,
     Move,
+    Order,
     Repeat,
     Step,
     While,
@@ -112,6 +113,8 @@ class Runner:
                 device.launch(kernel, step.blocks, step.threads, addresses)
             elif isinstance(step, MatrixProduct):
                 self._product(step, at)
+            elif isinstance(step, Order):
+                device.argsort(at.of(step.keys), at.of(step.order), step.keys.size)
             elif isinstance(step, Move):
                 device.copy(at.of(step.target), at.of(step.source), step.target.bytes)
             elif isinstance(step, Repeat):
@@ -142,7 +145,7 @@ class Runner:
 def _length(steps: Sequence[Step]) -> float:
     total = 0.0
     for step in steps:
-        if isinstance(step, (While, Choose)):
+        if isinstance(step, (While, Choose, Order)):  # what sorts takes memory of its own
             return math.inf
         total += step.length * _length(step.body) if isinstance(step, Repeat) else 1
     return total

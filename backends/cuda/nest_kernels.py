@@ -54,6 +54,8 @@ class Unit(Record):
     chunks: int = 1
     partials: list[kernels.Buffer] | None = None
     """Where the parts of reductions go, one buffer for each reduction of the last stage."""
+    shared: list[kernels.Buffer] | None = None
+    """Scratch of a row that lies in shared memory."""
 
 
 class KernelLibrary:
@@ -100,6 +102,8 @@ class KernelWriter:
         self.nest, self.title = nest, title
         self.buffers: list[kernels.Buffer] = []
         self.writes: set[int] = set()
+        self.local: dict[int, str] = {}
+        """The names of memory (by id) that belongs to the kernel."""
 
     def declare(self, nest: kernels.LoopNest, more: Sequence[kernels.Buffer] = ()) -> None:
         """Name the buffers that a nest touches, and others that are written."""
@@ -112,7 +116,9 @@ class KernelWriter:
             self.writes.add(id(buffer.storage))
 
     def _name(self, buffer: kernels.Buffer) -> None:
-        if id(buffer) not in self.memory.names:
+        if id(buffer) in self.local:
+            self.memory.names[id(buffer)] = self.local[id(buffer)]
+        elif id(buffer) not in self.memory.names:
             self.memory.names[id(buffer)] = f"p{len(self.buffers)}"
             self.buffers.append(buffer)
 
@@ -315,6 +321,8 @@ class _UnitWriter(KernelWriter):
     def __init__(self, library: KernelLibrary, nest: kernels.LoopNest, unit: Unit, title: str) -> None:
         super().__init__(library, nest, title)
         self.unit = unit
+        for buffer in unit.shared or ():
+            self.local[id(buffer)] = f"own{len(self.local)}"
         self.declare(nest, unit.partials or ())
         self.groups = row_groups(nest)
         self.rows = math.prod(nest.domain[: nest.outer or 0])
@@ -334,10 +342,12 @@ class _UnitWriter(KernelWriter):
         blocks = max(1, min(-(-count // per_block), 8 * MOST_BLOCKS))
         if unit.kind == "block":
             b.declare("lane", "const int lane = (int)threadIdx.x;")
+            self._share(1)
             start, step = f"({word})blockIdx.x", f"({word})gridDim.x"
         else:
             mask = f"(int)threadIdx.x % {unit.lanes}" if unit.lanes > 1 else "0"
             b.declare("lane", f"const int lane = {mask};")
+            self._share(per_block)
             b.declare(
                 "unit", f"const {word} unit = (({word})blockIdx.x * {threads} + ({word})threadIdx.x) / {unit.lanes};"
             )
@@ -357,6 +367,15 @@ class _UnitWriter(KernelWriter):
             if self.pending or self.has_barrier:
                 self._barrier()
         return self.launch(blocks, threads)
+
+    def _share(self, units: int) -> None:
+        """Declare the shared memory of so many units of a block."""
+        for buffer in self.unit.shared or ():
+            name, word = self.local[id(buffer)], stored_type(buffer.dtype)
+            size = buffer.size * (2 if buffer.dtype.kind == "c" else 1)
+            self.builder.line(f"__shared__ {word} {name}_all[{size * units}];")
+            place = f" + (int)threadIdx.x / {self.unit.lanes} * {size}" if units > 1 else ""
+            self.builder.line(f"{word} *const {name} = {name}_all{place};")
 
     def _row_and_chunk(self) -> tuple[str, str]:
         """The row and the chunk of a part: threads next to each other have rows next to each other."""
@@ -516,3 +535,148 @@ def report_kernel(library: KernelLibrary, nest: kernels.LoopNest, flag: kernels.
         body.emit(each)
     writer.builder.line("status |= ", registers[id(flag)], f" ? {bit} : 0;")
     return writer.launch(1, 1)
+
+
+# -- tiles ----------------------------------------------------------------------------------------------------------
+TILE = 32
+"""Elements of a tile along both of its axes."""
+TILE_ROWS = 8
+"""Rows of a tile that a block moves at once."""
+
+
+class Tiling(Record):
+    """The axis along which stores are adjacent, the one along which some loads are, and those loads."""
+
+    near: int
+    far: int
+    loads: list[kernels.Load]
+
+
+def tiled_kernel(library: KernelLibrary, nest: kernels.LoopNest, tiling: Tiling, title: str) -> Launch:
+    """Elementwise code whose loads of one order and stores of another go through tiles of shared memory."""
+    writer = KernelWriter(library, nest, title)
+    writer.declare(nest)
+    b, rank = writer.builder, len(nest.domain)
+    near, far = nest.domain[tiling.near], nest.domain[tiling.far]
+    others = [axis for axis in range(rank) if axis not in (tiling.near, tiling.far)]
+    by_near, by_far = -(-near // TILE), -(-far // TILE)
+    count = math.prod([nest.domain[axis] for axis in others]) * by_near * by_far
+    word = writer.index_word(math.prod(nest.domain) * 2)
+    tiles: dict[int, kernels.Buffer] = {}
+    for place, load in enumerate(tiling.loads):
+        tile = tiles[id(load)] = kernels.Buffer(TILE * (TILE + 1), load.ref.buffer.dtype)
+        parts = 2 if tile.dtype.kind == "c" else 1
+        writer.memory.names[id(tile)] = f"tile{place}"
+        b.line(f"__shared__ {stored_type(tile.dtype)} tile{place}[{parts * tile.size}];")
+    b.line(f"const int x = (int)threadIdx.x % {TILE}, y = (int)threadIdx.x / {TILE};")
+    with b.braces(f"for ({word} part = blockIdx.x; part < {count}; part += gridDim.x) {{"):
+        b.line(f"const {word} first_far = part % {by_far} * {TILE};")
+        b.line(f"const {word} first_near = part / {by_far} % {by_near} * {TILE};")
+        at: dict[int, str] = {}
+        size = by_near * by_far
+        for axis in reversed(others):
+            at[axis] = b.fresh("r")
+            b.declare(at[axis], f"const {word} {at[axis]} = part / {size} % {nest.domain[axis]};")
+            size *= nest.domain[axis]
+
+        def corner(along_near: str, along_far: str) -> str:
+            b.line(f"const {word} near = first_near + {along_near}, far = first_far + {along_far};")
+            return f"if (near < {near} && far < {far}) {{"
+
+        places = {**at, tiling.near: "near", tiling.far: "far"}
+        dims, texts = list(range(rank)), [places[axis] for axis in range(rank)]
+        with b.braces(f"for (int k = y; k < {TILE}; k += {TILE_ROWS}) {{"), b.braces(corner("k", "x")):
+            registers: dict[int, Value] = {}
+            body = BodyWriter(writer.nests, dims, texts, registers, registers)
+            for load in tiling.loads:
+                writer.nests.write(tiles[id(load)], [f"k * {TILE + 1} + x"], body.load(load.ref))
+        b.effect("__syncthreads();")
+        with b.braces(f"for (int k = y; k < {TILE}; k += {TILE_ROWS}) {{"), b.braces(corner("x", "k")):
+            registers = {}
+            body = BodyWriter(writer.nests, dims, texts, registers, registers)
+            for each in nest.code:
+                if id(each) in tiles:
+                    assert isinstance(each, kernels.Load)
+                    registers[id(each.out)] = writer.nests.read(tiles[id(each)], [f"x * {TILE + 1} + k"])
+                else:
+                    body.emit(each)
+        b.effect("__syncthreads();")
+    return writer.launch(max(1, min(count, MOST_BLOCKS)), TILE * TILE_ROWS)
+
+
+# -- writes at computed places --------------------------------------------------------------------------------------
+def key_kernel(
+    library: KernelLibrary, nest: kernels.LoopNest, store: kernels.StoreAt, keys: kernels.Buffer, title: str
+) -> Launch:
+    """The offset that the dynamic indices of each update give; the nest has the axes of the updates alone."""
+    writer = KernelWriter(library, nest, title)
+    for each in nest.code:
+        if isinstance(each, (kernels.Load, kernels.LoadAt)):
+            writer._name(each.ref.buffer)
+    writer._name(keys)
+    writer.writes.add(id(keys))
+    b, rows = writer.builder, math.prod(nest.domain)
+    word = writer.index_word(rows)
+    with b.braces(_strided_loop(word, "row", rows, THREADS)):
+        at = _decomposed(b, word, "row", nest, [[axis] for axis in range(len(nest.domain))])
+        registers: dict[int, Value] = {}
+        body = BodyWriter(writer.nests, list(at), list(at.values()), registers, registers)
+        for each in nest.code:
+            body.emit(each)
+        pieces: list[Any] = ["0"]
+        for index in store.indices:
+            pieces += [f" + {index.stride} * (int64_t)", body.position(index)]
+        b.effect(f"{writer.memory.name(keys)}[row] = ", *pieces, ";")
+    return writer.launch(max(1, min(-(-rows // THREADS), MOST_BLOCKS)), THREADS)
+
+
+def segment_kernel(
+    library: KernelLibrary,
+    nest: kernels.LoopNest,
+    updates: int,
+    keys: kernels.Buffer,
+    order: kernels.Buffer,
+    title: str,
+) -> Launch:
+    """A thread for every group of updates of one place, and every index of the axes behind the first `updates`: it
+    applies them in their order. The last instruction of the nest is the write."""
+    writer = KernelWriter(library, nest, title)
+    code = nest.stages[0].code
+    store = code[-1]
+    assert isinstance(store, kernels.StoreAt)
+    writer.declare(nest)
+    for buffer in (keys, order):
+        writer._name(buffer)
+    b = writer.builder
+    count, inside = math.prod(nest.domain[:updates]), math.prod(nest.domain[updates:])
+    word = writer.index_word(count * inside)
+    key_of, place_of = writer.memory.name(keys), writer.memory.name(order)
+    with b.braces(_strided_loop(word, "part", count * inside, THREADS)):
+        b.line(f"const {word} first = part / {inside};" if inside > 1 else f"const {word} first = part;")
+        b.line(f"const int64_t key = {key_of}[{place_of}[first]];")
+        with b.braces(f"if (first > 0 && {key_of}[{place_of}[first - 1]] == key) {{"):
+            b.effect("continue;")
+        at: dict[int, str] = {}
+        size = 1
+        for axis in reversed(range(updates, len(nest.domain))):
+            at[axis] = b.fresh("r")
+            b.declare(at[axis], f"const {word} {at[axis]} = part / {size} % {nest.domain[axis]};")
+            size *= nest.domain[axis]
+        with b.braces(f"for ({word} next = first; next < {count} && {key_of}[{place_of}[next]] == key; ++next) {{"):
+            b.line(f"const {word} update = ({word}){place_of}[next];")
+            size = 1
+            for axis in reversed(range(updates)):
+                at[axis] = b.fresh("r")
+                b.declare(at[axis], f"const {word} {at[axis]} = update / {size} % {nest.domain[axis]};")
+                size *= nest.domain[axis]
+            registers: dict[int, Value] = {}
+            body = BodyWriter(writer.nests, list(at), list(at.values()), registers, registers)
+            for each in code[:-1]:
+                body.emit(each)
+            buffer, value = store.ref.buffer, body.value(store.value)
+            place = [*body.place(store.ref), " + key"]
+            if store.adds:
+                have = writer.nests.read(buffer, place)
+                value = writer.scalars.apply("add", buffer.dtype, [have, value], buffer.dtype)
+            writer.nests.write(buffer, place, value)
+    return writer.launch(max(1, min(-(-count * inside // THREADS), MOST_BLOCKS)), THREADS)

@@ -12,24 +12,34 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from func.backends.cuda.nest_forms import (
     accesses_of,
+    moved,
+    needed_by,
     parallel_axes,
     permuted,
     reductions_of_rows,
     row_scratch,
     split_stages,
+    varies,
     with_row_scratch,
     without_unit_axes,
 )
 from func.backends.cuda.nest_kernels import (
     THREADS,
+    TILE,
     WARP,
     KernelLibrary,
     Launch,
+    Tiling,
     Unit,
+    key_kernel,
     report_kernel,
+    segment_kernel,
     thread_kernel,
+    tiled_kernel,
     unit_kernel,
 )
 from func.backends.loops.buffer_assignment import assign_by_use
@@ -54,6 +64,7 @@ from func.backends.loops.kernels import (
     LoopNest,
     NativeProgram,
     NestStage,
+    Position,
     Reduce,
     Register,
     Running,
@@ -88,8 +99,14 @@ class Limits(Record):
     """Threads that keep a device busy."""
     library_work: int = 1 << 15
     """Multiplications from which on a product is cuBLAS's."""
-    shared_row: int = 1 << 14
-    """Bytes of scratch that a row has in shared memory at most."""
+    shared: int = 1 << 15
+    """Bytes of shared memory that a block takes for the scratch of its rows at most."""
+    far: int = 32
+    """Bytes between neighbouring elements from which on a load goes through a tile of shared memory."""
+    tile: int = 32
+    """Elements along both axes from which on tiles are worth their barriers."""
+    updates: int = 512
+    """Writes at computed places from which on they are sorted."""
 
 
 LIMITS = Limits()
@@ -110,6 +127,13 @@ class Move(Record):
 
     target: Buffer
     source: Buffer
+
+
+class Order(Record):
+    """The order of keys, equal ones as they come: what a stable argsort gives."""
+
+    keys: Buffer
+    order: Buffer
 
 
 class Repeat(Record):
@@ -136,7 +160,7 @@ class Choose(Record):
     branches: list[list[Step]]
 
 
-Step: TypeAlias = Launch | MatrixProduct | Move | Repeat | While | Choose
+Step: TypeAlias = Launch | MatrixProduct | Move | Order | Repeat | While | Choose
 
 
 class DevicePlan(Record):
@@ -187,6 +211,8 @@ def buffers_of_step(step: Step) -> Iterator[Buffer]:
         yield from buffers_of(step.dot)
     elif isinstance(step, Move):
         yield from (step.target, step.source)
+    elif isinstance(step, Order):
+        yield from (step.keys, step.order)
     elif isinstance(step, Repeat):
         yield from step.slices
     elif isinstance(step, While):
@@ -292,8 +318,9 @@ class Planner:
         outer, rank = nest.outer or 0, len(nest.domain)
         is_reduction = any([isinstance(each, (Reduce, Running)) for each in nest.code])
         if len(nest.stages) == 1 and not is_reduction:
-            return [self._elementwise(nest)]
-        nest = with_row_scratch(nest, row_scratch(nest, self._shared))
+            return self._sorted_updates(nest) or [self._elementwise(nest)]
+        bare, scratch = nest, list(row_scratch(nest, self._shared))
+        nest = with_row_scratch(nest, scratch)
         rows = list(range(outer))
         parallel = parallel_axes(nest, nest.code, rows)
         if parallel != rows:
@@ -308,7 +335,12 @@ class Planner:
         if count >= self.limits.few_rows or count * longest <= self.limits.little:
             if count >= self.limits.few_rows and _lies_across(nest) and len(inner) == 1:
                 return self._chunked(nest, count, longest)
-            return [unit_kernel(self.library, nest, self._unit_for(longest), title_of(nest))]
+            unit = self._unit_for(longest)
+            per_block = THREADS // unit.lanes if unit.kind == "warp" else 1
+            if scratch and per_block * sum([buffer.bytes for buffer in scratch]) <= self.limits.shared:
+                unit.shared = scratch
+                return [unit_kernel(self.library, bare, unit, title_of(nest))]
+            return [unit_kernel(self.library, nest, unit, title_of(nest))]
         if len(nest.stages) == 1 or (len(inner) == 1 and nest.stages[0].inner and len(nest.stages) == 2):
             return self._chunked(nest, count, longest)
         return [step for part in split_stages(nest) for step in self._part(part)]
@@ -341,6 +373,9 @@ class Planner:
         rest = [axis for axis in axes if axis not in parallel]
         if not rest:
             whole = LoopNest(nest.domain[: len(axes)], len(axes), [NestStage(False, code)])
+            tiling = self._tiling(permuted(whole, axes, len(axes)))
+            if tiling is not None:
+                return tiled_kernel(self.library, tiling[0], tiling[1], title_of(nest))
             return thread_kernel(self.library, permuted(whole, axes, len(axes)), axes, title_of(nest))
         order = [*parallel, *rest]
         inner = permuted(LoopNest(nest.domain, 0, [NestStage(True, code)]), order, len(parallel))
@@ -351,6 +386,81 @@ class Planner:
         if longest <= self.limits.warp_row:
             return Unit("warp", WARP)
         return Unit("block", THREADS if longest <= self.limits.block_row else 2 * THREADS)
+
+    def _tiling(self, nest: LoopNest) -> tuple[LoopNest, Tiling] | None:
+        """The tiles for loads whose order is not that of the stores; None where all are adjacent along one axis."""
+        code = nest.code
+        stores = [each for each in code if isinstance(each, Store)]
+        loads = [each for each in code if isinstance(each, Load)]
+        if not all([isinstance(each, (Load, Store, Apply, Position)) for each in code]) or not stores:
+            return None
+        written = {id(each.ref.buffer.storage) for each in stores}
+        if any([id(each.ref.buffer.storage) in written for each in loads]):
+            return None
+        near = next((axis for axis, stride in enumerate(stores[0].ref.strides) if abs(stride) == 1), None)
+        if near is None or nest.domain[near] < self.limits.tile:
+            return None
+        if any([abs(each.ref.strides[near]) > 1 for each in stores]):
+            return None
+        far: int | None = None
+        distant = []
+        for each in loads:
+            if abs(each.ref.strides[near]) * each.ref.buffer.dtype.itemsize < self.limits.far:
+                continue
+            axis = next((axis for axis, stride in enumerate(each.ref.strides) if abs(stride) == 1), None)
+            if axis is None or nest.domain[axis] < self.limits.tile or far not in (None, axis) or axis == near:
+                continue
+            far = axis
+            distant.append(each)
+        tile_bytes = sum([TILE * (TILE + 1) * each.ref.buffer.dtype.itemsize for each in distant])
+        if far is None or tile_bytes > self.limits.shared:
+            return None
+        return nest, Tiling(near, far, distant)
+
+    def _sorted_updates(self, nest: LoopNest) -> list[Step] | None:
+        """Writes at computed places that may meet, sorted by their places; None where the nest does something else, or
+        has few of them."""
+        if self.guarded or not nest.stages[0].inner or nest.outer:
+            return None
+        code, rank = nest.stages[0].code, len(nest.domain)
+        writes = [each for each in code if isinstance(each, (Store, StoreAt, Accumulate))]
+        if len(writes) != 1 or not isinstance(writes[0], StoreAt):
+            return None
+        (store,) = writes
+        if any(
+            [
+                id(each.ref.buffer.storage) == id(store.ref.buffer.storage)
+                for each in accesses_of(code)
+                if each is not store
+            ]
+        ):
+            return None
+        beside = parallel_axes(nest, code, list(range(rank)))
+        updates = [axis for axis in range(rank) if axis not in beside]
+        count = math.prod([nest.domain[axis] for axis in updates])
+        if count < self.limits.updates or count * self.limits.updates < math.prod(
+            [nest.domain[axis] for axis in beside]
+        ):
+            return None
+        depends = varies(nest, code)
+        fixed = nest.padded(store.ref).strides
+        if any([fixed[axis] for axis in updates]):
+            return None
+        if any([depends.get(id(index.value), set()) & set(beside) for index in store.indices]):
+            return None
+        keys, order = Buffer(count, np.dtype(np.int64)), Buffer(count, np.dtype(np.int64))
+        indices = [Reduce(Register(index.value.dtype), "add", index.value) for index in store.indices]
+        of_keys = needed_by([*code, *indices], indices)[: -len(indices)]
+        last = LoopNest(nest.domain, 0, [NestStage(True, [*[each for each in code if each is not store], store])])
+        turned = permuted(last, [*updates, *beside], 0)
+        lengths = turned.domain[: len(updates)]
+        key_code = [moved(each, [*updates, *beside], rank) for each in of_keys]
+        first = LoopNest(lengths, len(lengths), [NestStage(False, key_code)])
+        return [
+            key_kernel(self.library, first, store, keys, "places"),
+            Order(keys, order),
+            segment_kernel(self.library, turned, len(updates), keys, order, title_of(nest)),
+        ]
 
     def _chunked(self, nest: LoopNest, count: int, longest: int) -> list[Step]:
         """A reduction whose rows are cut into chunks, and one of the chunks."""

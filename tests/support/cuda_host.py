@@ -175,6 +175,16 @@ class HostDevice:
 
         self._do(call)
 
+    def argsort(self, keys: int, order: int, size: int) -> None:
+        def array(address: int) -> Any:
+            return np.ndarray(size, np.int64, (ctypes.c_uint8 * (8 * size)).from_address(address))
+
+        def call() -> None:
+            array(order)[:] = np.argsort(array(keys), kind="stable")
+
+        assert self.recorded is None
+        self._do(call)
+
     def copy(self, target: int, source: int, size: int) -> None:
         self._do(lambda: ctypes.memmove(target, source, size) and None)
 

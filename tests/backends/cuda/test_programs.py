@@ -27,7 +27,9 @@ SMALL = Limits(
     lane_chunk=2,
     busy=64,
     library_work=20,
-    shared_row=64,
+    far=8,
+    tile=2,
+    updates=2,
 )
 """Limits with which small arrays take the forms of large ones."""
 
