@@ -72,6 +72,8 @@ class HostDevice:
         self.functions: dict[str, Any] = {}
         self.known: set[str] = set()
         self.waiting: list[str] = []
+        self.sources: list[str] = []
+        """The texts that were compiled, without kernels that were there before."""
         self.is_dry = False
         """Whether kernels are collected, to be compiled together, and nothing is computed."""
         self.calls = 0
@@ -86,6 +88,7 @@ class HostDevice:
         self.known.update([match[2] for match in new])
         if new:
             body = "".join([match[0] for match in new])
+            self.sources.append(f"{definitions}\n{body}")
             self.waiting.append(f"namespace n{len(self.known)} {{\n{definitions}\n{body}\n{launchers(body)}\n}}")
         if not self.is_dry:
             self.build()
