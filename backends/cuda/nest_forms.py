@@ -238,11 +238,11 @@ def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
             lengths = [nest.domain[axis] for axis in kept]
             strides = [each.ref.strides[axis] for axis in kept]
             inside = StridedRef(each.ref.buffer, 0, tuple(strides))
-            if may_alias(tuple(lengths), inside, inside, range(len(kept))):
+            if kept and may_alias(tuple(lengths), inside, inside, range(len(kept))):
                 return None
             groups.setdefault(kept, []).append(each)
     for store in whole:
-        if may_alias(nest.domain, store.ref, store.ref, range(rank)):
+        if rank and may_alias(nest.domain, store.ref, store.ref, range(rank)):
             return None
     if not groups:
         return None
@@ -335,3 +335,95 @@ def with_row_scratch(nest: LoopNest, buffers: Iterable[Buffer]) -> LoopNest:
 
     stages = [NestStage(stage.inner, [expanded(each) for each in stage.code]) for stage in nest.stages]
     return LoopNest(nest.domain, nest.outer, stages, nest.fills)
+
+
+# -- accumulation across rows ---------------------------------------------------------------------------------------
+def without_accumulation(nest: LoopNest) -> list[LoopNest]:
+    """A nest whose rows or stages accumulate, as one that does not and nests behind it which do nothing else.
+
+    What a row adds to one place is reduced in the row. What it adds to many is computed again behind the nest, from
+    arrays and from registers of the rows, or is kept in memory where that is not possible.
+    """
+    outer = nest.outer or 0
+    rows = nest.domain[:outer]
+    fills = {id(buffer): (buffer, value) for buffer, value in nest.fills}
+    touched: dict[int, int] = {}
+    for access in accesses_of(nest.code):
+        touched[id(access.ref.buffer.storage)] = touched.get(id(access.ref.buffer.storage), 0) + 1
+    written = {id(each.ref.buffer.storage) for each in accesses_of(nest.code) if not isinstance(each, READS)}
+    stages: list[NestStage] = []
+    behind: list[LoopNest] = []
+    saved: list[Instruction] = []
+    homes: dict[int, StridedRef] = {}
+    for stage in nest.stages:
+        code: list[Instruction] = []
+        after: list[Instruction] = []
+        for each in stage.code:
+            if not isinstance(each, Accumulate) or touched[id(each.ref.buffer.storage)] > 1:
+                code.append(each)
+                continue
+            own = [fills.pop(id(each.ref.buffer))] if id(each.ref.buffer) in fills else []
+            ref = nest.padded(each.ref)
+            dtype = ref.buffer.dtype
+            if stage.inner and any(ref.strides[outer:]):
+                again = _again(nest, stage, each, written, homes, saved)
+                if again is None:
+                    home = StridedRef(Buffer(math.prod(nest.domain), dtype), 0, row_major(nest.domain))
+                    code.append(Store(home, each.value))
+                    value = Register(dtype)
+                    again = [Load(value, home), Accumulate(ref, each.op, value)]
+                behind.append(LoopNest(nest.domain, 0, [NestStage(True, again)], own))
+                continue
+            home = StridedRef(Buffer(math.prod(rows), dtype), 0, row_major(rows))
+            total: Operand = each.value
+            if stage.inner:
+                total = Register(dtype)
+                code.append(Reduce(total, each.op, each.value))
+                after.append(Store(home, total))
+            else:
+                code.append(Store(home, total))
+            value = Register(dtype)
+            last = StridedRef(ref.buffer, ref.offset, ref.strides[:outer])
+            behind.append(
+                LoopNest(rows, 0, [NestStage(True, [Load(value, home), Accumulate(last, each.op, value)])], own)
+            )
+        stages.append(NestStage(stage.inner, code))
+        if after:
+            stages.append(NestStage(False, after))
+    if saved:
+        stages.append(NestStage(False, saved))
+    stages = [stage for stage in stages if stage.code]
+    first = LoopNest(nest.domain, nest.outer, stages, list(fills.values()))
+    return [first, *behind] if behind else [nest]
+
+
+def _again(
+    nest: LoopNest,
+    stage: NestStage,
+    each: Accumulate,
+    written: set[int],
+    homes: dict[int, StridedRef],
+    saved: list[Instruction],
+) -> list[Instruction] | None:
+    """The code that computes what is accumulated behind the nest; None where it needs what the nest writes."""
+    outer = nest.outer or 0
+    rows = nest.domain[:outer]
+    needed = needed_by(stage.code, [each])
+    if not all([isinstance(one, (Load, LoadAt, Apply, Position, Accumulate)) for one in needed]):
+        return None
+    if any([isinstance(one, READS) and id(one.ref.buffer.storage) in written for one in needed]):
+        return None
+    inside = {id(one.out) for one in needed if not isinstance(one, Accumulate)}
+    replaced: dict[int, Operand] = {}
+    loads: list[Instruction] = []
+    for x in [x for one in needed for x in operands_of(one)]:
+        if isinstance(x, Literal) or id(x) in inside or id(x) in replaced:
+            continue
+        if id(x) not in homes:
+            homes[id(x)] = StridedRef(Buffer(math.prod(rows), x.dtype), 0, row_major(rows))
+            saved.append(Store(homes[id(x)], x))
+        fresh = Register(x.dtype)
+        replaced[id(x)] = fresh
+        loads.append(Load(fresh, nest.padded(homes[id(x)])))
+    code = [moved(with_operands(one, replaced), range(len(nest.domain)), len(nest.domain)) for one in needed]
+    return [*loads, *code]

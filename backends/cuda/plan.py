@@ -25,6 +25,7 @@ from func.backends.cuda.nest_forms import (
     split_stages,
     varies,
     with_row_scratch,
+    without_accumulation,
     without_unit_axes,
 )
 from func.backends.cuda.nest_kernels import (
@@ -307,11 +308,18 @@ class Planner:
             return [step for buffer, value in nest.fills for step in self._fill(buffer, value)]
         nest = without_unit_axes(LoopNest(nest.domain, nest.outer or 0, nest.stages, nest.fills))
         rows = reductions_of_rows(nest)
-        nests = [nest] if rows is None else rows
-        steps = [step for buffer, value in nests[0].fills for step in self._fill(buffer, value)]
-        for each in nests:
-            steps += self._form(each)
-        return steps
+        if rows is None and any([isinstance(each, Accumulate) for each in nest.code]):
+            first, *behind = without_accumulation(nest)
+            if behind:
+                steps = self._filled(first) if first.stages else []
+                return [*steps, *[step for each in behind for step in self._nest(each)]]
+        steps = self._filled(nest if rows is None else rows[0])
+        return [*steps, *[step for each in (rows or [])[1:] for step in self._form(each)]]
+
+    def _filled(self, nest: LoopNest) -> list[Step]:
+        """The launches of a nest, and of its fills before."""
+        steps = [step for buffer, value in nest.fills for step in self._fill(buffer, value)]
+        return [*steps, *self._form(nest)]
 
     def _form(self, nest: LoopNest) -> list[Step]:
         """The launches of a nest whose buffers are filled."""
@@ -336,8 +344,10 @@ class Planner:
             if count >= self.limits.few_rows and _lies_across(nest) and len(inner) == 1:
                 return self._chunked(nest, count, longest)
             unit = self._unit_for(longest)
-            per_block = THREADS // unit.lanes if unit.kind == "warp" else 1
-            if scratch and per_block * sum([buffer.bytes for buffer in scratch]) <= self.limits.shared:
+            own = sum([buffer.bytes for buffer in scratch])
+            if unit.kind == "warp" and THREADS // WARP * own > self.limits.shared:
+                unit = Unit("block", THREADS)
+            if scratch and (THREADS // WARP if unit.kind == "warp" else 1) * own <= self.limits.shared:
                 unit.shared = scratch
                 return [unit_kernel(self.library, bare, unit, title_of(nest))]
             return [unit_kernel(self.library, nest, unit, title_of(nest))]
