@@ -19,13 +19,15 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lowest cupy lint types docs dist bench mutants fuzz clean
+.PHONY: help demo test lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
 	@echo "make test    run the tests, the docstring examples and the code in the documents"
 	@echo "make lowest  run a part of the tests with the lowest versions that pyproject.toml declares"
 	@echo "make cupy    compare the calls of func with the installed CuPy, and run the gpu tests where a device is found"
+	@echo "make cuda-check  compile the kernels of samples and random programs by NVRTC, and compare their results; no device"
+	@echo "make gpu     with a device and without network: gpu tests, sanitizer, benchmark; renews docs/performance-gpu.md"
 	@echo "make lint    check style, formatting and the import layers"
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors, and execute four notebooks"
@@ -46,6 +48,14 @@ lowest: $(LOWEST)/installed
 
 cupy: $(CUPY)/installed
 	$(CUPY)/bin/python -m pytest -n $(JOBS) -q -p no:cacheprovider $(or $(ARGS),$(CUPY_TESTS))
+
+# Ten minutes on two cores; NVRTC needs neither a driver nor a device.
+cuda-check: $(CUPY)/installed
+	$(CUPY)/bin/python -m tools.cuda_check --jobs $(JOBS) $(ARGS)
+
+# Runs in the environment that is there: a device machine may have no network to install from.
+gpu:
+	$(or $(GPU_PYTHON),$(PYTHON)) -m benchmarks.devices $(ARGS)
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .

@@ -3,3 +3,7 @@
 
 class FuncError(Exception):
     """Base of every error that func words itself."""
+
+
+class DeviceError(FuncError, RuntimeError):
+    """A device refuses, or there is none: the message says what to do."""

@@ -28,6 +28,7 @@ class Settings(TypedDict, total=False):
     check_frozen: bool
     promote_integers: bool
     array_cache: int | str
+    matmul_precision: str
 
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
@@ -65,11 +66,12 @@ class Config:
         (2, None)
     """
 
-    __slots__ = ("_check_frozen", "_compiler", "_promote_integers")
+    __slots__ = ("_check_frozen", "_compiler", "_matmul_precision", "_promote_integers")
 
     def __init__(self) -> None:
         self._compiler: str | None = None
         self._promote_integers = False
+        self._matmul_precision = "highest"
         self._check_frozen = os.environ.get("FUNC_CHECK_FROZEN", "") not in ("", "0")
 
     @property
@@ -100,7 +102,7 @@ class Config:
 
     @property
     def compiler(self) -> str | None:
-        """What compiles the functions of a `jit` without `compiler=`: "llvm", "numpy", or None, the best there is.
+        """What compiles the functions of a `jit` without `compiler=`: "llvm", "numpy", "cuda", or None, the best.
 
         It is read when a function is compiled; programs that are compiled stay as they are.
 
@@ -179,6 +181,23 @@ class Config:
                 f"KiB, MiB, GiB), not {most!r}"
             )
         MEMORY.limit = count
+    @property
+    def matmul_precision(self) -> str:
+        """How devices multiply matrices of float32 in compiled programs: "highest", as processors do, or "tf32".
+
+        With "tf32" the operands are rounded to 10 binary digits after the first, and products are several times faster.
+        It is read when a function is compiled. float64 is not concerned.
+
+        Raises:
+            ArgumentError: It is neither of them.
+        """
+        return self._matmul_precision
+
+    @matmul_precision.setter
+    def matmul_precision(self, name: str) -> None:
+        if name not in ("highest", "tf32"):
+            raise ArgumentError(f"func.config.matmul_precision={name!r} is not 'highest' or 'tf32'")
+        self._matmul_precision = name
 
     @property
     def cache_dir(self) -> Path | None:
@@ -217,7 +236,10 @@ class Config:
                 setattr(self, name, value)
 
     def __repr__(self) -> str:
-        names = ("num_threads", "compiler", "check_frozen", "promote_integers", "array_cache", "cache_dir")
+        names = (
+            *("num_threads", "compiler", "check_frozen", "promote_integers", "array_cache", "matmul_precision"),
+            "cache_dir",
+        )
         values = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"func.config({', '.join(values)})"
 

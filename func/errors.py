@@ -1,8 +1,9 @@
 """The errors that func words itself; each is also a standard type."""
 
 # fmt: off
-from func.backends.cuda.device import DeviceError, DeviceIndexError, DeviceMemoryError
+from func.backends.cuda.device import DeviceIndexError, DeviceMemoryError
 from func.backends.devices import HostComputationWarning
+from func.backends.error_base import DeviceError
 from func.interpreters.core.errors import (
     AnomalyError, ArgumentError, AxisNameError, BackwardError, BranchError, CarryError, CheckpointError,
     CollectiveError, CommunicatorError, CustomRuleError, DifferentiatedInputError, DonatedBufferError,

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.cuda.device import DeviceError, DeviceMemoryError, KernelError, ProductOperand
+from func.backends.cuda.device import DeviceMemoryError, KernelError, ProductOperand
 from func.backends.cuda.dialect import PRELUDE
+from func.backends.error_base import DeviceError
 from func.backends.loops.kernels import DType, Shape
 
 OPTIONS = ("--fmad=false", "--std=c++17")
@@ -33,8 +34,6 @@ COMPUTE32, COMPUTE32_PEDANTIC, COMPUTE64, COMPUTE_TF32 = 68, 69, 70, 77
 
 _devices: dict[int, CupyDevice] = {}
 _lock = threading.Lock()
-precision = "highest"
-"""How products of single precision are computed: "highest", or "tf32" with 10 bits of their operands' digits."""
 
 
 def device_of(args: Sequence[Any]) -> CupyDevice:
@@ -200,11 +199,12 @@ class CupyDevice:
         y: ProductOperand,
         batch: int,
         sizes: tuple[int, int, int],
+        tf32: bool,
     ) -> None:
         """Start a product on the current stream."""
         if self._handle is None:
             self._handle = _Cublas(self)
-        self._handle.product(dtype, out, x, y, batch, sizes, self.cupy.cuda.get_current_stream().ptr)
+        self._handle.product(dtype, out, x, y, batch, sizes, tf32, self.cupy.cuda.get_current_stream().ptr)
 
     # -- graphs -----------------------------------------------------------------------------------------------------
     def captured(self, run: Callable[[], None]) -> Callable[[], None] | None:
@@ -286,6 +286,7 @@ class _Cublas:
         y: ProductOperand,
         batch: int,
         sizes: tuple[int, int, int],
+        tf32: bool,
         stream: int,
     ) -> None:
         """out = x y. cuBLAS has columns in memory, so it computes the transposes."""
@@ -296,7 +297,7 @@ class _Cublas:
         kind, real = (REAL64, ctypes.c_double) if dtype.itemsize == 8 else (REAL32, ctypes.c_float)
         compute = COMPUTE64
         if dtype.itemsize == 4:
-            compute = COMPUTE_TF32 if precision == "tf32" else COMPUTE32_PEDANTIC
+            compute = COMPUTE_TF32 if tf32 else COMPUTE32_PEDANTIC
         y_rows, x_rows = _by_rows(y, (k, n)), _by_rows(x, (m, k))
         one, zero = real(1), real(0)
         with self._lock:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from func.backends.error_base import FuncError
+from func.backends.error_base import DeviceError
 from func.backends.loops.kernels import DType, Shape
-
-
-class DeviceError(FuncError, RuntimeError):
-    """A device refuses, or there is none: the message says what to do."""
 
 
 class DeviceMemoryError(DeviceError, MemoryError):
@@ -67,6 +63,7 @@ class Device(Protocol):
         y: ProductOperand,
         batch: int,
         sizes: tuple[int, int, int],
+        tf32: bool,
     ) -> None:
         """Start a batch of matrix products."""
 

@@ -139,7 +139,7 @@ class Runner:
             axes = [stride for length, stride in zip(dot.batch, ref.strides, strict=False) if length > 1]
             operands.append(PlacedMatrix(at.of_ref(ref), (axes[-1] if axes else 0, ref.strides[-2], ref.strides[-1])))
         out, x, y = operands
-        self.device.product(dot.out.buffer.dtype, out, x, y, math.prod(dot.batch), dot.sizes)
+        self.device.product(dot.out.buffer.dtype, out, x, y, math.prod(dot.batch), dot.sizes, step.tf32)
 
 
 def _length(steps: Sequence[Step]) -> float:

@@ -413,7 +413,7 @@ def _again(
         return None
     if any([isinstance(one, READS) and id(one.ref.buffer.storage) in written for one in needed]):
         return None
-    inside = {id(one.out) for one in needed if not isinstance(one, Accumulate)}
+    inside = {id(one.out) for one in needed if isinstance(one, (Load, LoadAt, Apply, Position))}
     replaced: dict[int, Operand] = {}
     loads: list[Instruction] = []
     for x in [x for one in needed for x in operands_of(one)]:

@@ -118,9 +118,10 @@ class MissingForm(Exception):
 
 
 class MatrixProduct(Record):
-    """A batch of matrix products by the device's library."""
+    """A batch of matrix products by the device's library, of operands with 10 digits where `tf32`."""
 
     dot: Dot
+    tf32: bool = False
 
 
 class Move(Record):
@@ -182,9 +183,9 @@ class DevicePlan(Record):
         return self.library.source()
 
 
-def device_plan(program: NativeProgram, guarded: bool = False) -> DevicePlan:
+def device_plan(program: NativeProgram, guarded: bool = False, tf32: bool = False) -> DevicePlan:
     """The plan of a program. Raises MissingForm."""
-    return Planner(program, guarded).plan()
+    return Planner(program, guarded, tf32).plan()
 
 
 def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
@@ -228,10 +229,11 @@ def buffers_of_step(step: Step) -> Iterator[Buffer]:
 class Planner:
     """Plans one program."""
 
-    def __init__(self, program: NativeProgram, guarded: bool = False) -> None:
+    def __init__(self, program: NativeProgram, guarded: bool = False, tf32: bool = False) -> None:
         self.program = program
         self.limits = LIMITS
         self.guarded = guarded
+        self.tf32 = tf32
         self.library = KernelLibrary(guarded)
         self.reports = 0
         self._shared = _shared_buffers(program.items)
@@ -255,7 +257,9 @@ class Planner:
             return self._nest(item)
         if isinstance(item, Dot):
             return (
-                [MatrixProduct(item)] if not self.guarded and is_for_library(item) else self._nest(product_nest(item))
+                [MatrixProduct(item, self.tf32)]
+                if not self.guarded and is_for_library(item)
+                else self._nest(product_nest(item))
             )
         if isinstance(item, Fill):
             return self._fill(item.buffer, item.value)
@@ -434,9 +438,9 @@ class Planner:
             return None
         code, rank = nest.stages[0].code, len(nest.domain)
         writes = [each for each in code if isinstance(each, (Store, StoreAt, Accumulate))]
-        if len(writes) != 1 or not isinstance(writes[0], StoreAt):
+        store = writes[0] if len(writes) == 1 else None
+        if not isinstance(store, StoreAt):
             return None
-        (store,) = writes
         if any(
             [
                 id(each.ref.buffer.storage) == id(store.ref.buffer.storage)

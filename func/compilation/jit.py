@@ -166,8 +166,8 @@ def _may_return_argument(compiled: CompiledCall) -> bool:
 
 
 CACHE_SIZE = 256
-FAST = "+fast"
-"""Behind a compiler's name: with fast-math."""
+FAST, TF32 = "+fast", "+tf32"
+"""Behind a compiler's name: with fast-math, with products of float32 in ten digits on devices."""
 _ENABLED: ContextVar[Setting | None] = ContextVar("func_jit_enabled", default=None)
 
 
@@ -255,8 +255,8 @@ def jit(
         donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Giving
             one again raises DonatedBufferError.
         donate_argnames: Names of such arguments. Each of the two implies the other, by the signature.
-        compiler: "llvm" for native code; "numpy" for generated NumPy source; None for what `func.config.compiler`
-            says, or else the best that is available. NumPy runs what has no native form in either case.
+        compiler: "llvm" for native code; "numpy" for generated NumPy source; "cuda" for kernels, where arguments are
+            CuPy's arrays; None for what `func.config.compiler` says, or else the best that is available. NumPy runs what has no native form in either case.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
             zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
@@ -583,7 +583,9 @@ class Jitted(Generic[P, R]):
 
     def _compiler_name(self) -> str:
         compiler = self._compiler or config.compiler or BEST
-        return f"{compiler}{FAST}" if self._fast_math and compiler != "numpy" else compiler
+        if self._fast_math and compiler != "numpy":
+            compiler = f"{compiler}{FAST}"
+        return compiler if config.matmul_precision == "highest" else f"{compiler}{TF32}"
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""

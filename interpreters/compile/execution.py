@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.backends.error_base import DeviceError
 from func.interpreters.compile.inlining import inline, prepare_program
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked
@@ -61,15 +62,21 @@ def compile_program(
 
     Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
     """
-    name, _, option = (compiler or "").partition("+")
+    name, *options = (compiler or "").split("+")
     prepared = Prepared(program)
     if xp is np and name in NATIVE:
-        executable = _compile_native(prepared, option == "fast", donated, nan_safe)
+        executable = _compile_native(prepared, "fast" in options, donated, nan_safe)
         if executable is not None:
             return executable
+    if xp is np and name == "cuda":
+        raise DeviceError(
+            "func.jit: compiler='cuda' is for arrays of a device, and the arguments lie on the host\nMove them there "
+            "with cupy.asarray, or leave compiler out: arguments on a device are compiled for it, others for the "
+            "processor."
+        )
     if xp is not np and name in ON_DEVICE and getattr(xp, "device_of", None) is not None:
         devices = importlib.import_module("func.interpreters.compile.native.device_programs")
-        return Executable(*devices.compile_for_device(prepared.optimized, xp, option == "fast", nan_safe))
+        return Executable(*devices.compile_for_device(prepared.optimized, xp, frozenset(options), nan_safe))
     if nan_safe is not None:
         donated = frozenset()
     return Executable(checked(compile_source(prepared.optimized, xp, donated), nan_safe), overwrites=donated)

@@ -124,7 +124,7 @@ def test_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     func.config.num_threads = 3
     assert repr(func.config) == (
         "func.config(num_threads=3, compiler=None, check_frozen=False, promote_integers=False, array_cache=268435456, "
-        "cache_dir=None)"
+        "matmul_precision='highest', cache_dir=None)"
     )
 
 

@@ -83,3 +83,16 @@ def test_weak_colors_are_found() -> None:
     assert site_check.contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
     sheet = "a { color: #999999; background: #ffffff; } b { color: #111111; background-color: #ffffff }"
     assert [found.split(":")[0] for found in site_check.weak_colors(sheet)] == ["a"]
+
+
+def test_kernels_compile_for_two_architectures() -> None:
+    from tools import cuda_check
+
+    if cuda_check.nvrtc() is None:
+        pytest.skip("NVRTC is not installed (extra 'cuda')")
+    outcome = cuda_check.checked(("samples", ("tanh", "softmax", "gather", "cumsum"), False, True))
+    assert not outcome.faults and {each.architecture for each in outcome.kernels} == {"sm_80", "sm_90"}
+    assert all(8 <= each.registers <= 255 for each in outcome.kernels)
+    with pytest.raises(cuda_check.Refused, match="undefined"):
+        cuda_check.compiled('extern "C" __global__ void kernel() { missing(); }', "sm_80")
+    assert cuda_check.summary(outcome.kernels).startswith("sm_80: ")

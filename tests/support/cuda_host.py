@@ -161,6 +161,7 @@ class HostDevice:
         y: ProductOperand,
         batch: int,
         sizes: tuple[int, int, int],
+        tf32: bool,
     ) -> None:
         m, k, n = sizes
 

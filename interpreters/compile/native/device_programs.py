@@ -26,12 +26,14 @@ from func.interpreters.program.program import Program
 FAILED = "kernels could not be made, so the device's library runs instead"
 
 
-def compile_for_device(program: Program, xp: Any, fast: bool, nan_safe: Any = None) -> tuple[Run, None, Program | None]:
+def compile_for_device(
+    program: Program, xp: Any, options: frozenset[str], nan_safe: Any = None
+) -> tuple[Run, None, Program | None]:
     """An optimised program as a function of arrays of a device, and the program of its parts, if it was cut.
-    `nan_safe` computes the outputs where one has a NaN."""
+    `nan_safe` computes the outputs where one has a NaN. Options are "fast" and "tf32"."""
     program = rerolled(program)
     try:
-        whole = DeviceProgram(program, xp, fast, nan_safe)
+        whole = DeviceProgram(program, xp, options, nan_safe)
         whole.plan()
         return whole, None, None
     except NotNative:
@@ -41,15 +43,15 @@ def compile_for_device(program: Program, xp: Any, fast: bool, nan_safe: Any = No
         return checked(compile_source(program, xp), nan_safe), None, None
     try:
         foreign = foreign_equations(program, libraries=False)
-        parts = with_native_parts(program, foreign, lambda part: _part(part, xp, fast))
+        parts = with_native_parts(program, foreign, lambda part: _part(part, xp, options))
     except Exception as error:
         warn_of_failure(program, error, FAILED)
         return checked(compile_source(program, xp), nan_safe), None, None
     return checked(compile_source(parts, xp), nan_safe), None, parts
 
 
-def _part(program: Program, xp: Any, fast: bool) -> tuple[Run, None]:
-    part = DeviceProgram(program, xp, fast)
+def _part(program: Program, xp: Any, options: frozenset[str]) -> tuple[Run, None]:
+    part = DeviceProgram(program, xp, options)
     try:
         part.plan()
         return part, None
@@ -60,8 +62,8 @@ def _part(program: Program, xp: Any, fast: bool) -> tuple[Run, None]:
 class DeviceProgram:
     """A program that is planned once and compiled for each device on which it is called."""
 
-    def __init__(self, program: Program, xp: Any, fast: bool = False, nan_safe: Any = None) -> None:
-        self.program, self.xp, self.fast, self.nan_safe = program, xp, fast, nan_safe
+    def __init__(self, program: Program, xp: Any, options: frozenset[str], nan_safe: Any = None) -> None:
+        self.program, self.xp, self.options, self.nan_safe = program, xp, options, nan_safe
         self._executables: dict[Any, Callable[..., tuple[Any, ...]]] = {}
         self._lock = threading.Lock()
         self._plan: DevicePlan | None = None
@@ -75,7 +77,7 @@ class DeviceProgram:
     def plan(self) -> DevicePlan:
         """The plan. Raises NotNative where the program is not native as a whole."""
         if self._plan is None:
-            self._plan = _plan(self.program, self.nan_safe is not None, False)
+            self._plan = self._planned(self.program, self.nan_safe is not None, False)
         return self._plan
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -89,7 +91,7 @@ class DeviceProgram:
 
     def _compiled(self, device: Any) -> Callable[..., tuple[Any, ...]]:
         try:
-            return DeviceExecutable(device, self.plan(), self._again, self._variant(), fast=self.fast)
+            return DeviceExecutable(device, self.plan(), self._again, self._variant(), fast="fast" in self.options)
         except KernelError as error:
             warn_of_failure(self.program, error, FAILED)
             return self._again
@@ -100,7 +102,7 @@ class DeviceProgram:
         if self.nan_safe is None:
             return None
         try:
-            return _plan(rerolled(prepare_program(self.nan_safe.variant.program)), False, True)
+            return self._planned(rerolled(prepare_program(self.nan_safe.variant.program)), False, True)
         except (NotNative, MissingForm):
             return self.nan_safe
 
@@ -110,6 +112,5 @@ class DeviceProgram:
             self._fallback = checked(compile_source(self.program, self.xp), self.nan_safe)
         return self._fallback(*args)
 
-
-def _plan(program: Program, is_checked: bool, guarded: bool) -> DevicePlan:
-    return device_plan(translate(program, is_checked, libraries=False), guarded)
+    def _planned(self, program: Program, is_checked: bool, guarded: bool) -> DevicePlan:
+        return device_plan(translate(program, is_checked, libraries=False), guarded, "tf32" in self.options)

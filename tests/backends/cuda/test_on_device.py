@@ -1,0 +1,73 @@
+"""The programs of the other tests on a device, where there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from tests.backends.cuda.test_programs import LARGE
+from tests.support.cuda_cases import LIMITS, random_cases
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore")]
+
+
+def there(args: Any) -> Any:
+    """Arguments on the device."""
+    import cupy
+
+    return [cupy.asarray(arg) if isinstance(arg, (np.ndarray, np.generic)) else arg for arg in args]
+
+
+def compare(got: Any, want: Any, limit: float = 0.0) -> None:
+    """Results on the device and on the host are equal as far as their dtypes allow."""
+    import cupy
+
+    for own, expected in zip(func.tree.leaves(got), func.tree.leaves(want), strict=True):
+        assert isinstance(own, cupy.ndarray)
+        value = own.get()
+        bound = limit or LIMITS.get(value.dtype.name, 1e-9)
+        np.testing.assert_allclose(value, expected, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_arrays(name: str) -> None:
+    function, *args = LARGE[name]
+    step = func.jit(function)
+    want = step(*args)
+    for _ in range(3):  # launches, the capture of a graph, its replay
+        compare(step(*there(args)), want, 1e-3 if args[0].dtype.itemsize < 8 else 1e-9)
+
+
+def test_random_programs() -> None:
+    for case in random_cases(range(20)):
+        compare(case.function(*there(case.args)), case.function(*case.args), case.limit)
+
+
+def test_results_repeat() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 2000))
+    total = func.jit(lambda x: (np.sum(x), np.sum(x, axis=0), np.sum(x, axis=1)))
+    first = [out.get() for out in total(*there([x]))]
+    for _ in range(5):
+        for one, other in zip(first, total(*there([x])), strict=True):
+            np.testing.assert_array_equal(one, other.get())
+
+
+def test_loops_and_branches() -> None:
+    x = np.linspace(-1, 1, 50)
+    scan = func.jit(func.grad(lambda x: np.sum(func.scan(lambda c, r: (np.tanh(c + r), c), x[:3], x)[1])))
+    compare(scan(*there([x])), scan(x))
+    loop = func.jit(lambda x: func.while_loop(lambda v: np.sum(v) < 100, lambda v: v * 1.5 + 1, x))
+    compare(loop(*there([x])), loop(x))
+
+
+def test_a_graph_is_replayed() -> None:
+    import cupy
+
+    x = cupy.linspace(0, 1, 1000)
+    step = func.jit(lambda x: np.sin(x) * 2)
+    for number in range(40):
+        x[0] = number
+        compare(step(x), np.sin(x.get()) * 2, 1e-12)
