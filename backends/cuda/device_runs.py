@@ -21,21 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends.cuda.device import Device, DeviceIndexError
+from func.backends.cuda.device_steps import Choose, MatrixProduct, Move, Order, Repeat, Step, While, steps_in
 from func.backends.cuda.nest_kernels import Launch
-from func.backends.cuda.plan import (
-    COMPUTE_AGAIN,
-    FOUND_NAN,
-    OUT_OF_RANGE,
-    Choose,
-    DevicePlan,
-    MatrixProduct,
-    Move,
-    Order,
-    Repeat,
-    Step,
-    While,
-    steps_in,
-)
+from func.backends.cuda.plan import COMPUTE_AGAIN, FOUND_NAN, OUT_OF_RANGE, DevicePlan
 from func.backends.loops.kernels import Buffer, StridedRef
 
 MOST_GRAPHS = 8

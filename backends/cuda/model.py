@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from func.backends.cuda.device_steps import Choose, MatrixProduct, Move, Order, Repeat, Step, While
 from func.backends.cuda.nest_forms import accesses_of
 from func.backends.cuda.nest_kernels import Launch
-from func.backends.cuda.plan import Choose, DevicePlan, MatrixProduct, Move, Order, Repeat, Step, While
+from func.backends.cuda.plan import DevicePlan
 from func.backends.loops.chunking import PLAIN, SLOW
 from func.backends.loops.kernels import Apply, Load, LoadAt, LoopNest, Reduce, StoreAt, StridedRef
 from func.backends.records import Record
@@ -60,6 +61,10 @@ STEP_CYCLES = 30.0
 """Cycles of a step of a thread's chain where it does not wait for memory."""
 MEMORY_CYCLES = 600.0
 """Cycles of a step of a chain that reads memory at a place that the step before has written."""
+BLOCK_STEP = 7e-7
+"""Seconds of a step of one block with little to do: a barrier, and reads from the second-level cache."""
+BLOCK_BANDWIDTH = 1e11
+"""Bytes a second between a multiprocessor and that cache: 64 bytes a cycle."""
 PLAIN_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
 """Operations of an instruction of each kind, as multiplications and additions."""
 
@@ -122,6 +127,14 @@ def occupancy(launch: Launch, machine: Machine, registers: int) -> float:
 
 def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) -> Cost:
     share = occupancy(launch, machine, registers)
+    if launch.inside is not None:
+        inside = _costs(launch.inside, machine, {}, 1)
+        size, operations = [
+            sum([cost.runs * one for cost, one in zip(inside, ones, strict=True)])
+            for ones in ([cost.bytes for cost in inside], [cost.operations for cost in inside])
+        ]
+        seconds = sum([cost.runs * (BLOCK_STEP + _on_one_block(cost, machine)) for cost in inside])
+        return Cost(launch.title, runs, size, operations, share, seconds)
     if launch.nest is None:
         return Cost(launch.title, runs, 0.0, 0.0, share, 0.0)
     size, operations = bytes_of(launch.nest), operations_of(launch.nest)
@@ -135,6 +148,11 @@ def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) ->
         chain = math.prod(launch.nest.domain) / threads * MEMORY_CYCLES / machine.clock
     seconds = max(size / bandwidth, operations / peak / min(1.0, 2 * share), min(chain, 1.0))
     return Cost(launch.title, runs, size, operations, share, seconds)
+
+
+def _on_one_block(cost: Cost, machine: Machine) -> float:
+    """The seconds of a step that one multiprocessor runs."""
+    return max(cost.bytes / BLOCK_BANDWIDTH, cost.operations * machine.multiprocessors / (machine.doubles / 2))
 
 
 def bytes_of(nest: LoopNest) -> float:

@@ -44,6 +44,8 @@ class Launch(Record):
     title: str
     nest: kernels.LoopNest | None = None
     """What it computes, for reports and models."""
+    inside: Any = None
+    """The steps that one block runs, where the kernel is that of `block_programs.py`."""
 
 
 class Unit(Record):
@@ -61,11 +63,13 @@ class Unit(Record):
 class KernelLibrary:
     """The kernels of a program, each once."""
 
-    def __init__(self, guarded: bool = False) -> None:
+    def __init__(self, guarded: bool = False, definitions: CudaDefinitions | None = None) -> None:
         self.texts: dict[str, str] = {}
-        self.definitions = CudaDefinitions()
+        self.definitions = definitions or CudaDefinitions()
         self.guarded = guarded
         """Whether kernels do nothing unless the program's status says that an output has a NaN."""
+        self.is_inside = definitions is not None
+        """Whether what is added are functions that a kernel of one block calls, with a block of the usual size."""
 
     def source(self) -> str:
         """The definitions and the kernels."""
@@ -74,6 +78,8 @@ class KernelLibrary:
 
     def add(self, body: str, parameters: Sequence[str], threads: int, uses_status: bool) -> tuple[str, bool]:
         """The name of a kernel with this body, and whether it takes the status."""
+        if self.is_inside:
+            return self._add_function(body, parameters, uses_status)
         takes_status = uses_status or self.guarded
         listed = [*parameters, *(["int *__restrict__ func_status"] if takes_status else [])]
         lines = [f'extern "C" __global__ void __launch_bounds__({threads}) KERNEL({", ".join(listed)}) {{']
@@ -88,6 +94,24 @@ class KernelLibrary:
         name = f"func_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         self.texts.setdefault(name, text.replace("KERNEL", name))
         return name, takes_status
+
+    def _add_function(self, body: str, parameters: Sequence[str], uses_status: bool) -> tuple[str, bool]:
+        """A function with this body. Its pointers promise nothing, since other functions of the kernel write there."""
+        listed = [parameter.replace(" __restrict__", "") for parameter in parameters]
+        listed += ["int *func_status"] if uses_status else []
+        lines = [f"static __device__ void KERNEL({', '.join(listed)}) {{"]
+        lines += ["    int status = 0;"] if uses_status else []
+        lines.append(body)
+        if uses_status:
+            lines += ["    if (status != 0) {", "        atomicOr(func_status, status);", "    }"]
+        text = "\n".join([*lines, "}"])
+        name = f"func_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        self.definitions.texts.setdefault(name, text.replace("KERNEL", name))
+        return name, uses_status
+
+    def threads(self, wanted: int) -> int:
+        """The threads of a block: those of the kernel around a function."""
+        return THREADS if self.is_inside else wanted
 
 
 class KernelWriter:
@@ -159,7 +183,7 @@ def thread_kernel(library: KernelLibrary, nest: kernels.LoopNest, parallel: Sequ
     rest = [group for group in groups if not set(group) & set(parallel)]
     word = writer.index_word(rows)
     blocks = max(1, min(-(-rows // THREADS), MOST_BLOCKS))
-    threads = min(THREADS, -(-rows // WARP) * WARP) if rows > 1 else 1
+    threads = library.threads(min(THREADS, -(-rows // WARP) * WARP) if rows > 1 else 1)
     vector = _vector_plan(nest, outer, rest)
     if vector > 1:
         return _vector_kernel(writer, nest, rows, vector, word)
@@ -337,7 +361,9 @@ class _UnitWriter(KernelWriter):
         """The launch."""
         unit, b, word = self.unit, self.builder, self.word
         count = self.rows * unit.chunks
-        threads = unit.lanes if unit.kind == "block" else min(THREADS, -(-count * unit.lanes // WARP) * WARP)
+        threads = self.library.threads(
+            unit.lanes if unit.kind == "block" else min(THREADS, -(-count * unit.lanes // WARP) * WARP)
+        )
         per_block = threads // unit.lanes
         blocks = max(1, min(-(-count // per_block), 8 * MOST_BLOCKS))
         if unit.kind == "block":

@@ -9,11 +9,22 @@ run by one thread, in the order of the loops.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from func.backends.cuda.block_programs import block_kernel
+from func.backends.cuda.device_steps import (
+    Choose,
+    MatrixProduct,
+    Move,
+    Order,
+    Repeat,
+    Step,
+    While,
+    buffers_of_step,
+)
 from func.backends.cuda.nest_forms import (
     accesses_of,
     moved,
@@ -33,7 +44,6 @@ from func.backends.cuda.nest_kernels import (
     TILE,
     WARP,
     KernelLibrary,
-    Launch,
     Tiling,
     Unit,
     key_kernel,
@@ -74,7 +84,7 @@ from func.backends.loops.kernels import (
     StridedRef,
     row_major,
 )
-from func.backends.loops.traversal import bodies_of, buffers_of, own_buffers
+from func.backends.loops.traversal import bodies_of, own_buffers
 from func.backends.records import Record
 
 FOUND_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
@@ -108,6 +118,9 @@ class Limits(Record):
     """Elements along both axes from which on tiles are worth their barriers."""
     updates: int = 512
     """Writes at computed places from which on they are sorted."""
+    block_work: int = 1 << 13
+    """Elements of the largest nest, and an eighth of the multiplications of the largest product, that one block runs
+    among others."""
 
 
 LIMITS = Limits()
@@ -115,54 +128,6 @@ LIMITS = Limits()
 
 class MissingForm(Exception):
     """An item has no form on a device; the message says which."""
-
-
-class MatrixProduct(Record):
-    """A batch of matrix products by the device's library, of operands with 10 digits where `tf32`."""
-
-    dot: Dot
-    tf32: bool = False
-
-
-class Move(Record):
-    """A copy of all elements of a buffer."""
-
-    target: Buffer
-    source: Buffer
-
-
-class Order(Record):
-    """The order of keys, equal ones as they come: what a stable argsort gives."""
-
-    keys: Buffer
-    order: Buffer
-
-
-class Repeat(Record):
-    """Steps that the host repeats; `slices` move with them."""
-
-    length: int
-    reverse: bool
-    body: list[Step]
-    slices: list[Buffer]
-
-
-class While(Record):
-    """`test` and, while `flag` is true after it, `body`; the host reads the flag."""
-
-    test: list[Step]
-    flag: StridedRef
-    body: list[Step]
-
-
-class Choose(Record):
-    """The steps of the branch whose number the host reads."""
-
-    index: StridedRef
-    branches: list[list[Step]]
-
-
-Step: TypeAlias = Launch | MatrixProduct | Move | Order | Repeat | While | Choose
 
 
 class DevicePlan(Record):
@@ -188,63 +153,43 @@ def device_plan(program: NativeProgram, guarded: bool = False, tf32: bool = Fals
     return Planner(program, guarded, tf32).plan()
 
 
-def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
-    """All steps, with those of loops and branches."""
-    for step in steps:
-        yield step
-        for inner in bodies_of_step(step):
-            yield from steps_in(inner)
-
-
-def bodies_of_step(step: Step) -> Sequence[list[Step]]:
-    """The lists of steps inside a step."""
-    if isinstance(step, Repeat):
-        return (step.body,)
-    if isinstance(step, While):
-        return step.test, step.body
-    return step.branches if isinstance(step, Choose) else ()
-
-
-def buffers_of_step(step: Step) -> Iterator[Buffer]:
-    """The memory that a step touches."""
-    if isinstance(step, Launch):
-        yield from step.buffers
-    elif isinstance(step, MatrixProduct):
-        yield from buffers_of(step.dot)
-    elif isinstance(step, Move):
-        yield from (step.target, step.source)
-    elif isinstance(step, Order):
-        yield from (step.keys, step.order)
-    elif isinstance(step, Repeat):
-        yield from step.slices
-    elif isinstance(step, While):
-        yield step.flag.buffer
-    else:
-        yield step.index.buffer
-    for body in bodies_of_step(step):
-        for inner in body:
-            yield from buffers_of_step(inner)
-
-
 class Planner:
     """Plans one program."""
 
-    def __init__(self, program: NativeProgram, guarded: bool = False, tf32: bool = False) -> None:
+    def __init__(
+        self,
+        program: NativeProgram,
+        guarded: bool = False,
+        tf32: bool = False,
+        library: KernelLibrary | None = None,
+    ) -> None:
         self.program = program
         self.limits = LIMITS
+        self.is_inside = library is not None
+        """Whether the steps are for one block."""
         self.guarded = guarded
         self.tf32 = tf32
-        self.library = KernelLibrary(guarded)
+        self.library = library or KernelLibrary(guarded)
         self.reports = 0
         self._shared = _shared_buffers(program.items)
+        if self.is_inside:
+            never = 1 << 60
+            self.limits = self.limits.with_fields(
+                block_row=never, little=never, tile=never, updates=never, shared=self.limits.shared // 16
+            )
 
     def plan(self) -> DevicePlan:
         """The plan."""
         program = self.program
-        steps = self._items(program.items)
-        if program.flag is not None:
-            steps.append(self._report(program.flag, FOUND_NAN))
-        if any(["? 2 : 0;" in text for text in self.library.texts.values()]):
+        items = program.items
+        if len(items) + (program.flag is not None) > 1 and is_small(items, self.limits.block_work):
+            flags = [(program.flag, FOUND_NAN)] if program.flag is not None else []
+            steps = [self._one_block(items, flags)]
+        else:
+            steps = self._items(items)
+            if program.flag is not None:
+                steps.append(self._report(program.flag, FOUND_NAN))
+        if "? 2 : 0;" in self.library.source():
             self.reports |= OUT_OF_RANGE
         arena = assign_by_use([buffers_of_step(step) for step in steps])
         return DevicePlan(program.inputs, program.constants, program.outputs, steps, arena, self.library, self.reports)
@@ -258,7 +203,7 @@ class Planner:
         if isinstance(item, Dot):
             return (
                 [MatrixProduct(item, self.tf32)]
-                if not self.guarded and is_for_library(item)
+                if not (self.guarded or self.is_inside) and is_for_library(item)
                 else self._nest(product_nest(item))
             )
         if isinstance(item, Fill):
@@ -267,12 +212,14 @@ class Planner:
             return [self._copy(item.target, item.source)]
         if isinstance(item, FlagCheck):
             return [self._report(item.flag, COMPUTE_AGAIN)]
+        if not self.is_inside and isinstance(item, LOOPS) and is_small([item], self.limits.block_work):
+            return [self._one_block([item], [])]
         if isinstance(item, CountedLoop):
             body = [*self._items(item.ahead), *self._items(item.body)]
             for view in item.slices:
                 view.ring = 0 if view.ring >= item.length else view.ring
             return [Repeat(item.length, item.reverse, body, item.slices)]
-        if isinstance(item, (ConditionalLoop, Branch)) and self.guarded:
+        if isinstance(item, (ConditionalLoop, Branch)) and self.guarded and not self.is_inside:
             raise MissingForm(f"{type(item).__name__} waits for the device")
         if isinstance(item, ConditionalLoop):
             return [While(self._items(item.test), item.flag, self._items(item.body))]
@@ -288,6 +235,15 @@ class Planner:
         nest = LoopNest((), 0, [NestStage(False, [Load(register, StridedRef(flag.buffer, flag.offset, ()))])])
         return report_kernel(self.library, nest, register, bit)
 
+    def _one_block(self, items: Sequence[Item], flags: Sequence[tuple[StridedRef, int]]) -> Step:
+        """A kernel of one block that runs small items, loops and branches included, one after the other."""
+        library = KernelLibrary(definitions=self.library.definitions)
+        inside = Planner(self.program, False, False, library)
+        steps = inside._items(items)
+        steps += [inside._report(flag, bit) for flag, bit in flags]
+        self.reports |= inside.reports
+        return block_kernel(self.library, steps)
+
     def _fill(self, buffer: Buffer, value: Any) -> list[Step]:
         if buffer.size == 0:
             return []
@@ -295,7 +251,7 @@ class Planner:
         return self._nest(LoopNest((buffer.size,), 0, [NestStage(True, [store])]))
 
     def _copy(self, target: Buffer, source: Buffer) -> Step:
-        if not self.guarded:
+        if not self.guarded and not self.is_inside:
             return Move(target, source)
         register = Register(target.dtype)
         code: list[Instruction] = [
@@ -434,7 +390,7 @@ class Planner:
     def _sorted_updates(self, nest: LoopNest) -> list[Step] | None:
         """Writes at computed places that may meet, sorted by their places; None where the nest does something else, or
         has few of them."""
-        if self.guarded or not nest.stages[0].inner or nest.outer:
+        if self.guarded or self.is_inside or not nest.stages[0].inner or nest.outer:
             return None
         code, rank = nest.stages[0].code, len(nest.domain)
         writes = [each for each in code if isinstance(each, (Store, StoreAt, Accumulate))]
@@ -513,6 +469,28 @@ class Planner:
         if across and count >= self.limits.busy:
             finish = Unit("thread", 1)
         return [launch, unit_kernel(self.library, second, finish, "the chunks of it")]
+
+
+LOOPS = (CountedLoop, ConditionalLoop, Branch)
+
+
+def is_small(items: Sequence[Item], work: int) -> bool:
+    """Whether one block runs items as fast as launches of kernels would start them."""
+    for item in items:
+        if isinstance(item, LoopNest):
+            if math.prod(item.domain) > work or any([buffer.size > work for buffer, _ in item.fills]):
+                return False
+        elif isinstance(item, Dot):
+            if math.prod(item.batch) * math.prod(item.sizes) > 8 * work:
+                return False
+        elif isinstance(item, (Fill, Copy)):
+            if (item.buffer if isinstance(item, Fill) else item.target).size > work:
+                return False
+        elif isinstance(item, (LibraryCall, EarlyExit)):
+            return False
+        if not all([is_small(body, work) for body in bodies_of(item)]):
+            return False
+    return True
 
 
 def _lies_across(nest: LoopNest) -> bool:

@@ -115,7 +115,7 @@ def test_an_index_out_of_range_is_reported_by_the_next_call(device: HostDevice) 
     np.testing.assert_array_equal(pick(x, to_device(np.array([1, 0]))).get(), [1, 0])
 
 
-def test_loops_of_the_host(device: HostDevice) -> None:
+def test_small_loops_are_one_kernel_and_wait_for_nothing(device: HostDevice) -> None:
     def collatz(n: Any) -> Any:
         step = lambda c: (np.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1)  # noqa: E731
         return func.while_loop(lambda c: c[0] != 1, step, (n, 0))[1]
@@ -125,6 +125,24 @@ def test_loops_of_the_host(device: HostDevice) -> None:
     for number in (0, 1):
         got = choice(to_device(np.array(number)), to_device(np.arange(3.0)))
         np.testing.assert_allclose(got.get(), (np.cos, np.sin)[number](np.arange(3.0)), rtol=1e-15)
+    assert device.reads == 0
+    x = np.linspace(-1, 1, 60).reshape(20, 3)
+    steps = func.jit(lambda x: func.scan(lambda c, r: (np.tanh(c + r), np.sum(c) * r), x[0], x, reverse=True))
+    before = device.calls
+    for own, want in zip(steps(to_device(x)), steps(x), strict=True):
+        np.testing.assert_allclose(own.get(), want, rtol=1e-14)
+    assert device.calls == before + 1
+
+
+def test_large_loops_are_run_by_the_host(device: HostDevice) -> None:
+    x = np.linspace(0.0, 1.0, 9000)
+    grow = func.jit(lambda x: func.while_loop(lambda v: np.sum(v) < 20_000, lambda v: v * 1.5 + 0.1, x))
+    np.testing.assert_allclose(grow(to_device(x)).get(), grow(x), rtol=1e-13)
+    assert device.reads > 2
+    choice = func.jit(lambda i, x: func.cond(i > 0, np.sin, np.cos, x))
+    np.testing.assert_allclose(choice(to_device(np.array(1)), to_device(x)).get(), np.sin(x), rtol=1e-14)
+    rows = func.jit(lambda x: func.scan(lambda c, r: (c + r, np.sum(c)), x, np.stack([x, -x, x]))[1])
+    np.testing.assert_allclose(rows(to_device(x)).get(), rows(x), rtol=1e-12)
 
 
 def test_kernels_that_do_not_compile_leave_the_program_to_the_library(

@@ -50,11 +50,17 @@ def test_products_are_limited_by_arithmetic() -> None:
 
 
 def test_a_loop_costs_the_starts_of_its_steps() -> None:
-    plan = plan_of(lambda x: func.scan(lambda c, r: (np.tanh(c + r), c), x[0], x), of_shape(300, 8))
+    plan = plan_of(lambda x: func.scan(lambda c, r: (np.tanh(c + r), c), x[0], x), of_shape(300, 9000))
     costs = predicted(plan)
     assert max([cost.runs for cost in costs]) == 300
     assert total_seconds(costs) > 300 * H200.replay
     assert total_seconds(costs, is_replayed=False) > total_seconds(costs)
+
+
+def test_a_small_loop_is_one_start() -> None:
+    plan = plan_of(lambda x: func.scan(lambda c, r: (np.tanh(c + r), c), x[0], x), of_shape(300, 8))
+    (cost,) = predicted(plan)
+    assert 300 * 5e-7 < cost.seconds < 1e-3
 
 
 def test_registers_lower_the_occupancy() -> None:
@@ -67,6 +73,6 @@ def test_no_row_of_the_benchmark_runs_on_one_thread() -> None:
     """What the benchmark runs has a parallel form: none of its kernels takes longer than its bytes and its work ask."""
     from benchmarks.devices.predicting import stored
 
-    for prediction in stored():
+    for prediction in [each for each in stored() if not each.bound.startswith("starts")]:
         least = max(prediction.bytes / H200.bandwidth, prediction.operations / 60e12)
         assert prediction.seconds < 4 * least + 3e-6 * prediction.launches + 1e-5, prediction
