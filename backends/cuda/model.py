@@ -69,7 +69,7 @@ PLAIN_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
 """Operations of an instruction of each kind, as multiplications and additions."""
 
 
-class Cost(Record):
+class StepCost(Record):
     """What a step costs: its title, how often it runs, bytes, operations and seconds of one run."""
 
     title: str
@@ -80,20 +80,20 @@ class Cost(Record):
     seconds: float
 
 
-def predicted(plan: DevicePlan, machine: Machine = H200, registers: Mapping[str, int] | None = None) -> list[Cost]:
+def predicted(plan: DevicePlan, machine: Machine = H200, registers: Mapping[str, int] | None = None) -> list[StepCost]:
     """The cost of every step of a plan. `registers` of kernels, by their names, are those that ptxas reports; without
     them a kernel has 32."""
     return list(_costs(plan.steps, machine, registers or {}, 1))
 
 
-def total_seconds(costs: Sequence[Cost], machine: Machine = H200, is_replayed: bool = True) -> float:
+def total_seconds(costs: Sequence[StepCost], machine: Machine = H200, is_replayed: bool = True) -> float:
     """The seconds of a call, replayed as a graph or launch by launch."""
     each = machine.replay if is_replayed else machine.launch
     return (machine.start if is_replayed else 0.0) + sum([cost.runs * (cost.seconds + each) for cost in costs])
 
 
-def _costs(steps: Sequence[Step], machine: Machine, registers: Mapping[str, int], runs: int) -> list[Cost]:
-    costs: list[Cost] = []
+def _costs(steps: Sequence[Step], machine: Machine, registers: Mapping[str, int], runs: int) -> list[StepCost]:
+    costs: list[StepCost] = []
     for step in steps:
         if isinstance(step, Launch):
             costs.append(_launch_cost(step, machine, registers.get(step.kernel, 32), runs))
@@ -101,19 +101,19 @@ def _costs(steps: Sequence[Step], machine: Machine, registers: Mapping[str, int]
             costs.append(_product_cost(step, machine, runs))
         elif isinstance(step, Move):
             size = 2.0 * step.target.bytes
-            costs.append(Cost("copy", runs, size, 0.0, 1.0, size / machine.bandwidth / STREAM_SHARE))
+            costs.append(StepCost("copy", runs, size, 0.0, 1.0, size / machine.bandwidth / STREAM_SHARE))
         elif isinstance(step, Order):
             size = 2.0 * 8 * 2 * step.keys.bytes  # eight passes over keys and places
-            costs.append(Cost("sort", runs, size, 0.0, 1.0, size / machine.bandwidth / STREAM_SHARE + 30e-6))
+            costs.append(StepCost("sort", runs, size, 0.0, 1.0, size / machine.bandwidth / STREAM_SHARE + 30e-6))
         elif isinstance(step, Repeat):
             costs += _costs(step.body, machine, registers, runs * step.length)
         elif isinstance(step, While):
             costs += _costs([*step.test, *step.body], machine, registers, runs)
-            costs.append(Cost("a condition", runs, 0.0, 0.0, 0.0, machine.wait))
+            costs.append(StepCost("a condition", runs, 0.0, 0.0, 0.0, machine.wait))
         else:
             assert isinstance(step, Choose)
             costs += _costs(step.branches[0], machine, registers, runs)
-            costs.append(Cost("a condition", runs, 0.0, 0.0, 0.0, machine.wait))
+            costs.append(StepCost("a condition", runs, 0.0, 0.0, 0.0, machine.wait))
     return costs
 
 
@@ -125,7 +125,7 @@ def occupancy(launch: Launch, machine: Machine, registers: int) -> float:
     return min(launch.blocks, resident) * launch.threads / (machine.threads * machine.multiprocessors)
 
 
-def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) -> Cost:
+def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) -> StepCost:
     share = occupancy(launch, machine, registers)
     if launch.inside is not None:
         inside = _costs(launch.inside, machine, {}, 1)
@@ -134,9 +134,9 @@ def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) ->
             for ones in ([cost.bytes for cost in inside], [cost.operations for cost in inside])
         ]
         seconds = sum([cost.runs * (BLOCK_STEP + _on_one_block(cost, machine)) for cost in inside])
-        return Cost(launch.title, runs, size, operations, share, seconds)
+        return StepCost(launch.title, runs, size, operations, share, seconds)
     if launch.nest is None:
-        return Cost(launch.title, runs, 0.0, 0.0, share, 0.0)
+        return StepCost(launch.title, runs, 0.0, 0.0, share, 0.0)
     size, operations = bytes_of(launch.nest), operations_of(launch.nest)
     is_double = any([each.out.dtype.itemsize >= 8 for each in launch.nest.code if isinstance(each, Apply)])
     peak = (machine.doubles if is_double else machine.singles) / 2  # additions and multiplications apart
@@ -147,10 +147,10 @@ def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) ->
     if any([isinstance(each, StoreAt) for each in launch.nest.code]):
         chain = math.prod(launch.nest.domain) / threads * MEMORY_CYCLES / machine.clock
     seconds = max(size / bandwidth, operations / peak / min(1.0, 2 * share), min(chain, 1.0))
-    return Cost(launch.title, runs, size, operations, share, seconds)
+    return StepCost(launch.title, runs, size, operations, share, seconds)
 
 
-def _on_one_block(cost: Cost, machine: Machine) -> float:
+def _on_one_block(cost: StepCost, machine: Machine) -> float:
     """The seconds of a step that one multiprocessor runs."""
     return max(cost.bytes / BLOCK_BANDWIDTH, cost.operations * machine.multiprocessors / (machine.doubles / 2))
 
@@ -196,7 +196,7 @@ def operations_of(nest: LoopNest) -> float:
     return total
 
 
-def _product_cost(step: MatrixProduct, machine: Machine, runs: int) -> Cost:
+def _product_cost(step: MatrixProduct, machine: Machine, runs: int) -> StepCost:
     dot = step.dot
     m, k, n = dot.sizes
     batch, item = math.prod(dot.batch), dot.out.buffer.dtype.itemsize
@@ -206,4 +206,4 @@ def _product_cost(step: MatrixProduct, machine: Machine, runs: int) -> Cost:
     share = min(1.0, tiles / machine.multiprocessors)
     splits = max(1.0, min(1 / share, k / 512))  # cuBLAS cuts long sums where there are few tiles
     seconds = max(size / machine.bandwidth / STREAM_SHARE, operations / peak / min(1.0, share * splits))
-    return Cost(f"product {m}x{k}x{n}", runs, size, operations, share, seconds)
+    return StepCost(f"product {m}x{k}x{n}", runs, size, operations, share, seconds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.cuda.model import H200, Cost, occupancy, predicted, total_seconds
+from func.backends.cuda.model import H200, StepCost, occupancy, predicted, total_seconds
 from func.backends.cuda.nest_kernels import Launch
 from func.backends.cuda.plan import DevicePlan, Planner
 from func.interpreters.compile.inlining import prepare_call
@@ -26,7 +26,7 @@ def of_shape(*shape: int, dtype: Any = np.float64) -> Any:
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
-def the_cost(costs: list[Cost]) -> Cost:
+def the_cost(costs: list[StepCost]) -> StepCost:
     """The only step that counts."""
     (cost,) = [cost for cost in costs if cost.bytes > 1e6 or cost.operations > 1e6]
     return cost
