@@ -181,6 +181,7 @@ class Config:
                 f"KiB, MiB, GiB), not {most!r}"
             )
         MEMORY.limit = count
+
     @property
     def matmul_precision(self) -> str:
         """How devices multiply matrices of float32 in compiled programs: "highest", as processors do, or "tf32".

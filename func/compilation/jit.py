@@ -256,7 +256,8 @@ def jit(
             one again raises DonatedBufferError.
         donate_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         compiler: "llvm" for native code; "numpy" for generated NumPy source; "cuda" for kernels, where arguments are
-            CuPy's arrays; None for what `func.config.compiler` says, or else the best that is available. NumPy runs what has no native form in either case.
+            CuPy's arrays; None for what `func.config.compiler` says, or else the best that is available. NumPy runs
+            what has no native form in either case.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
             zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
