@@ -2,7 +2,8 @@
 
 Every kernel of the sample table and of random programs is compiled by NVRTC for two architectures, which needs neither
 a driver nor a device (`pip install nvidia-cuda-nvrtc`); registers and spills are recorded. The same text runs on the
-processor, and the results are compared with those of native code.
+processor, and the results are compared with those of native code. Half of the programs are planned with limits at which
+small arrays take the forms of large ones.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from func.backends.cuda import plan
 from func.backends.cuda.cupy_device import OPTIONS
 from func.backends.cuda.dialect import PRELUDE
 
@@ -114,14 +116,16 @@ class Outcome:
     faults: list[str]
 
 
-def checked(task: tuple[str, tuple[Any, ...], bool, bool]) -> Outcome:
-    """Check some programs: primitives by their names, or random programs by their numbers."""
-    kind, items, numbers, compiles = task
+def checked(task: tuple[str, tuple[Any, ...], bool, bool, bool]) -> Outcome:
+    """Check some programs: primitives by their names, or random programs by their numbers. If `is_small`, small arrays
+    take the forms of large ones."""
+    kind, items, numbers, compiles, is_small = task
     from tests.support import cuda_cases
     from tests.support.cuda_host import HostDevice
     from tests.support.device_double import DeviceArray
 
     warnings.simplefilter("ignore")
+    plan.LIMITS = cuda_cases.SMALL if is_small else plan.Limits()
     cases = list(cuda_cases.sample_cases(items) if kind == "samples" else cuda_cases.random_cases(items))
     device = HostDevice(DeviceArray)
     faults = cuda_cases.run_together(device, cases, numbers)
@@ -146,9 +150,9 @@ def joined(sources: Sequence[str]) -> Iterator[str]:
 def tasks(programs: int, samples: Sequence[str], numbers: bool, compiles: bool) -> Iterable[Any]:
     """The work in parts."""
     for start in range(0, len(samples), BATCH):
-        yield "samples", tuple(samples[start : start + BATCH]), numbers, compiles
+        yield "samples", tuple(samples[start : start + BATCH]), numbers, compiles, start // BATCH % 2 == 1
     for start in range(0, programs, BATCH):
-        yield "random", tuple(range(start, min(start + BATCH, programs))), numbers, compiles
+        yield "random", tuple(range(start, min(start + BATCH, programs))), numbers, compiles, start // BATCH % 2 == 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

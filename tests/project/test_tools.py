@@ -90,7 +90,7 @@ def test_kernels_compile_for_two_architectures() -> None:
 
     if cuda_check.nvrtc() is None:
         pytest.skip("NVRTC is not installed (extra 'cuda')")
-    outcome = cuda_check.checked(("samples", ("tanh", "softmax", "gather", "cumsum"), False, True))
+    outcome = cuda_check.checked(("samples", ("tanh", "softmax", "gather", "cumsum"), False, True, True))
     assert not outcome.faults and {each.architecture for each in outcome.kernels} == {"sm_80", "sm_90"}
     assert all(8 <= each.registers <= 255 for each in outcome.kernels)
     with pytest.raises(cuda_check.Refused, match="undefined"):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import func
+from func.backends.cuda.plan import Limits
 from func.interpreters.core import dtype_of
 from tests.interpreters.primitives.test_devices import OF_ANY_PHASE, ON_THE_HOST_ALONE
 from tests.interpreters.primitives.test_samples import of_active, outputs
@@ -21,6 +22,24 @@ from tests.support.sampling import Sample
 LIMITS = {"float16": 2e-2, "float32": 2e-5, "complex64": 2e-5}
 """How far results of these dtypes may be from native code's; others by 1e-10."""
 NO_DERIVATIVE = {"schur": "a real Schur form has a derivative for real eigenvalues only"}
+
+
+SMALL = Limits(
+    short_row=1,
+    warp_row=4,
+    block_row=8,
+    few_rows=4,
+    little=6,
+    chunk=3,
+    lane_chunk=2,
+    busy=64,
+    library_work=20,
+    far=8,
+    tile=2,
+    updates=2,
+    block_work=0,
+)
+"""Limits with which small arrays take the forms of large ones, and no program is one kernel."""
 
 
 class Case(NamedTuple):
@@ -71,7 +90,7 @@ def random_cases(seeds: Iterable[int]) -> Iterator[Case]:
 
 def there(args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments on the device."""
-    return tuple([to_device(np.asarray(arg) if isinstance(arg, np.generic) else arg) for arg in args])
+    return tuple(func.tree.map(lambda x: to_device(np.asarray(x) if isinstance(x, np.generic) else x), list(args)))
 
 
 def run_together(device: HostDevice, cases: Sequence[Case], numbers: bool = True) -> list[str]:

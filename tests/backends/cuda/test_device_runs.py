@@ -12,6 +12,7 @@ import pytest
 import func
 from func.backends.cuda import device_runs
 from func.backends.cuda.device import DeviceIndexError, KernelError
+from tests.support.cuda_cases import Case, run_together
 from tests.support.cuda_host import HostDevice, needs_compiler
 from tests.support.device_double import DeviceArray, namespace, to_device
 
@@ -185,3 +186,70 @@ def test_linear_algebra_between_kernels(device: HostDevice) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(5, 5)), rng.normal(size=5)
     np.testing.assert_allclose(func.jit(f)(to_device(a), to_device(b)).get(), f(a, b), rtol=1e-12)
+
+
+EDGES: dict[str, tuple[Any, ...]] = {
+    "nothing": (lambda x: (x * 2, np.sum(x), np.cumsum(x)), np.zeros((0, 3))),
+    "one number": (lambda x: np.sin(x) + 1, np.array(0.5)),
+    "the argument itself": (lambda x: (x, x), np.arange(3.0)),
+    "a constant": (lambda x: (np.ones(3), 2.0, x), np.arange(3.0)),
+    "trees": (
+        lambda t: {"a": t["x"] + t["y"][0], "b": [t["y"][1]]},
+        {"x": np.arange(3.0), "y": (np.ones(3), np.ones(2))},
+    ),
+    "small integers": (lambda x: (x * x, x // 3, x % 7, np.sum(x)), np.arange(-9, 9, dtype=np.int8)),
+    "booleans": (lambda x: (~x, np.any(x), np.all(x, axis=0), x ^ x.T), np.eye(3, dtype=bool)),
+    "half precision": (lambda x: (np.exp(x), np.sum(x), x @ x), np.eye(4, dtype=np.float16)),
+    "complex single precision": (
+        lambda x: (np.exp(x), np.abs(x), x @ x, x.conj().T),
+        (np.eye(3) * (1 + 2j)).astype("F"),
+    ),
+    "writes": (lambda x: _written(x), np.arange(12.0).reshape(3, 4)),
+    "nested jit": (
+        lambda x: func.jit(lambda y: np.sin(y) * 2)(x) + func.grad(func.jit(lambda y: np.sum(y**3)))(x),
+        np.arange(3.0),
+    ),
+    "mapped": (lambda x: func.vmap(lambda r: np.cumsum(r) / np.sum(r))(x), np.arange(1.0, 13).reshape(3, 4)),
+    "second derivative": (func.hessian(lambda x: np.sum(np.sin(x) * x[::-1])), np.arange(4.0)),
+    "a loop in a branch in a loop": (lambda x: _nested(x), np.linspace(-1, 1, 6)),
+    "random numbers": (
+        lambda x: func.random.normal(func.random.key(3), (50,)) * x[0] + func.random.uniform(func.random.key(1), (50,)),
+        np.ones(1),
+    ),
+    "sorted between kernels": (lambda x: np.sort(np.sin(x)) * 2 + np.tanh(x), np.arange(8.0)),
+}
+
+
+def _written(x: Any) -> Any:
+    y = x.copy()
+    y[1:] += x[:-1] * 2
+    y[:, 0] = np.sum(x, axis=1)
+    return y
+
+
+def _nested(x: Any) -> Any:
+    def step(c: Any, r: Any) -> Any:
+        grown = func.while_loop(lambda v: np.sum(v * v) < 4, lambda v: v * 1.7 + 0.1, c + r)
+        return func.cond(
+            r > 0, lambda v: np.sin(v), lambda v: func.scan(lambda a, b: (a + b, a), v[0], v)[1], grown
+        ), r * c[0]
+
+    return func.scan(step, x, x)
+
+
+def test_edges() -> None:
+    cases = []
+    for name, (function, *args) in EDGES.items():
+        wide = all([np.asarray(x).dtype.itemsize >= (16 if np.iscomplexobj(x) else 8) for x in func.tree.leaves(args)])
+        cases.append(Case(name, func.jit(function), tuple(args), 1e-12 if wide else 2e-3))
+    faults = run_together(HostDevice(DeviceArray), cases)
+    assert not faults, faults
+
+
+def test_random_bits_are_those_of_the_processor(device: HostDevice) -> None:
+    draw = func.jit(
+        lambda key: (func.random.bits(key, (1000,)), func.random.uniform(key, (1000,)), func.random.split(key, 5))
+    )
+    key = func.random.key(7)
+    for own, want in zip(func.tree.leaves(draw(to_device(np.asarray(key)))), func.tree.leaves(draw(key)), strict=True):
+        np.testing.assert_array_equal(own.get(), want)

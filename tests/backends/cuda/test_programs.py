@@ -9,29 +9,12 @@ import pytest
 
 import func
 from func.backends.cuda import plan
-from func.backends.cuda.plan import Limits
-from tests.support.cuda_cases import Case, random_cases, run_together, sample_cases
+from tests.support.cuda_cases import SMALL, Case, random_cases, run_together, sample_cases
 from tests.support.cuda_host import HostDevice, needs_compiler
 from tests.support.device_double import DeviceArray
 from tests.support.samples import SAMPLES
 
 pytestmark = [needs_compiler, pytest.mark.filterwarnings("ignore")]
-
-SMALL = Limits(
-    short_row=1,
-    warp_row=4,
-    block_row=8,
-    few_rows=4,
-    little=6,
-    chunk=3,
-    lane_chunk=2,
-    busy=64,
-    library_work=20,
-    far=8,
-    tile=2,
-    updates=2,
-)
-"""Limits with which small arrays take the forms of large ones."""
 
 
 def test_samples() -> None:
