@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs import capi
-from func.backends.llvm.memory import allocator_code as code
+from func.backends.llvm.memory import allocator_names as names
 from func.backends.llvm.threads import background
 
 KEY = "caching allocator"
@@ -49,16 +49,16 @@ class Allocator(NamedTuple):
 
     def set_limit(self, most: int) -> None:
         """Let at most so many bytes wait for the next array."""
-        self._word(code.LIMIT).value = most
+        self._word(names.LIMIT).value = most
         self.release(most)
 
     def waiting(self) -> int:
         """The bytes that wait."""
-        return int(self._word(code.WAITING).value)
+        return int(self._word(names.WAITING).value)
 
     def release(self, most: int = 0) -> None:
         """Free blocks until no more than `most` bytes wait."""
-        ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.addresses[code.RELEASE])(most)
+        ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.addresses[names.RELEASE])(most)
 
     def _word(self, name: str) -> ctypes.c_int64:
         return ctypes.c_int64.from_address(self.addresses[name])
@@ -80,11 +80,11 @@ def install() -> Allocator:
     original = _Handler.from_address(_pointer_of(ctypes.c_void_p.from_address(table[DEFAULT_HANDLER]).value))
     if original.name != DEFAULT_NAME or original.version != HANDLER_VERSION:
         raise OSError(f"NumPy's memory handler is {original.name!r}, version {original.version}")
-    compiled = machine.compile_ir(code.allocator_module, KEY)
-    names = (*code.NAMES, code.BASE, code.LIMIT, code.WAITING, code.RELEASE)
-    addresses = {name: compiled.address(name) for name in names}
-    own = _Handler(HANDLER_NAME, HANDLER_VERSION, _AllocatorFunctions(None, *[addresses[name] for name in code.NAMES]))
-    ctypes.c_void_p.from_address(addresses[code.BASE]).value = ctypes.addressof(original.functions)
+    compiled = machine.compile_ir(_module, KEY)
+    symbols = (*names.NAMES, names.BASE, names.LIMIT, names.WAITING, names.RELEASE)
+    addresses = {name: compiled.address(name) for name in symbols}
+    own = _Handler(HANDLER_NAME, HANDLER_VERSION, _AllocatorFunctions(None, *[addresses[name] for name in names.NAMES]))
+    ctypes.c_void_p.from_address(addresses[names.BASE]).value = ctypes.addressof(original.functions)
     capsule = _new_capsule(ctypes.addressof(own), b"mem_handler", None)
     for lasting in (compiled, own, capsule):  # arrays are freed as late as at the end of the process
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))
@@ -92,9 +92,16 @@ def install() -> Allocator:
     return Allocator(capsule, default, _context_variable(table, capsule), addresses)
 
 
+def _module() -> Any:
+    # The import is needed only if the object code is not on disk.
+    from func.backends.llvm.memory.allocator_code import allocator_module
+
+    return allocator_module()
+
+
 def is_on_disk() -> bool:
     """Whether `install` needs no compiler."""
-    return machine.existing_code(code.allocator_module, KEY) is not None
+    return machine.existing_code(_module, KEY) is not None
 
 
 def install_soon(install: Callable[[], object]) -> None:

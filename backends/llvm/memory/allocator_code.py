@@ -29,6 +29,7 @@ from func.backends.llvm.ir import (
     Value,
     VoidType,
 )
+from func.backends.llvm.memory.allocator_names import BASE, LIMIT, NAMES, PEAK, RELEASE, USED, WAITING
 
 VOID, POINTER = VoidType(), PointerType()
 BIT, BYTE, INT, WORD = IntType(1), IntType(8), IntType(32), IntType(64)
@@ -41,15 +42,6 @@ WORD_SIZE = 8
 
 CONTEXT, MALLOC, CALLOC, REALLOC, FREE = range(5)
 """The words of a PyDataMemAllocator."""
-BASE = "func_memory_base"
-"""The variable with the address of the PyDataMemAllocator of NumPy's own handler."""
-LIMIT, WAITING = "func_memory_limit", "func_memory_waiting"
-"""The variables with the number of bytes that may wait, and of those that do."""
-USED, PEAK = "func_memory_used", "func_memory_peak"
-"""The variables with the bytes of blocks that could wait and are in use, and the highest number of these so far."""
-NAMES = ("func_memory_malloc", "func_memory_calloc", "func_memory_realloc", "func_memory_free")
-RELEASE = "func_memory_release"
-
 _LOCK, _HEADS = "func_memory_lock", "func_memory_heads"
 _EXTERNALS: dict[str, tuple[Type, ...]] = {
     "llvm.ctlz.i64": (WORD, WORD, BIT),
