@@ -5,9 +5,7 @@ Nothing is imported for the user: CuPy is looked up only once one of its arrays 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -29,10 +27,8 @@ __all__ = [
 HOST_TYPES: frozenset[type] = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()})
 """Types that NumPy computes on: ndarray, NumPy scalars and Python scalars."""
 
-START_FOLDER = ""
+START_FOLDER: str = vars(sys.modules["func"])["_START_FOLDER"]
 """The folder in which the process was when func was imported, to which relative settings refer."""
-with contextlib.suppress(OSError):  # a folder that has been removed
-    START_FOLDER = os.getcwd()
 
 _device_namespaces: dict[type, ModuleType | Any] = {}
 

@@ -32,7 +32,7 @@ COLD_BAR = 0.5
 TINY, TINY_BAR = ("small gradient",), 1.0
 """Workloads of some ten operations, where jax.jit has little to compile."""
 IMPORT_BAR = 1.2
-IMPORTS = ("import numpy, optree", "import func")
+IMPORTS = ("import numpy, optree", "import func", "from func import grad")
 LIMIT = 120.0
 """Seconds after which a process is left out."""
 MARK = "first calls"

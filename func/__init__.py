@@ -8,40 +8,39 @@
 (3,)
 """
 
-# fmt: off
+import contextlib
 import importlib
 import os
+import sys
+import threading
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 # In a checkout without symbolic links, as of git on Windows, the links to the other folders are files of text.
 __path__ = __path__ if os.path.isdir(f"{__path__[0]}/backends") else [*__path__, os.path.dirname(__path__[0])]
 
-from func import autograd, collectives, debug, errors, linalg, numpy, tree
-from func.autograd import (
-    Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled, tensor,
-)
-from func.compilation.c_export import CModule, export, to_c
-from func.compilation.exporting import load, save, to_source
-from func.compilation.jit import clear_caches, disable_jit, jit
-from func.compilation.staging import eval_shape, make_program
-from func.configuration import config
-from func.control.associative_scan import associative_scan
-from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
-from func.control.scanning import map as map
-from func.control.scanning import scan
-from func.interception import intercept
-from func.numpy.warned_lines import install as _attribute_warnings
-from func.scipy.imports import watch_imports as _watch_imports
-from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
-from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
-from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
-from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
-from func.transforms.reverse import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
-from func.transforms.vmapping import vmap
-from func.interpreters.core.completion import public_names as _public_names
-# fmt: on
-
 if TYPE_CHECKING:
+    # fmt: off
+    from func import autograd, collectives, debug, errors, linalg, numpy, tree
+    from func.autograd import Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+    from func.autograd import tensor as tensor  # type: ignore[no-redef]
+    from func.compilation.c_export import CModule, export, to_c
+    from func.compilation.exporting import load, save, to_source
+    from func.compilation.jit import clear_caches, disable_jit, jit
+    from func.compilation.staging import eval_shape, make_program
+    from func.configuration import config
+    from func.control.associative_scan import associative_scan
+    from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
+    from func.control.scanning import map as map
+    from func.control.scanning import scan
+    from func.interception import intercept
+    from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
+    from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
+    from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
+    from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+    from func.transforms.reverse import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
+    from func.transforms.vmapping import vmap
+    # fmt: on
     from func import random, scipy, special, testing
     from func.compilation.memory_timeline import memory
     from func.control.fixed_points import fixed_point
@@ -86,6 +85,12 @@ __all__ = [
 # fmt: on
 
 _IN_MODULES = {
+    "CModule": "func.compilation.c_export",
+    "export": "func.compilation.c_export",
+    "load": "func.compilation.exporting",
+    "save": "func.compilation.exporting",
+    "to_c": "func.compilation.c_export",
+    "to_source": "func.compilation.exporting",
     "biharmonic": "func.transforms.second_order",
     "custom_linear_solve": "func.transforms.implicit",
     "custom_root": "func.transforms.implicit",
@@ -115,22 +120,70 @@ _IN_MODULES = {
     "taylor": "func.transforms.power_series",
 }
 
-_watch_imports()
-_attribute_warnings()
+_START_FOLDER = ""
+"""The folder in which the process is now, to which relative settings refer."""
+with contextlib.suppress(OSError):  # a folder that has been removed
+    _START_FOLDER = os.getcwd()
+
+_SUBMODULES = frozenset(
+    {"autograd", "collectives", "debug", "errors", "linalg", "numpy", "random", "scipy", "special", "testing", "tree"}
+)
+_loader: dict[str, int] = {}
+"""`thread`: the thread that imports `func.everything`, or has done so."""
+_loading: set[int] = set()
+"""The same thread, as long as it does."""
+
+
+class _NotLoaded(ModuleType):
+    """The module `func` until it is first used: whoever imports a part of the package gets all of it first."""
+
+    @property
+    def __path__(self) -> Any:  # type: ignore[override]
+        _load(waits=False)
+        return self.__dict__["__path__"]
+
+
+def _load(waits: bool) -> None:
+    """Import all that is public, except within that import itself. Another thread may import it already: without
+    `waits` the caller goes on, since it may hold the lock of a module for which that thread waits."""
+    thread = threading.get_ident()
+    if thread in _loading or (_loader.setdefault("thread", thread) != thread and not waits):
+        return
+    try:
+        if _loader["thread"] == thread:
+            _loading.add(thread)
+        everything = importlib.import_module("func.everything")
+        for name in everything.__all__:
+            globals().setdefault(name, getattr(everything, name))
+        sys.modules[__name__].__class__ = ModuleType
+    except BaseException:
+        _loader.pop("thread", None)
+        raise
+    finally:
+        _loading.discard(thread)
+
+
+sys.modules[__name__].__class__ = _NotLoaded
 
 
 def __dir__() -> list[str]:
     """The public names alone: completion shows nothing of the inside."""
-    return _public_names(globals(), ["map"])
+    names = [name for name in globals() if name.startswith("__")]
+    return sorted({*__all__, "map", *names})
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use what many programs never use; SciPy's special functions take 60 ms."""
-    if name in ("random", "scipy", "special", "testing"):
+    """Import on first use."""
+    is_public = not name.startswith("_")
+    if is_public and type(sys.modules[__name__]) is _NotLoaded:
+        _load(waits=name not in _SUBMODULES)
+        if name in globals():
+            return globals()[name]
+    if name in _SUBMODULES:
         return importlib.import_module(f"func.{name}")
     if name in _IN_MODULES:
         return getattr(importlib.import_module(_IN_MODULES[name]), name)
-    if name.startswith("_"):
+    if not is_public or threading.get_ident() in _loading:
         raise AttributeError(f"module 'func' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")
     raise other_names.no_name("func", name, __all__, other_names.INSTEAD)

@@ -6,9 +6,7 @@ the values that it reads from modules, closures and objects.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import logging
 import pickle
 import sys
 import types
@@ -18,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import messages
+from func.backends.hashing import new_hash
 from func.interpreters.calls.outside_values import DEPTH, PLAIN, code_and_values
 from func.interpreters.core import concrete
 
 LIMIT = 1 << 24
 """The most bytes of constants in a program that is carried: larger ones would be sent twice, with the closure."""
-
-_log = logging.getLogger("func")
 
 
 def carried_programs(function: Callable[..., Any], cache: OrderedDict[Any, Any]) -> bytes | None:
@@ -36,7 +34,7 @@ def carried_programs(function: Callable[..., Any], cache: OrderedDict[Any, Any])
     try:
         return _pickled((_fingerprint(function), entries))
     except Exception as error:  # what a program calls may be anything of the user's
-        _log.debug("func.jit: the programs of %r are not pickled with it: %s", function, error)
+        messages.debug("func.jit: the programs of %r are not pickled with it: %s", function, error)
         return None
 
 
@@ -57,25 +55,25 @@ def take_over(function: Callable[..., Any], cache: OrderedDict[Any, Any], progra
     try:
         fingerprint, entries = pickle.loads(programs)
         if fingerprint != _fingerprint(function):
-            _log.debug("func.jit: %r is another function here; its pickled programs are not used", function)
+            messages.debug("func.jit: %r is another function here; its pickled programs are not used", function)
             return
         for key, cached in entries:
             cache.setdefault(key, cached)
     except Exception as error:  # of another version, or of modules that are not here
-        _log.debug("func.jit: the pickled programs of %r are not used: %s", function, error)
+        messages.debug("func.jit: the pickled programs of %r are not used: %s", function, error)
 
 
 def _fingerprint(function: Callable[..., Any]) -> bytes:
     """A hash of the code of a function and of what it reads from outside its arguments."""
     version = sys.modules["func"].__version__
     codes, values = code_and_values(function)
-    total = hashlib.sha256(repr((version, sys.version_info[:2], np.__version__)).encode())
+    total = new_hash(repr((version, sys.version_info[:2], np.__version__)).encode())
     for code in codes:
         _add_code(total, code)
     for path, value in sorted(values.items()):
         total.update(path.encode())
         _add_value(total, value, DEPTH)
-    return total.digest()
+    return bytes(total.digest())
 
 
 def _add_code(total: Any, code: types.CodeType) -> None:
