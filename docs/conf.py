@@ -73,7 +73,7 @@ TOPICS = {
     "Higher orders": "jet taylor derivatives laplacian biharmonic divergence hessian_diagonal directional_derivatives "
     "hutchinson_trace hutchinson_diagonal hutch_plus_plus",
     "Sparse derivatives": "sparse_jacobian sparse_hessian sparsity spy",
-    "Samples and curvature": "per_sample linear_operator kronecker_factors ntk lanczos lanczos_quadrature",
+    "Samples and curvature": "per_sample sum_over linear_operator kronecker_factors ntk lanczos lanczos_quadrature",
     "Tensors": "tensor Tensor backward no_grad enable_grad set_grad_enabled is_grad_enabled inference_mode",
     "Arrays that hold traced values, and settings": "intercept config",
 }

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         laplacian,
     )
     from func.transforms.stochastic import hutch_plus_plus, hutchinson_diagonal, hutchinson_trace
+    from func.workers.data_sums import sum_over
 
 __version__ = "0.1.0"
 
@@ -72,15 +73,15 @@ __all__ = [
     "CModule", "Tensor", "associative_scan", "autograd", "backward", "biharmonic", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "clear_caches", "collectives", "cond", "config", "custom_gradient", "custom_jvp",
     "custom_linear_solve", "custom_root", "custom_vjp", "custom_vmap", "debug", "derivatives",
-    "directional_derivatives", "disable_jit", "divergence", "elementwise_grad", "enable_grad", "errors", "eval_shape",
-    "export", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hessian_diagonal",
-    "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp", "inference_mode", "intercept",
-    "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors", "lanczos",
-    "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize", "load",
-    "make_program", "memory", "no_grad", "ntk", "numpy", "per_sample", "pure_callback", "random", "remat", "save",
-    "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spmd",
-    "spy", "stop_gradient", "switch", "taylor", "tensor", "testing", "to_c", "to_source", "tree", "value_and_grad",
-    "vhp", "vjp", "vmap", "while_loop",
+    "directional_derivatives", "disable_jit", "divergence", "elementwise_grad", "enable_grad", "errors",
+    "eval_shape", "export", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian",
+    "hessian_diagonal", "hutch_plus_plus", "hutchinson_diagonal", "hutchinson_trace", "hvp", "inference_mode",
+    "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jet", "jit", "jvp", "kronecker_factors",
+    "lanczos", "lanczos_quadrature", "laplacian", "linalg", "linear_operator", "linear_transpose", "linearize",
+    "load", "make_program", "memory", "no_grad", "ntk", "numpy", "per_sample", "pure_callback", "random", "remat",
+    "save", "scan", "scipy", "set_grad_enabled", "sparse_hessian", "sparse_jacobian", "sparsity", "special", "spmd",
+    "spy", "stop_gradient", "sum_over", "switch", "taylor", "tensor", "testing", "to_c", "to_source", "tree",
+    "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
 
@@ -117,6 +118,7 @@ _IN_MODULES = {
     "sparsity": "func.sparse_derivatives.derivatives",
     "spmd": "func.message_passing.single_program",
     "spy": "func.sparse_derivatives.pictures",
+    "sum_over": "func.workers.data_sums",
     "taylor": "func.transforms.power_series",
 }
 

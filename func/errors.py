@@ -5,27 +5,28 @@ from func.backends.cuda.device import DeviceIndexError, DeviceMemoryError
 from func.backends.devices import HostComputationWarning
 from func.backends.error_base import DeviceError
 from func.interpreters.core.errors import (
-    AnomalyError, ArgumentError, AxisNameError, BackwardError, BranchError, CarryError, CheckpointError,
-    CollectiveError, CommunicatorError, CustomRuleError, DifferentiatedInputError, DonatedBufferError,
-    FreedGraphError, FrozenValueWarning, FuncError,
-    GradcheckError, InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError,
-    MemoryLimitError, NoSourceError, NotDifferentiableError, PredicateError, ProfileError, ProgramError,
-    ProgramFileError, RaggedLanesError, RankError, ScalarOutputError, SharedMemoryError, SingularSystemError,
-    SolverWarning, StagingError, StaticArgumentError, TangentError, TracerConversionError, UnsupportedArrayError,
-    UnsupportedFunctionError,
+    AnomalyError, ArgumentError, AxisNameError, BackwardError, BlockedArrayError, BranchError, CarryError,
+    CheckpointError, ChunkError, CollectiveError, CommunicatorError, CustomRuleError, DifferentiatedInputError,
+    DonatedBufferError, ExecutorError, FreedGraphError, FrozenValueWarning, FuncError, GradcheckError,
+    InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError, MemoryLimitError,
+    NoSourceError, NotDifferentiableError, PredicateError, ProfileError, ProgramError, ProgramFileError,
+    RaggedChunksError, RaggedLanesError, RankError, ScalarOutputError, SharedMemoryError, SingularSystemError,
+    SolverWarning, StagingError, StaticArgumentError, TangentError, TracerConversionError, TravelError,
+    UnsupportedArrayError, UnsupportedFunctionError, WorkerLostError, WorkerLostWarning,
 )
 from func.interpreters.core.completion import public_names as _public_names
 
 __all__ = [
-    "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError",
-    "CheckpointError", "CollectiveError", "CommunicatorError", "CustomRuleError", "DeviceError",
-    "DeviceIndexError", "DeviceMemoryError", "DifferentiatedInputError", "DonatedBufferError",
-    "FreedGraphError", "FrozenValueWarning", "FuncError", "GradcheckError", "HostComputationWarning",
-    "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError",
-    "MemoryLimitError", "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError",
-    "ProgramError", "ProgramFileError", "RaggedLanesError", "RankError", "ScalarOutputError",
-    "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError", "StaticArgumentError",
-    "TangentError", "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
+    "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BlockedArrayError", "BranchError",
+    "CarryError", "CheckpointError", "ChunkError", "CollectiveError", "CommunicatorError", "CustomRuleError",
+    "DeviceError", "DeviceIndexError", "DeviceMemoryError", "DifferentiatedInputError", "DonatedBufferError",
+    "ExecutorError", "FreedGraphError", "FrozenValueWarning", "FuncError", "GradcheckError",
+    "HostComputationWarning", "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError",
+    "MappedAxisError", "MemoryLimitError", "NoSourceError", "NotDifferentiableError", "PredicateError",
+    "ProfileError", "ProgramError", "ProgramFileError", "RaggedChunksError", "RaggedLanesError", "RankError",
+    "ScalarOutputError", "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError",
+    "StaticArgumentError", "TangentError", "TracerConversionError", "TravelError", "UnsupportedArrayError",
+    "UnsupportedFunctionError", "WorkerLostError", "WorkerLostWarning",
 ]
 # fmt: on
 

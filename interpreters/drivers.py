@@ -34,7 +34,7 @@ from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
-from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.shapes import broadcast, full_like
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage, LinearStage, Stage
@@ -157,6 +157,34 @@ def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: d
         ]
         del args, outs
     return walk(seeds, leaves)
+
+
+def value_and_pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int]) -> tuple[list[Array], list[Any]]:
+    """Outputs, of which the first is a real number, and its gradients by the active arguments; by plain rules."""
+    pullback = PullbackFlat(fun, primals, active)
+    return pullback.outs, pullback({0: full_like(pullback.outs[0], 1)})
+
+
+class PullbackFlat:
+    """A function at some arguments: its outputs, and the map of cotangents, by plain rules."""
+
+    def __init__(self, fun: Flat, primals: Sequence[Array], active: Sequence[int]) -> None:
+        interpreter = grad_interpreter("vjp")
+        with TransformScope(interpreter), running(interpreter):
+            args = list(primals)
+            for i in active:
+                args[i] = interpreter.lift(args[i])
+            self._leaves = [args[i]._attached for i in active]
+            outs = without_tensors(fun(*args), interpreter)
+            del args
+            is_traced = [type(out) is Tracer and out._interpreter is interpreter for out in outs]
+            self._nodes = [out._attached if flag else None for out, flag in zip(outs, is_traced, strict=True)]
+            self.outs = [out._value if flag else out for out, flag in zip(outs, is_traced, strict=True)]
+
+    def __call__(self, cts: dict[int, Any]) -> list[Any]:
+        """The cotangents of the active arguments, given {output position: cotangent}."""
+        seeds = [(self._nodes[i], ct) for i, ct in cts.items() if self._nodes[i] is not None]
+        return walk(seeds, self._leaves)
 
 
 def map_flat(

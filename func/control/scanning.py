@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -353,6 +354,7 @@ def map(
     *,
     chunk_size: int | None = None,
     batch_size: int | None = None,
+    executor: Any = None,
     progress: bool = False,
 ) -> Any:
     """f of every row of xs, one after the other, stacked; with `chunk_size` rows at a time by vmap.
@@ -362,6 +364,8 @@ def map(
         xs: A tree of arrays of one length.
         chunk_size: How many rows are computed at once.
         batch_size: A synonym of chunk_size.
+        executor: Where chunks of rows are computed, as in `vmap`; a chunk has chunk_size rows, which its worker
+            computes one after the other, or as many as follow from what one of them costs.
         progress: Show a progress bar over the chunks. A compiled loop shows none: use it outside of `jit`.
 
     Raises:
@@ -379,6 +383,11 @@ def map(
             raise ArgumentError("func.map: batch_size is a synonym of chunk_size; give one of them")
         check_count("map", "batch_size", batch_size, "None or an int of at least 1", 1)
         chunk_size = batch_size
+    if executor is not None:
+        if chunk_size is not None:
+            check_count("map", "chunk_size", chunk_size, "None or an int of at least 1", 1)
+        mapping: Any = importlib.import_module("func.workers.mapping")
+        return mapping.mapped_rows(f, xs, chunk_size, executor, progress)
     rows = Rows(xs, None, "map")
     if chunk_size is not None:
         if isinstance(chunk_size, bool):

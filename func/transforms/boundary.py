@@ -30,7 +30,7 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
-from func.interpreters.core.errors import ArgumentError, ScalarOutputError, UnsupportedArrayError
+from func.interpreters.core.errors import ArgumentError, BlockedArrayError, ScalarOutputError, UnsupportedArrayError
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.strides import copy_lying
 from func.interpreters.imperative.interpreter import copy_of
@@ -116,12 +116,26 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
     if kind is Tracer or (kind is ndarray and value.dtype.kind in "fciub"):
         return value
     try:
+        if is_dask_array(value):
+            raise BlockedArrayError(
+                f"func.{transform}: {path or 'an argument'} is a Dask array, and func.{transform} takes the whole of "
+                "one\nMap a function of one row, func.vmap(func.grad(f))(x), or of one element, "
+                "func.elementwise_grad(f)(x), block by block; sum a loss over the rows by func.sum_over; or pass "
+                "x.compute()."
+            )
         if kind in HOST_TYPES or hasattr(value, "dtype") or hasattr(value, "__array__"):
             return operand(value)
         refuse_array(value)
+    except BlockedArrayError:
+        raise
     except UnsupportedArrayError as error:
         advice = _advice(value, path, transform)
         raise UnsupportedArrayError(f"func.{transform}: {path} cannot be traced: {error}{advice}") from None
+
+
+def is_dask_array(value: Any) -> bool:
+    """Whether a value is an array of Dask."""
+    return type(value).__name__ == "Array" and (type(value).__module__ or "").startswith("dask.array")
 
 
 def _advice(value: Any, path: str, transform: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -48,6 +49,7 @@ def jacrev(
     holomorphic: bool = False,
     progress: bool = False,
     memory_limit: int | str | None = None,
+    executor: Any = None,
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode: one pullback per output element, all at once (or chunk_size at a time).
 
@@ -64,6 +66,7 @@ def jacrev(
             `func.memory` shows the plan.
         holomorphic: Needed for complex outputs; gives the complex derivative of a holomorphic function.
         progress: Show a progress bar over the chunks.
+        executor: Where chunks of rows are computed, as in `vmap`.
 
     Raises:
         MemoryLimitError: Even chunks of one element need more than memory_limit (a MemoryError).
@@ -82,10 +85,11 @@ def jacrev(
         "holomorphic": holomorphic,
         "progress": progress,
         "memory_limit": memory_limit,
+        "executor": executor,
     }
     if f is None:
         return functools.partial(jacrev, **options)
-    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit)
+    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit, executor)
     return transformed(jacrev, f, options)(_by_rows(f, blocks))
 
 
@@ -139,6 +143,7 @@ def jacfwd(
     holomorphic: bool = False,
     progress: bool = False,
     memory_limit: int | str | None = None,
+    executor: Any = None,
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode: one tangent per input element, all at once (or chunk_size at a time).
 
@@ -159,10 +164,11 @@ def jacfwd(
         "holomorphic": holomorphic,
         "progress": progress,
         "memory_limit": memory_limit,
+        "executor": executor,
     }
     if f is None:
         return functools.partial(jacfwd, **options)
-    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit)
+    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit, executor)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
     return transformed(jacfwd, f, options)(_by_columns(f, blocks))
@@ -226,6 +232,7 @@ class _Blocks:
 
     __slots__ = (
         "chunk_size",
+        "executor",
         "function",
         "has_aux",
         "holomorphic",
@@ -249,9 +256,15 @@ class _Blocks:
         progress: bool,
         transform: str,
         memory_limit: int | str | None = None,
+        executor: Any = None,
     ) -> None:
         check_callable(function, transform)
         check_chunk(chunk_size, transform, memory_limit)
+        if executor is not None:
+            importlib.import_module("func.workers.mapping").check_options(
+                transform, executor, memory_limit=memory_limit
+            )
+        self.executor = executor
         self.plan = None if memory_limit is None else ChunkPlan(memory_limit, transform, function)
         self.function = function
         self.selection = Selection(function, transform, argnums, argnames)
@@ -278,6 +291,10 @@ class _Blocks:
                 return jacobian_of(args, kwargs, blocks)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if self.executor is not None:
+                return importlib.import_module("func.workers.mapping").jacobian(
+                    self, args, kwargs, self.mode, self.executor
+                )
             if self.plan is None:
                 return jacobian_of(args, kwargs, self)
             directions = functools.partial(self._directions, args, kwargs)
@@ -408,6 +425,7 @@ def jacobian(
     progress: bool = False,
     sparse: bool | str = False,
     memory_limit: int | str | None = None,
+    executor: Any = None,
 ) -> Callable[..., Any]:
     """The Jacobian by the cheaper mode: forward where the inputs have no more elements than the outputs.
 
@@ -433,6 +451,7 @@ def jacobian(
         "progress": progress,
         "sparse": sparse,
         "memory_limit": memory_limit,
+        "executor": executor,
     }
     if f is None:
         return functools.partial(jacobian, **options)
@@ -447,6 +466,8 @@ def jacobian(
         raise ArgumentError(
             "func.jacobian: memory_limit is for dense Jacobians, by chunks; leave out one of sparse and memory_limit"
         )
+    if sparse and executor is not None:
+        raise ArgumentError("func.jacobian: executor is for dense Jacobians; leave out one of sparse and executor")
     if sparse and (has_aux or holomorphic):
         raise ArgumentError(
             "func.jacobian: a sparse Jacobian is of real outputs alone; leave out has_aux and holomorphic"
@@ -469,13 +490,16 @@ def jacobian(
                 outs = call.outputs(interpreter, defensive_copies(call.arguments.values()), is_repeated=True)
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
-        blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian", memory_limit)
+        blocks = _Blocks(
+            f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian", memory_limit, executor
+        )
         return _BY_MODE[chosen](f, blocks)(args, kwargs)
 
     return jacobian_of
 
 
 _BY_MODE = {"fwd": _by_columns, "rev": _by_rows}
+_PUBLIC: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
 
 
 @keeps_parameters
@@ -491,6 +515,7 @@ def hessian(
     holomorphic: bool = False,
     progress: bool = False,
     memory_limit: int | str | None = None,
+    executor: Any = None,
 ) -> Callable[..., Any]:
     """The Hessian: forward over reverse, so each column costs a few evaluations and all run at once.
 
@@ -506,6 +531,7 @@ def hessian(
         holomorphic: Needed for complex outputs; gives the complex second derivatives of a holomorphic function.
         memory_limit: The most memory that a call may need, from which the chunks follow; see `jacrev`.
         progress: Show a progress bar over the chunks.
+        executor: Where chunks of columns (rows) are computed, as in `vmap`.
 
     Example:
         >>> import numpy as np, func
@@ -522,6 +548,7 @@ def hessian(
         "holomorphic": holomorphic,
         "progress": progress,
         "memory_limit": memory_limit,
+        "executor": executor,
     }
     if f is None:
         return functools.partial(hessian, **options)
@@ -532,6 +559,18 @@ def hessian(
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
     outer, inner = modes[mode]
+    if executor is not None:
+        same: dict[str, Any] = {
+            "argnums": argnums,
+            "has_aux": has_aux,
+            "argnames": argnames,
+            "holomorphic": holomorphic,
+        }
+        first_of = _PUBLIC[inner](f, **same)
+        blocks = _Blocks(
+            first_of, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "hessian", memory_limit, executor
+        )
+        return transformed(hessian, f, options)(_BY_MODE[outer](first_of, blocks))
     first_blocks = _Blocks(f, argnums, argnames, has_aux, None, holomorphic, False, "hessian")
     first = _BY_MODE[inner](f, first_blocks)
 

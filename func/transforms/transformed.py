@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import reprlib
 import sys
@@ -10,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from func.interpreters.core.errors import BlockedArrayError
 from func.interpreters.core.exact_keys import content_key
 from func.interpreters.core.source import hide_engine_frames
 
@@ -116,15 +118,25 @@ def transformed(
             try:
                 return call(args, kwargs)
             except Exception as error:
+                if type(error) is BlockedArrayError and (by_blocks := _by_blocks(transform)) is not None:
+                    return by_blocks(_remade(transform, function, options), args, kwargs)
                 hide_engine_frames(error)
                 raise
 
+        if "dask.base" in sys.modules:
+            _tell_dask()
         made = Transformed(call_and_hide)
         made._transform = transform
         made._options = options
         return functools.update_wrapper(made, function, _ASSIGNED)
 
     return decorate
+
+
+def _by_blocks(transform: Callable[..., Any]) -> Callable[..., Any] | None:
+    """How a transform works on arrays of Dask; None if it takes whole arrays."""
+    blocks: Any = importlib.import_module("func.workers.dask_arrays")
+    return blocks.BY_BLOCKS.get(transform.__name__)  # type: ignore[no-any-return]
 
 
 def _remade(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -168,6 +180,13 @@ def token_of(*parts: Any) -> Any:
     from dask.base import normalize_token  # Dask is what asks
 
     return "func", normalize_token(list(parts))
+
+
+@functools.cache
+def _tell_dask() -> None:
+    """Dask knows partials, and would make a token of the driver's scope."""
+    normalize_token: Any = sys.modules["dask.base"].normalize_token
+    normalize_token.register(Transformed, Transformed.__dask_tokenize__)
 
 
 def name_for_pickle(made: Any) -> str | None:

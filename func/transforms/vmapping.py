@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
@@ -76,6 +77,7 @@ def vmap(
     out_axes: Any = UNSET,
     progress: bool = False,
     memory_limit: int | str | None = None,
+    executor: Any = None,
 ) -> Callable[..., Any]:
     """Map a function over an axis of its arguments, computing all elements of the batch at once.
 
@@ -99,8 +101,13 @@ def vmap(
         memory_limit: The most memory that a call may need, arguments and results included: bytes, or a text as
             "2 GiB". The chunks are chosen so that the peak planned from the function's Program stays below;
             `func.memory` shows the plan.
+        executor: Where chunks are computed: an executor of concurrent.futures (processes, threads), of joblib, Dask
+            (`client.get_executor()`), or MPI. Without chunk_size the chunks follow from what the function costs, so
+            that results do not depend on the number of workers. Pullbacks are computed by the workers too.
 
     Raises:
+        TravelError: The function holds what cannot go to another process (a TypeError).
+        WorkerLostError: Workers died, and fresh ones did again (a RuntimeError).
         MappedAxisError: Axes do not fit the arguments, or mapped sizes differ (a ValueError).
         MemoryLimitError: Even chunks of one element need more than memory_limit (a MemoryError).
         RaggedLanesError: Elements that took different paths returned different shapes (a ValueError).
@@ -121,6 +128,7 @@ def vmap(
         "out_axes": out_axes,
         "progress": progress,
         "memory_limit": memory_limit,
+        "executor": executor,
     }
     if f is None:
         return functools.partial(vmap, **options)
@@ -135,6 +143,17 @@ def vmap(
     if memory_limit is not None and chunk_size is not None:
         raise ArgumentError("func.vmap: memory_limit chooses the chunks; give either it or chunk_size")
     plan = None if memory_limit is None else ChunkPlan(memory_limit, "vmap", f)
+    if executor is not None:
+        mapping: Any = importlib.import_module("func.workers.mapping")
+        is_random = randomness != "error"
+        mapping.check_options("vmap", executor, memory_limit=memory_limit, randomness=is_random, axis_name=axis_name)
+        size = chunk_size if isinstance(chunk_size, int) else None
+
+        @transformed(vmap, f, options)
+        def spread(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return mapping.mapped(f, args, kwargs, in_dims, out_dims, axis_size, size, progress, executor)
+
+        return spread
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], chunk_size: int | str | None) -> Any:
         call = BatchedCall(f, in_dims, axis_size, args, kwargs, axis_name, randomness)

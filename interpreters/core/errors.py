@@ -50,6 +50,10 @@ class UnsupportedArrayError(FuncError, TypeError):
     """An argument is an array that func cannot trace: object, string, masked or matrix."""
 
 
+class BlockedArrayError(UnsupportedArrayError):
+    """An argument is an array of Dask, of which a transform needs the whole."""
+
+
 class ForeignArrayError(UnsupportedArrayError):
     """An argument is another library's container with rules of its own, to which the operation is left."""
 
@@ -176,3 +180,27 @@ class MemoryLimitError(FuncError, MemoryError):
 
 class ProfileError(FuncError, RuntimeError):
     """A compiled function has nothing to profile, or gave other results while it was profiled."""
+
+
+class TravelError(FuncError, TypeError):
+    """A function, or something that it holds, cannot go to another process."""
+
+
+class ExecutorError(FuncError, RuntimeError):
+    """An executor takes no tasks any more: it was shut down, or its workers have died before."""
+
+
+class WorkerLostError(FuncError, RuntimeError):
+    """Workers died, and their chunks could not be done again."""
+
+
+class WorkerLostWarning(UserWarning):
+    """A worker has died; its chunks are done again by others."""
+
+
+class RaggedChunksError(FuncError, ValueError):
+    """The chunks of a map or a sum returned trees, shapes or numbers of rows that do not fit each other."""
+
+
+class ChunkError(FuncError, RuntimeError):
+    """A chunk failed with an error that cannot be sent as it is."""

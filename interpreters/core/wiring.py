@@ -32,6 +32,7 @@ SET_BY = {
     "program_cost": "func.interpreters.program.cost",
     "program_hash": "func.interpreters.program.equality",
     "program_html": "func.interpreters.program.printing",
+    "program_token": "func.interpreters.program.equality",
     "program_text": "func.interpreters.program.printing",
     "renamed_options": "func.other_names",
     "reroll_loops": "func.interpreters.compile.execution",
@@ -82,6 +83,7 @@ class Wiring:
     same_program: Callable[[Any, Any], bool]
     """(program, other): whether they differ in nothing but the names of variables and the source lines."""
     program_hash: Callable[[Any], int]
+    program_token: Callable[[Any], Any]
     """(program): the same for equal programs."""
     hold_converters: Callable[[], Any]
     """(): an object; as long as it is referred to, NumPy's converters work for traced values."""

@@ -32,6 +32,13 @@ def program_hash(program: Program) -> int:
     return hash((structure(program), *[canonical(value) for value in program.constants.values()]))
 
 
+def program_token(program: Program) -> Any:
+    """What Dask makes a task's name from: equal for equal programs, in every process."""
+    from dask.base import normalize_token  # Dask is what asks
+
+    return normalize_token([structure(program), list(program.constants.values()), program.nan_safe])
+
+
 def structure(program: Program) -> Hashable:
     """A program without the values of its constants, with variables numbered in order of definition."""
     numbers: dict[Var, int] = {}
@@ -103,4 +110,5 @@ def canonical(value: Any) -> Hashable:
 
 
 WIRING.program_hash = program_hash
+WIRING.program_token = program_token
 WIRING.same_program = same_program

@@ -231,5 +231,8 @@ class Program:
             self._hash = WIRING.program_hash(self)
         return self._hash
 
+    def __dask_tokenize__(self) -> Any:
+        return "func.Program", WIRING.program_token(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Program, (self.inputs, self.equations, self.outputs, self.constants, self.nan_safe)

@@ -9,6 +9,7 @@ import numpy as np
 from func.interpreters.calls.compiled_call import trace_function
 from func.interpreters.core import Aval
 from tests.support.sampling import Sample, complex_, real, restart
+from tests.support.spread_runner import runner
 
 restart(5)
 
@@ -28,7 +29,20 @@ def outside(x: Any) -> list[Any]:
     return [np.cumsum(x)[1:]]
 
 
+def rows_and_sums(x: Any, w: Any) -> list[Any]:
+    """For each row of x a number, and a sum over the rows."""
+    return [np.sin(x) @ w, np.sum(x * x * w, axis=0)]
+
+
 SAMPLES: dict[str, list[Sample]] = {
+    "spread": [
+        Sample(
+            args,
+            {"fun": rows_and_sums, "split": (True, False), "joined": (True, False), "runner": runner(2)},
+            (0, 1),
+        )
+        for args in ((real(5, 3), real(3)), (complex_(3, 2), complex_(2)))
+    ],
     "program_call": [
         Sample(args, {"compiled": trace_function(waves, [Aval(x.shape, x.dtype) for x in args], "compiled")[0]}, (0, 1))
         for args in ((real(2, 3), real(3)), (complex_(2, 3), complex_(3)))

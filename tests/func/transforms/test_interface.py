@@ -373,8 +373,8 @@ def having(option: str) -> set[str]:
 
 
 def test_tables_of_options_are_complete() -> None:
-    assert having("chunk_size") == {*CHUNKED}
-    assert having("progress") == {*CHUNKED} - {"linear_operator"}
+    assert having("chunk_size") == {*CHUNKED, "sum_over"}
+    assert having("progress") == {*CHUNKED, "sum_over"} - {"linear_operator"}
     assert having("holomorphic") == {*HOLOMORPHIC}
 
 
@@ -389,7 +389,13 @@ def test_the_table_of_options_says_what_signatures_say() -> None:
     for option, *ticks in zip(*[header[1:], *[row[1:] for row in rows]], strict=True):
         ticked = {name for name, tick in zip(names, ticks, strict=True) if tick}
         assert ticked == having(option) & {*names}
-        others = {"checkpoint", "remat", "jit", "custom_root"}  # in which an option of the name has another meaning
+        others = {
+            "checkpoint",
+            "remat",
+            "jit",
+            "custom_root",
+            "sum_over",
+        }  # in which an option of the name has another meaning
         assert having(option) - {*names} <= others, option
 
 

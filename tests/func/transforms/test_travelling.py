@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import os
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,19 @@ def test_transformed_functions_with_other_options_are_not_equal() -> None:
     assert estimates[0] != estimates[1] and estimates[0] == estimates[2]
     assert func.grad(loss, 0) != func.grad(loss, argnums=(0,))
     assert func.vmap(loss, {"a": 0}) == func.vmap(loss, {"a": 0}) != func.vmap(loss, {"a": 1})
+
+
+def test_a_transformed_function_is_in_no_cycle() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for make in (func.grad, func.vmap, func.jacobian, func.hessian, func.per_sample, func.checkpoint):
+            made = make(lambda x: x)
+            made_again = weakref.ref(made)
+            del made
+            assert made_again() is None, make
+    finally:
+        gc.enable()
 
 
 def test_equal_jitted_functions_share_nothing_that_is_compiled() -> None:

@@ -36,7 +36,11 @@ from tests.support.sampling import Sample
 
 pytestmark = pytest.mark.skipif(not machine.available(), reason="no native code on this machine")
 
-CALLS = {name for name in SAMPLES if name.endswith("_call") or name in ("callback", "pure_callback", "saved_output")}
+CALLS = {
+    name
+    for name in SAMPLES
+    if name.endswith("_call") or name in ("callback", "pure_callback", "saved_output", "spread")
+}
 HERE = (contraction, convolution, diagonals, elementwise, reductions, cumulative, sorting, special, structural)
 CALLS |= {name for name in SAMPLES if name in RULES and RULES[name].__module__ not in [one.__name__ for one in HERE]}
 """Rows whose parameters are functions, and those of LAPACK: other tests look at them."""

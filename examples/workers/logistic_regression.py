@@ -1,0 +1,44 @@
+"""Logistic regression over a Dask array that is larger than the memory of a worker, by Newton's method.
+
+`python examples/workers/logistic_regression.py` starts a cluster of two processes with 300 MB each, below what the data
+takes. Blocks are made where they are used and forgotten; parameters go out, and values, gradients and Hessians come
+back.
+"""
+
+import dask.array as da
+import numpy as np
+from dask.distributed import Client, LocalCluster
+
+import func
+
+TRUTH = np.array([0.5, -1.0, 0.25, 1.5])
+
+
+def loss(w, x, u):
+    """The loss of one sample; its label is drawn by the number u."""
+    z = x @ w
+    label = u < 1 / (1 + np.exp(-x @ TRUTH))
+    return np.logaddexp(0, z) - label * z
+
+
+def main(rows=8_000_000, block=100_000):
+    random = da.random.default_rng(0)
+    x = random.normal(size=(rows, 4), chunks=(block, 4))
+    u = random.random(size=rows, chunks=block)
+    print(f"{(x.nbytes + u.nbytes) / 1e6:.0f} MB in {x.numblocks[0]} blocks")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="300MB", dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        objective = func.sum_over(loss, (x, u), executor=client.get_executor())
+        w = np.zeros(4)
+        for step in range(3):
+            value, gradient = func.value_and_grad(objective)(w)
+            w = w - np.linalg.solve(func.hessian(objective)(w), gradient)
+            print(f"step {step}: loss {value:.6f}, |gradient| {np.linalg.norm(gradient):.1e}")
+    print("weights", np.round(w, 3))
+    np.testing.assert_allclose(w, TRUTH, atol=0.05)
+
+
+if __name__ == "__main__":
+    main()

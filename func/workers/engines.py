@@ -1,0 +1,278 @@
+"""What executors have in common, and what is special about those of the standard library, joblib and Dask."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from func.interpreters.core.errors import ArgumentError, ExecutorError, WorkerLostError
+from func.workers.shipping import SMALL, Parcel, Sent
+from func.workers.tasks import ChunkTask, answer_of, compute, compute_here, pull_kept
+
+_BUSY = threading.local()
+"""Of a thread: the executors for which it computes a chunk."""
+
+
+class ChunkEngine:
+    """An executor: how chunks get there, and what happens when a worker is lost.
+
+    Any object with `submit(function, *args)` that returns futures with `add_done_callback` and `result` will do.
+    """
+
+    keeps = False
+    """Whether a result can stay where it was computed and be an argument of a later task."""
+
+    def __init__(self, executor: Any) -> None:
+        self.executor = executor
+        self._sent: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return type(self.executor).__name__
+
+    def workers(self) -> int:
+        """How many chunks are computed at once, as far as that is known."""
+        count = getattr(self.executor, "_max_workers", None)
+        return count if isinstance(count, int) and count > 0 else os.cpu_count() or 1
+
+    def submit(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask, again: bool) -> Any:
+        """A future of the chunk's answer. `again`: a worker has asked for the parcels."""
+        return self._submit(compute, self._sealed(call, again), self._sealed(constants, again), active, task)
+
+    def _sealed(self, parcel: Parcel, again: bool) -> Sent:
+        """A parcel as a task has it: with its content for as many tasks as there are workers."""
+        content, token = parcel.bytes(), parcel.token()
+        if len(content) > SMALL and not again:
+            count = self._sent.get(token, 0)
+            if count >= self.workers():
+                return Sent(token, None)
+            self._sent[token] = count + 1
+        return Sent(token, content)
+
+    def _submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return self.executor.submit(function, *args)
+        except cf.BrokenExecutor:
+            raise
+        except RuntimeError as error:
+            if "shutdown" in str(error) or "closed" in str(error):
+                raise closed(self.name) from None
+            raise
+
+    def keep(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask) -> Any:
+        """A future of the answer of a forward run whose pullback is kept, if `keeps`."""
+        raise NotImplementedError
+
+    def pull(self, kept: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
+        """A future of the cotangents of a chunk whose forward run was kept, if `keeps`."""
+        raise NotImplementedError
+
+    def replacement(self) -> ChunkEngine | None:
+        """An engine like this one with fresh workers, after some have died; None where none can be made."""
+        return None
+
+    def check(self) -> None:
+        """Called while nothing arrives: raises WorkerLostError where nothing can arrive any more."""
+
+    def close(self) -> None:
+        """Called at the end of the call for which `replacement` made it."""
+
+
+class HereEngine(ChunkEngine):
+    """No executor: chunks are computed one after the other by the caller."""
+
+    keeps = True
+    name = "the calling thread"
+
+    def workers(self) -> int:
+        return 1
+
+    def submit(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask, again: bool) -> Any:
+        return self._done(compute_here, call.value, constants.value, active, task)
+
+    def keep(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask) -> Any:
+        """A future of a chunk's KeptAnswer."""
+        return self.submit(call, constants, active, task, False)
+
+    def pull(self, kept: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
+        """A future of the cotangents of a chunk whose forward run was kept."""
+        return self._done(pull_kept, kept, positions, task)
+
+    def _done(self, function: Callable[..., Any], *args: Any) -> cf.Future[Any]:
+        future: cf.Future[Any] = cf.Future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class ThreadEngine(HereEngine):
+    """Threads of this process: nothing is pickled. Inside one of its tasks a chunk is computed at once."""
+
+    name = "ThreadPoolExecutor"
+
+    def workers(self) -> int:
+        return ChunkEngine.workers(self)
+
+    def _done(self, function: Callable[..., Any], *args: Any) -> cf.Future[Any]:
+        if self.executor in getattr(_BUSY, "executors", ()):  # waiting for itself could take for ever
+            return super()._done(function, *args)
+        future: cf.Future[Any] = self._submit(_busy_with, self.executor, function, *args)
+        return future
+
+
+def _busy_with(executor: Any, function: Callable[..., Any], *args: Any) -> Any:
+    before = getattr(_BUSY, "executors", ())
+    _BUSY.executors = (*before, executor)
+    try:
+        return function(*args)
+    finally:
+        _BUSY.executors = before
+
+
+class ProcessEngine(ChunkEngine):
+    """A pool of processes, which is of no use after one of them has died."""
+
+    def replacement(self) -> ChunkEngine | None:
+        pool = self.executor
+        kind = type(pool)
+        if kind is cf.ProcessPoolExecutor:
+            fresh = cf.ProcessPoolExecutor(
+                pool._max_workers,
+                mp_context=pool._mp_context,
+                initializer=pool._initializer,
+                initargs=pool._initargs,
+            )
+            return ProcessEngine(fresh)
+        loky = sys.modules.get(kind.__module__)
+        if hasattr(loky, "get_reusable_executor"):
+            return ProcessEngine(loky.get_reusable_executor(max_workers=pool._max_workers))  # type: ignore[union-attr]
+        return None
+
+    def close(self) -> None:
+        if type(self.executor) is cf.ProcessPoolExecutor:
+            self.executor.shutdown(wait=True, cancel_futures=True)
+
+
+class DaskEngine(ChunkEngine):
+    """Workers of a Dask cluster. Results stay there; the scheduler runs tasks where their arguments are."""
+
+    keeps = True
+    GRACE = 30.0
+    """Seconds that a cluster may be without workers."""
+
+    def __init__(self, executor: Any) -> None:
+        super().__init__(executor)
+        self.client = getattr(executor, "_client", executor)
+        self._options = dict(getattr(executor, "_kwargs", {}))
+        if (retries := getattr(executor, "_retries", None)) is not None:
+            self._options["retries"] = retries
+        self._shared: dict[str, Any] = {}
+        self._alone = 0.0
+
+    name = "Dask"
+
+    def workers(self) -> int:
+        return max(1, sum([int(count) for count in self.client.nthreads().values()]))
+
+    def submit(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask, again: bool) -> Any:
+        futures = task.data.futures(self.client) if hasattr(task.data, "futures") else None
+        plain = task if futures is None else task._replace(data=task.data.without_futures())
+        parcels = (*self._parcel(call), *self._parcel(constants))
+        return self._task(task, on_dask, *parcels, active, plain, *(futures or ()))
+
+    def keep(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask) -> Any:
+        """A future of the answer; its attribute `kept` is that of the KeptAnswer, which stays on the worker."""
+        kept = self.submit(call, constants, active, task, False)
+        answer = self._task(task, answer_of, kept)
+        answer.kept = kept
+        return answer
+
+    def pull(self, kept: Any, positions: tuple[int, ...], task: ChunkTask) -> Any:
+        """A future of the cotangents of a chunk whose forward run was kept."""
+        return self._task(task, pull_kept, kept, positions, task)
+
+    def _parcel(self, parcel: Parcel) -> tuple[str, Any]:
+        """Name and content; the content is data of the cluster where it is not small."""
+        content, token = parcel.bytes(), parcel.token()
+        if len(content) <= SMALL:
+            return token, content
+        if token not in self._shared:
+            self._open()
+            self._shared[token] = self.client.scatter(content, hash=False)
+        return token, self._shared[token]
+
+    def _open(self) -> None:
+        if getattr(self.executor, "_shutdown", None) is True or self.client.status not in (
+            "running",
+            "connecting",
+            "newly-created",
+        ):
+            raise closed(self.name)
+
+    def _task(self, task: ChunkTask, function: Callable[..., Any], *args: Any) -> Any:
+        self._open()
+        key = f"{task.label.partition(':')[0].replace(' ', '-')}-{os.urandom(8).hex()}"
+        return self.client.submit(function, *args, key=key, pure=False, **self._options)
+
+    def check(self) -> None:
+        if self.client.status not in ("running", "connecting"):
+            raise closed(self.name)
+        now = time.monotonic()
+        if self.client.nthreads():
+            self._alone = now
+        elif self._alone and now - self._alone > self.GRACE:
+            raise WorkerLostError(
+                f"the Dask cluster has been without workers for {self.GRACE:.0f} seconds\n"
+                "Start workers, or make a new cluster."
+            )
+        else:
+            self._alone = self._alone or now
+
+
+def on_dask(
+    call_token: str, call: Any, constants_token: str, constants: Any, active: Any, task: ChunkTask, *blocks: Any
+) -> Any:
+    """`compute` on a worker of Dask, with the blocks of data that it has."""
+    if blocks:
+        task = task._replace(data=task.data.with_blocks(blocks))
+    return compute(Sent(call_token, call), Sent(constants_token, constants), active, task)
+
+
+def closed(name: str) -> ExecutorError:
+    """The error for an executor that takes no tasks any more."""
+    return ExecutorError(f"the executor {name} has been shut down\nMake a new one, and use it inside its `with` block.")
+
+
+def engine_of(executor: Any, transform: str) -> ChunkEngine:
+    """The engine of what was given as an executor.
+
+    Raises:
+        ArgumentError: It is none.
+    """
+    if executor is None:
+        return HereEngine(None)
+    if isinstance(executor, ChunkEngine):
+        return executor
+    module = (type(executor).__module__ or "").partition(".")[0]
+    if module == "distributed" and (hasattr(executor, "_client") or hasattr(executor, "get_executor")):
+        return DaskEngine(executor)
+    if isinstance(executor, cf.ThreadPoolExecutor):
+        return ThreadEngine(executor)
+    if not callable(getattr(executor, "submit", None)):
+        raise ArgumentError(
+            f"func.{transform}: executor must have a method submit() that returns futures, as those of "
+            f"concurrent.futures have, not {type(executor).__name__}\n"
+            "Write executor=concurrent.futures.ProcessPoolExecutor(), joblib's get_reusable_executor(), or "
+            "client.get_executor() of Dask."
+        )
+    if hasattr(executor, "_max_workers"):
+        return ProcessEngine(executor)
+    return ChunkEngine(executor)

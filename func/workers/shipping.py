@@ -1,0 +1,160 @@
+"""What goes to workers: a function and its constants once to each, chunks of arguments with every task."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import pickle
+import threading
+import types
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from func.backends.records import Record
+from func.interpreters.core.errors import TravelError
+from func.transforms.boundary import name_of
+
+SMALL = 1 << 14
+"""Parcels of at most this many bytes go with every task: asking for one takes longer."""
+MOST_PARCELS = 16
+"""How many parcels a worker keeps, those that were used last."""
+
+
+class Sent(NamedTuple):
+    """A parcel as a task has it: its name, and what is in it unless the worker is expected to have it."""
+
+    token: str
+    content: Any
+
+
+class Missing(NamedTuple):
+    """A worker's answer: it does not have a parcel."""
+
+    token: str
+
+
+class Parcel(Record):
+    """A value that all chunks of a call need; its bytes are made when an engine that pickles asks for them."""
+
+    value: Any
+    what: str
+    """What messages call it."""
+    _bytes: bytes | None = None
+    _token: str = ""
+
+    def bytes(self) -> bytes:
+        """The pickled value."""
+        if self._bytes is None:
+            self._bytes = pickled(self.value, self.what)
+            self._token = hashlib.blake2b(self._bytes, digest_size=16).hexdigest()
+        return self._bytes
+
+    def token(self) -> str:
+        """A name for the content."""
+        self.bytes()
+        return self._token
+
+
+def pickled(value: Any, what: str) -> bytes:
+    """The bytes of a value, by cloudpickle where it is installed: it takes lambdas, and what notebooks define.
+
+    Raises:
+        TravelError: Something that it holds cannot go to another process.
+    """
+    try:
+        cloudpickle: Any = importlib.import_module("cloudpickle")
+    except ImportError:
+        cloudpickle = None
+    try:
+        return (pickle if cloudpickle is None else cloudpickle).dumps(value, pickle.HIGHEST_PROTOCOL)  # type: ignore[no-any-return]
+    except TravelError:
+        raise
+    except Exception as error:
+        raise _not_travelling(value, what, error, cloudpickle) from error
+
+
+def _not_travelling(value: Any, what: str, error: Exception, cloudpickle: Any) -> TravelError:
+    culprit = _culprit(value, cloudpickle or pickle, set(), "")
+    if culprit is None:
+        path, held = "", value
+    else:
+        path, held = culprit
+    kind = type(held).__name__
+    where = f": it holds {path}, a {kind}" if path else f": {kind} cannot be pickled ({error})"
+    if isinstance(held, types.FunctionType) and cloudpickle is None:
+        advice = "Install cloudpickle, which takes lambdas and local functions, or define the function in a module."
+    elif hasattr(held, "fileno") or hasattr(held, "readline"):
+        advice = "Pass the file's name and open it inside the function."
+    elif "lock" in kind.lower() or type(held).__module__ in ("_thread", "threading"):
+        advice = "Make the lock inside the function: a lock of this process locks nothing in another one."
+    elif hasattr(held, "submit"):
+        advice = "An executor belongs to the process that made it; map the outer function alone, or make one inside."
+    else:
+        advice = "Make it inside the function, or pass the arrays and names from which it can be made."
+    return TravelError(f"{what} cannot go to another process{where}\n{advice}")
+
+
+def _culprit(value: Any, pickler: Any, seen: set[int], path: str) -> tuple[str, Any] | None:
+    """The innermost part of a value that cannot be pickled, and how a user would write it."""
+    if id(value) in seen or len(seen) > 1000:
+        return None
+    seen.add(id(value))
+    try:
+        pickler.dumps(value)
+        return None
+    except Exception:
+        if path and (hasattr(value, "submit") or hasattr(value, "fileno")):
+            return path, value
+        for name, part in _parts(value):
+            if (found := _culprit(part, pickler, seen, name if name else path)) is not None:
+                return found
+        return (path, value) if path else None
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    """What a value holds, with names; no name where the value has a name of its own."""
+    if isinstance(value, functools.partial):
+        wrapped = getattr(value, "__wrapped__", None)
+        if wrapped is not None:
+            return [("", wrapped)]
+        named = [(f"the argument {name!r}", part) for name, part in value.keywords.items()]
+        return [("", value.func), *[(f"argument {i}", part) for i, part in enumerate(value.args)], *named]
+    if isinstance(value, types.MethodType):
+        return [(f"the object of the method {value.__name__}", value.__self__)]
+    if isinstance(value, types.FunctionType):
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        captured = [(f"{name!r} of the scope around {value.__name__}", cell.cell_contents) for name, cell in cells]
+        names = [name for name in value.__code__.co_names if name in value.__globals__]
+        outer = [(f"the global {name!r}", value.__globals__[name]) for name in names]
+        defaults = [(f"a default of {value.__name__}", part) for part in value.__defaults__ or ()]
+        return [*captured, *outer, *defaults]
+    if isinstance(value, dict):
+        return [(f"the entry {key!r}", part) for key, part in value.items()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [("", part) for part in value]
+    attributes = getattr(value, "__dict__", None)
+    if isinstance(attributes, dict):
+        is_ours = (type(value).__module__ or "").startswith("func.")
+        return [("" if is_ours else f"the attribute {name!r} of {name_of(value)}", x) for name, x in attributes.items()]
+    return []
+
+
+_KEPT: OrderedDict[str, Any] = OrderedDict()
+_KEEPING = threading.Lock()
+
+
+def opened(sent: Sent) -> Any:
+    """The content of a parcel, in a worker: a Missing where it was neither sent nor kept."""
+    with _KEEPING:
+        if sent.token in _KEPT:
+            _KEPT.move_to_end(sent.token)
+            return _KEPT[sent.token]
+    if sent.content is None:
+        return Missing(sent.token)
+    value = pickle.loads(sent.content)
+    with _KEEPING:
+        _KEPT[sent.token] = value
+        while len(_KEPT) > MOST_PARCELS:
+            _KEPT.popitem(last=False)
+    return value

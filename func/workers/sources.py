@@ -1,0 +1,356 @@
+"""Where the data of a sum is: arrays, files, stores, blocks of Dask, or batches that an iterator makes."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from func import tree
+from func.backends.records import Record
+from func.interpreters.core.errors import ArgumentError, RaggedChunksError
+
+CHUNK_BYTES = 1 << 24
+"""How much data a chunk has where nothing else decides."""
+
+Chunk = tuple[int, int, Any]
+"""First row, row after the last, and something with `load()`, which gives the leaves of the batch."""
+
+
+class Loaded(Record):
+    """Rows that go along with the task."""
+
+    leaves: Sequence[Any]
+
+    def load(self) -> list[Any]:
+        return list(self.leaves)
+
+
+class FileRows:
+    """Rows of a C-ordered array in a file, mapped into memory for as long as they are used."""
+
+    def __init__(self, path: str, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.path = path
+        self.offset = offset
+        self.shape = shape
+        self.dtype = dtype
+
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(self.shape[0])
+        row_bytes = _bytes(self.shape[1:], self.dtype)
+        shape = (stop - start, *self.shape[1:])
+        if not row_bytes or stop <= start:
+            return np.empty(shape, self.dtype)
+        mapped = np.memmap(self.path, self.dtype, "r", self.offset + start * row_bytes, shape)
+        return mapped.view(np.ndarray)
+
+
+def rows_of_memmap(array: np.memmap[Any, Any]) -> FileRows | None:
+    """The rows of a memory-mapped array, to be opened again; None where they do not lie one behind the other."""
+    if array.filename is None or not array.flags.c_contiguous:
+        return None
+    first: Any = array
+    while isinstance(first.base, np.memmap):
+        first = first.base
+    delta = array.__array_interface__["data"][0] - first.__array_interface__["data"][0]
+    return FileRows(os.fspath(array.filename), first.offset + delta, array.shape, array.dtype)
+
+
+class RowsAt(Record):
+    """Rows of some stores."""
+
+    stores: Sequence[Any]
+    start: int
+    stop: int
+
+    def load(self) -> list[Any]:
+        return [np.asarray(store[self.start : self.stop]) for store in self.stores]
+
+
+class StoredRows:
+    """Data with rows that can be read anywhere: files, Zarr arrays; arrays in memory are cut before they are sent."""
+
+    def __init__(self, data: Any) -> None:
+        leaves, self.spec = tree.flatten(data)
+        names = tree.path_names(data, "data")
+        self.stores = [_store(leaf, name) for leaf, name in zip(leaves, names, strict=True)]
+        lengths = {store.shape[0] for store in self.stores}
+        if len(lengths) > 1:
+            listed = ", ".join([f"{name} has {store.shape[0]}" for name, store in zip(names, self.stores, strict=True)])
+            raise ArgumentError(f"func.sum_over: the arrays of the data have different numbers of samples: {listed}")
+        self.rows = lengths.pop()
+        self.chunk_rows = 0
+
+    def total(self) -> int:
+        return int(self.rows)
+
+    def plan(self, chunk_rows: int | None, by_cost: Callable[[int], int]) -> None:
+        """Decide how many rows a chunk has, once; stores with chunks of their own are read by whole ones."""
+        if chunk_rows is None:
+            row_bytes = sum([_bytes(store.shape[1:], store.dtype) for store in self.stores])
+            chunk_rows = min(max(1, CHUNK_BYTES // max(row_bytes, 1)), by_cost(self.rows))
+            for store in self.stores:
+                own = getattr(store, "chunks", None)
+                if own:
+                    chunk_rows = max(1, chunk_rows // own[0]) * own[0]
+        self.chunk_rows = chunk_rows
+
+    def count(self) -> int:
+        return -(-int(self.rows) // max(self.chunk_rows, 1))
+
+    def chunks(self) -> Iterator[Chunk]:
+        in_memory = all([type(store) is np.ndarray for store in self.stores])
+        for start in range(0, self.rows, self.chunk_rows):
+            stop = min(start + self.chunk_rows, self.rows)
+            if in_memory:
+                yield start, stop, Loaded([store[start:stop] for store in self.stores])
+            else:
+                parts = [
+                    CutRows(store[start:stop], start) if type(store) is np.ndarray else store for store in self.stores
+                ]
+                yield start, stop, RowsAt(parts, start, stop)
+
+    def example(self) -> list[Any]:
+        return [np.zeros((1, *store.shape[1:]), store.dtype) for store in self.stores]
+
+
+class CutRows:
+    """Rows of an array in memory, read by their numbers in the whole."""
+
+    def __init__(self, rows: Any, first: int) -> None:
+        self.rows = rows
+        self.first = first
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self.rows[rows.start - self.first : rows.stop - self.first]
+
+
+def _bytes(shape: tuple[int, ...], dtype: Any) -> int:
+    return math.prod(shape) * int(np.dtype(dtype).itemsize)
+
+
+def _store(leaf: Any, name: str) -> Any:
+    """Something with a shape, a dtype and rows."""
+    if isinstance(leaf, (str, Path)):
+        path = os.fspath(leaf)
+        if not path.endswith(".npy"):
+            raise ArgumentError(
+                f"func.sum_over: {name} is the path {path!r}, of which only files of np.save (.npy) are read\n"
+                "Open others and pass what has a shape, a dtype and rows: np.memmap, zarr.open_array."
+            )
+        leaf = np.load(path, mmap_mode="r")
+    if isinstance(leaf, np.memmap):
+        found = rows_of_memmap(leaf)
+        leaf = np.asarray(leaf) if found is None else found
+    elif not hasattr(leaf, "__getitem__") or not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
+        leaf = np.asarray(leaf)
+    if not len(leaf.shape):
+        raise ArgumentError(f"func.sum_over: {name} is a number and has no axis of samples")
+    return leaf if type(leaf) is not np.memmap else np.asarray(leaf)
+
+
+class Batches:
+    """Batches that a function, or an object that can be iterated again, makes anew for every pass."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        first = next(iter(make()), None)
+        if first is None:
+            raise ArgumentError("func.sum_over: the data has no samples")
+        leaves, self.spec = tree.flatten(first)
+        self._example = [np.asarray(leaf)[:1].copy() for leaf in leaves]
+        self._total: int | None = None
+
+    def total(self) -> int:
+        if self._total is None:
+            self._total = sum([stop - start for start, stop, _ in self.chunks()])
+        return self._total
+
+    def plan(self, chunk_rows: int | None, by_cost: Callable[[int], int]) -> None:
+        if chunk_rows is not None:
+            raise ArgumentError(
+                "func.sum_over: the chunks are the batches that the data consists of; leave chunk_size out"
+            )
+
+    def count(self) -> None:
+        return None
+
+    def chunks(self) -> Iterator[Chunk]:
+        start = i = 0
+        for batch in self._make():
+            leaves, spec = tree.flatten(batch)
+            if spec != self.spec:
+                raise RaggedChunksError(
+                    f"func.sum_over: batch {i} has the tree {spec}, and the first one {self.spec}\n"
+                    "Make batches of one tree."
+                )
+            arrays = [np.asarray(leaf) for leaf in leaves]
+            rows = {x.shape[0] if x.ndim else -1 for x in arrays}
+            if len(rows) != 1 or -1 in rows:
+                raise RaggedChunksError(
+                    f"func.sum_over: the arrays of batch {i} have {', '.join(map(str, sorted(rows)))} samples\n"
+                    "Give every array of a batch the same first axis."
+                )
+            stop = start + rows.pop()
+            yield start, stop, Loaded(arrays)
+            start, i = stop, i + 1
+        self._total = start
+
+    def example(self) -> list[Any]:
+        return self._example
+
+
+class DaskBlock:
+    """A batch whose arrays are blocks that Dask computes, or has computed."""
+
+    def __init__(self, blocks: Sequence[Any]) -> None:
+        self.blocks = blocks
+
+    def load(self) -> list[Any]:
+        dask: Any = importlib.import_module("dask")  # whose objects the blocks are
+        return leaves_of_blocks(dask.compute(*self.blocks, scheduler="synchronous"))
+
+    def futures(self, client: Any) -> list[Any]:
+        """The blocks as data of the cluster: the task runs where they are."""
+        return [block if _is_dask(block, "Future") else client.compute(block) for block in self.blocks]
+
+    def without_futures(self) -> DaskBlock:
+        return DaskBlock(())
+
+    def with_blocks(self, blocks: Sequence[Any]) -> ComputedBlocks:
+        return ComputedBlocks(blocks)
+
+
+class ComputedBlocks(Record):
+    """A batch whose blocks are here."""
+
+    blocks: Sequence[Any]
+
+    def load(self) -> list[Any]:
+        return leaves_of_blocks(self.blocks)
+
+
+def leaves_of_blocks(blocks: Sequence[Any]) -> list[Any]:
+    """The arrays of blocks; a data frame has one for each column."""
+    return [np.asarray(leaf) for block in blocks for leaf in tree.leaves(tree_of_block(block))]
+
+
+def tree_of_block(block: Any) -> Any:
+    """A partition of a data frame as {column: array}, anything else as it is."""
+    if hasattr(block, "columns") and hasattr(block, "to_numpy"):
+        return {str(name): block[name].to_numpy() for name in block.columns}
+    return block
+
+
+class DaskBlocks:
+    """Blocks of Dask arrays, partitions of Dask data frames, or futures of batches."""
+
+    def __init__(self, blocks: Sequence[Sequence[Any]], lengths: Sequence[int], example: Any) -> None:
+        self._blocks = blocks
+        self._lengths = lengths
+        leaves, self.spec = tree.flatten(example)
+        self._example = [np.asarray(leaf) for leaf in leaves]
+
+    def total(self) -> int:
+        return int(sum(self._lengths))
+
+    def plan(self, chunk_rows: int | None, by_cost: Callable[[int], int]) -> None:
+        if chunk_rows is not None:
+            raise ArgumentError(
+                "func.sum_over: the chunks are those of Dask; leave chunk_size out, or rechunk the data"
+            )
+
+    def count(self) -> int:
+        return len(self._blocks)
+
+    def chunks(self) -> Iterator[Chunk]:
+        start = 0
+        for blocks, length in zip(self._blocks, self._lengths, strict=True):
+            if length:
+                yield start, start + int(length), DaskBlock(blocks)
+                start += int(length)
+
+    def example(self) -> list[Any]:
+        return self._example
+
+
+def _is_dask(value: Any, *kinds: str) -> bool:
+    module = (type(value).__module__ or "").partition(".")[0]
+    return module in ("dask", "dask_expr", "distributed") and type(value).__name__ in kinds
+
+
+def _rows_of(batch: Any) -> int:
+    leaves = tree.leaves(tree_of_block(batch))
+    return int(np.shape(leaves[0])[0])
+
+
+def _first_row(batch: Any) -> Any:
+    return tree.map(lambda leaf: np.asarray(leaf)[:1], tree_of_block(batch))
+
+
+def source_of(data: Any) -> Any:
+    """The source that reads some data."""
+    leaves = tree.leaves(data)
+    if leaves and all([_is_dask(leaf, "Future") for leaf in leaves]) and isinstance(data, (list, tuple)):
+        client = leaves[0].client
+        counts = [client.submit(_rows_of, future, pure=False) for future in leaves]
+        example = client.submit(_first_row, leaves[0], pure=False).result()
+        return DaskBlocks([[future] for future in leaves], [count.result() for count in counts], example)
+    if any([_is_dask(leaf, "Array", "DataFrame", "Series") for leaf in leaves]):
+        return _of_dask(data)
+    if callable(data) and not hasattr(data, "shape"):
+        return Batches(data)
+    if len(leaves) == 1 and leaves[0] is data and hasattr(data, "__iter__") and not hasattr(data, "shape"):
+        if isinstance(data, (str, bytes)):
+            return StoredRows(data)
+        if iter(data) is data:
+            raise ArgumentError(
+                f"func.sum_over: the data is a {type(data).__name__}, which can be read only once, and every "
+                "evaluation reads it\nPass the function that makes it: data=lambda: batches(...)."
+            )
+        return Batches(lambda: data)
+    if not leaves:
+        raise ArgumentError("func.sum_over: the data has no arrays")
+    return StoredRows(data)
+
+
+def _of_dask(data: Any) -> DaskBlocks:
+    """A tree of Dask arrays or frames, cut along their first axis alike."""
+    leaves, spec = tree.flatten(data)
+    names = tree.path_names(data, "data")
+    columns = []
+    lengths: list[tuple[int, ...]] = []
+    examples = []
+    for leaf, name in zip(leaves, names, strict=True):
+        if _is_dask(leaf, "DataFrame", "Series"):
+            sizes = tuple(int(size) for size in leaf.map_partitions(len).compute())
+            blocks = leaf.to_delayed()
+            examples.append(_first_row(leaf._meta_nonempty) if hasattr(leaf, "_meta_nonempty") else leaf.head(1))
+        elif _is_dask(leaf, "Array"):
+            if any([len(sizes) > 1 for sizes in leaf.chunks[1:]]):
+                leaf = leaf.rechunk({axis: -1 for axis in range(1, leaf.ndim)})
+            if any([size != size for size in leaf.chunks[0]]):
+                leaf = leaf.compute_chunk_sizes()
+            sizes = tuple(int(size) for size in leaf.chunks[0])
+            blocks = leaf.to_delayed().ravel()
+            examples.append(np.zeros((1, *leaf.shape[1:]), leaf.dtype))
+        else:
+            raise ArgumentError(
+                f"func.sum_over: {name} is a {type(leaf).__name__} beside Dask arrays\n"
+                "Make it one with the same chunks: dask.array.from_array(x, chunks=...)."
+            )
+        columns.append(list(blocks))
+        lengths.append(sizes)
+    if len(set(lengths)) > 1:
+        listed = ", ".join([f"{name} {sizes}" for name, sizes in zip(names, lengths, strict=True)])
+        raise RaggedChunksError(
+            f"func.sum_over: the Dask arrays of the data have different chunks of samples: {listed}\n"
+            "Rechunk them alike: y.rechunk({0: x.chunks[0]})."
+        )
+    example = tree.unflatten(spec, examples)
+    return DaskBlocks([list(row) for row in zip(*columns, strict=True)], lengths[0], example)

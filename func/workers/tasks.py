@@ -1,0 +1,155 @@
+"""What a worker does: compute one chunk."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import traceback
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.interpreters import drivers
+from func.interpreters.calls.partition import select
+from func.interpreters.calls.spread import bind_data, innermost_function
+from func.interpreters.core import ZERO, Tracer, zeros_like
+from func.interpreters.core.errors import ChunkError, TravelError
+from func.interpreters.core.source import hide_engine_frames
+from func.transforms.pullback import graph_of, graph_table, rebuild_graph
+from func.workers.shipping import Missing, Sent, opened
+
+
+class ChunkTask(NamedTuple):
+    """One chunk of a call, beside the parcels that all have in common."""
+
+    number: int
+    label: str
+    """How messages call the chunk."""
+    parts: tuple[Any, ...]
+    """The chunk's rows of the operands that are split."""
+    data: Any
+    """Where the chunk's part of the runner's data is: something with `load()`, or None."""
+
+
+class Answer(NamedTuple):
+    """What a worker returns."""
+
+    outs: list[Any]
+    note: Any
+    """What the innermost function has to say beside its outputs, such as their tree."""
+
+
+class KeptAnswer(NamedTuple):
+    """The answer of a forward run, and its pullback, which stay where they were computed."""
+
+    answer: Answer
+    pullback: KeptPullback
+
+
+class KeptPullback(drivers.PullbackFlat):
+    """The pullback of a chunk; it pickles in case an engine moves it."""
+
+    def __init__(self, fun: Any, primals: Sequence[Any], active: Sequence[int]) -> None:
+        super().__init__(fun, primals, active)
+        self._primals = [primals[i] for i in active]
+
+    def pulled(self, cts: dict[int, Any]) -> list[Any]:
+        """The cotangents of the active arguments."""
+        return [zeros_like(x) if ct is ZERO else ct for x, ct in zip(self._primals, self(cts), strict=True)]
+
+    def __getstate__(self) -> Any:
+        nodes = graph_of([*self._nodes, *self._leaves])
+        table, numbers = graph_table(nodes)
+        places = [None if node is None else numbers[node[0]] for node in self._nodes]
+        return table, places, [numbers[leaf[0]] for leaf in self._leaves], self._primals
+
+    def __setstate__(self, state: Any) -> None:
+        table, places, leaves, self._primals = state
+        nodes = rebuild_graph(table)
+        self._nodes = [None if place is None else nodes[place] for place in places]
+        self._leaves = [nodes[place] for place in leaves]
+        self.outs = []
+
+
+def compute(function: Sent, constants: Sent, active: tuple[bool, ...] | None, task: ChunkTask) -> Any:
+    """One chunk in another process: an Answer, with `active` a KeptAnswer, or a Missing."""
+    found = opened(function)
+    values = found if isinstance(found, Missing) else opened(constants)
+    if isinstance(values, Missing):
+        return values
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)  # other chunks use it too
+    return compute_here(found, values, active, task)
+
+
+def compute_here(call: Any, values: Sequence[Any], active: tuple[bool, ...] | None, task: ChunkTask) -> Any:
+    """One chunk in this process."""
+    try:
+        fun, split = call
+        parts, rest = iter(task.parts), iter(values)
+        args = [next(parts) if is_split else next(rest) for is_split in split]
+        if task.data is not None:
+            fun = bind_data(fun, task.data.load())
+        if active is None:
+            outs = list(fun(*args))
+            return Answer(checked(outs), note_of(fun))
+        kept = KeptPullback(fun, args, select(range(len(active)), active))
+        outs, kept.outs = kept.outs, []
+        return KeptAnswer(Answer(checked(outs), note_of(fun)), kept)
+    except Exception as error:
+        failed = travelling(error, task)
+    raise failed  # outside of the handler, so that no pickle of it takes the other error along
+
+
+def checked(outs: list[Any]) -> list[Any]:
+    """Outputs as plain arrays; traced values of another transform are not followed to a worker."""
+    for i, out in enumerate(outs):
+        if type(out) is Tracer:
+            raise TravelError(
+                "the mapped function uses a value that an outer transform traces and that func did not find in it\n"
+                "Pass it as an argument."
+            )
+        outs[i] = np.asarray(out) if not hasattr(out, "dtype") else out
+    return outs
+
+
+def note_of(fun: Any) -> Any:
+    """What the innermost function says beside its outputs."""
+    return getattr(innermost_function(fun), "note", None)
+
+
+def answer_of(kept: KeptAnswer) -> Answer:
+    """The part of an answer that goes to the caller."""
+    return kept.answer
+
+
+def pull_kept(kept: KeptAnswer, positions: tuple[int, ...], task: ChunkTask) -> Any:
+    """The cotangents of a chunk whose forward run is here."""
+    try:
+        return Answer(checked(kept.pullback.pulled(dict(zip(positions, task.parts, strict=True)))), None)
+    except Exception as error:
+        failed = travelling(error, task)
+    raise failed
+
+
+def travelling(error: Exception, task: ChunkTask) -> Exception:
+    """An error with a note of where it was raised, in a form that can be pickled."""
+    hide_engine_frames(error)
+    text = "".join(traceback.format_exception(error)).rstrip()
+    here = f"process {os.getpid()} of {socket.gethostname()}"
+    note = f"{task.label} failed, in {here}:\n{text}"
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    error.add_note(note)
+    try:
+        pickle.dumps(error)
+        reduced: Any = error.__reduce_ex__(4)
+        make, arguments = reduced[:2]  # as engines without reducers of their own do it
+        again = make(*arguments)
+        if type(again) is type(error) and str(again) == str(error):
+            return error
+    except Exception:
+        pass  # its class cannot be pickled, or not be made again from its arguments
+    return ChunkError(note)

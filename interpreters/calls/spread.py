@@ -1,0 +1,381 @@
+"""`spread`: a function of the rows of arrays, computed chunk by chunk by a runner, on other processes or machines.
+
+`spread(*operands, fun, split, joined, runner)` is fun(*operands), where fun takes any number of rows at once. Operands
+in `split` are cut into chunks along their first axis; others go to every chunk as they are. An output in `joined` has
+its chunks one behind the other; any other output is the sum over the chunks. Tangents, cotangents and batches of a
+spread call are spread calls of other functions, so derivatives of every order are computed where the function is.
+
+A runner may hold data of its own, which each chunk gets a part of: `bind_data` gives it to the innermost function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from func.backends.records import ValueRecord
+from func.interpreters import drivers
+from func.interpreters.calls.call_primitives import (
+    CallPrimitive,
+    CallPullback,
+    avals_of,
+    linear_call,
+    without_integer_tangents,
+)
+from func.interpreters.calls.compiled_call import snapshots
+from func.interpreters.calls.partition import active_arguments, expand, select
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, dtype_of, is_inexact, shape_of, zeros_like
+from func.interpreters.core.parameters import FUNCTION, Kind
+from func.interpreters.drivers import Flat
+from func.interpreters.live import UNTRACED, Live, is_live
+from func.interpreters.primitives.elementwise.builder import multiply
+from func.interpreters.primitives.elementwise.table import not_equal
+from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.interpreters.primitives.structural.shapes import full_like, move_axis
+
+Joined = bool | tuple[bool, ...]
+"""Which outputs are joined; a bool stands for all of them."""
+
+
+def is_joined(joined: Joined, place: int) -> bool:
+    """Whether an output is joined."""
+    return joined if isinstance(joined, bool) else joined[place]
+
+
+def bind_data(fun: Any, data: Sequence[Any]) -> Flat:
+    """A chunk function with its part of the runner's data, which the innermost function takes by `with_data`."""
+    if isinstance(fun, ChunkFunction):
+        return fun.with_fields(fun=bind_data(fun.fun, data))  # type: ignore[return-value]
+    return fun.with_data(data)  # type: ignore[no-any-return]
+
+
+def innermost_function(fun: Any) -> Any:
+    """The function that others were derived from."""
+    while isinstance(fun, ChunkFunction):
+        fun = fun.fun
+    return fun
+
+
+class ChunkFunction(ValueRecord):
+    """A function that is derived from another one, `fun`, and computed where that is."""
+
+    fun: Any
+
+
+class PushedChunk(ChunkFunction):
+    """(*primals, *tangents of the active ones): the outputs, unless `tangents_alone`, and the tangents of all."""
+
+    fun: Any
+    active: tuple[bool, ...]
+    tangents_alone: bool
+
+    def __call__(self, *args: Array) -> list[Array]:
+        count = len(self.active)
+        outs, douts = drivers.jvp_flat(self.fun, args[:count], expand(args[count:], self.active))
+        dense = [
+            zeros_like(out) if dout is ZERO or not is_inexact(dtype_of(out)) else dout
+            for out, dout in zip(outs, douts, strict=True)
+        ]
+        return dense if self.tangents_alone else [*outs, *dense]
+
+
+class PulledChunk(ChunkFunction):
+    """(*primals, *cotangents of the outputs at `positions`): the cotangents of the active primals."""
+
+    fun: Any
+    active: tuple[bool, ...]
+    positions: tuple[int, ...]
+
+    def __call__(self, *args: Array) -> list[Array]:
+        count = len(self.active)
+        places = [i for i, is_active in enumerate(self.active) if is_active]
+        cts = drivers.pull_flat(self.fun, args[:count], places, dict(zip(self.positions, args[count:], strict=True)))
+        return [zeros_like(args[i]) if ct is ZERO else ct for i, ct in zip(places, cts, strict=True)]
+
+
+class ObjectiveChunk(ChunkFunction):
+    """(*primals): the one output, a real number, and its gradients by the active primals."""
+
+    fun: Any
+    active: tuple[bool, ...]
+
+    def __call__(self, *args: Array) -> list[Array]:
+        places = [i for i, is_active in enumerate(self.active) if is_active]
+        (value,), cts = drivers.value_and_pull_flat(self.fun, args, places)
+        return [value, *[zeros_like(args[i]) if ct is ZERO else ct for i, ct in zip(places, cts, strict=True)]]
+
+
+class BatchedChunk(ChunkFunction):
+    """fun for a batch of operands: the batch axis leads, or comes second where the first one is cut into chunks."""
+
+    fun: Any
+    size: int
+    which: tuple[bool, ...]
+    split: tuple[bool, ...]
+    joined: Joined
+
+    def __call__(self, *args: Array) -> list[Array]:
+        elements = [
+            move_axis(x, 1, 0) if is_batched and is_split else x
+            for x, is_batched, is_split in zip(args, self.which, self.split, strict=True)
+        ]
+        outs, are_mapped = drivers.map_flat(self.fun, self.size, self.which, elements)
+        full = drivers.all_mapped(outs, are_mapped, self.size)
+        return [move_axis(out, 0, 1) if is_joined(self.joined, i) else out for i, out in enumerate(full)]
+
+
+class LiveChunk(ChunkFunction):
+    """(*operands, *masks of the (co)tangents in `which`): the outputs, and their masks as numbers."""
+
+    fun: Any
+    which: tuple[bool, ...]
+
+    def __call__(self, *args: Array) -> list[Array]:
+        count = len(self.which)
+        live = Live()
+        masks = iter(args[count:])
+        lifted = [
+            live.lift(x, next(masks)) if is_live_one else x for x, is_live_one in zip(args, self.which, strict=False)
+        ]
+        outs = self.fun(*lifted)
+        values, flags = live.unpacked(outs)
+        numbers = [
+            full_like(x, 1, None, float) if flag is None or flag is UNTRACED else full_like(x, 0, None, float) + flag
+            for x, flag in zip(values, flags, strict=True)
+        ]
+        return [*values, *numbers]
+
+
+class TransposedChunk(ChunkFunction):
+    """(*known operands, *cotangents of the outputs at `positions`): those of the others, in which fun is linear."""
+
+    fun: Any
+    unknown: tuple[Aval | None, ...]
+    """What is known of the operands that are not known; None for the others."""
+    split: tuple[bool, ...]
+    positions: tuple[int, ...]
+    joined: Joined
+
+    def __call__(self, *args: Array) -> list[Array]:
+        count = sum([aval is None for aval in self.unknown])
+        known, cts = iter(args[:count]), dict(zip(self.positions, args[count:], strict=True))
+        rows = self._rows(args[:count], cts)
+        operands = [
+            next(known)
+            if aval is None
+            else Aval((rows, *aval.shape[1:]), aval.dtype)
+            if is_split and rows is not None
+            else aval
+            for aval, is_split in zip(self.unknown, self.split, strict=True)
+        ]
+        found = drivers.transpose_flat(self.fun, operands, cts)
+        like = next(iter(cts.values()))
+        return [
+            full_like(like, 0, operand.shape, operand.dtype) if ct is ZERO else ct
+            for operand, aval, ct in zip(operands, self.unknown, found, strict=True)
+            if aval is not None
+        ]
+
+    def _rows(self, known: Sequence[Array], cts: dict[int, Array]) -> int | None:
+        """The number of rows of the chunk."""
+        for place, ct in cts.items():
+            if is_joined(self.joined, place):
+                return shape_of(ct)[0]
+        flags = [is_split for aval, is_split in zip(self.unknown, self.split, strict=True) if aval is None]
+        return next((shape_of(x)[0] for x, is_split in zip(known, flags, strict=True) if is_split), None)
+
+
+class SpreadForward(ValueRecord):
+    """The linear map from tangents of the active operands to those of the outputs."""
+
+    fun: Any
+    split: tuple[bool, ...]
+    joined: Joined
+    runner: Any
+    active: tuple[bool, ...]
+
+    def __call__(self, *args: Array) -> tuple[Array, ...]:
+        return spread(  # type: ignore[no-any-return]
+            *args,
+            fun=PushedChunk(self.fun, self.active, True),
+            split=(*self.split, *select(self.split, self.active)),
+            joined=self.joined,
+            runner=self.runner,
+        )
+
+
+class SpreadBackward(ValueRecord):
+    """Its transpose: from cotangents of outputs to those of the active operands."""
+
+    fun: Any
+    split: tuple[bool, ...]
+    joined: Joined
+    runner: Any
+    active: tuple[bool, ...]
+
+    def __call__(self, operands: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
+        positions = tuple(sorted(ct))
+        return list(
+            spread(
+                *operands,
+                *[ct[i] for i in positions],
+                fun=PulledChunk(self.fun, self.active, positions),
+                split=(*self.split, *[is_joined(self.joined, i) for i in positions]),
+                joined=tuple(select(self.split, self.active)),
+                runner=self.runner,
+            )
+        )
+
+
+class SpreadPrimitive(CallPrimitive):
+    """A call whose chunks a runner computes."""
+
+    __slots__ = ()
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        active = active_arguments(primals, tangents)
+        if not any(active):
+            return self(*primals, **params), ZERO
+        moving = select(tangents, active)
+        fun, split, joined, runner = (params[name] for name in ("fun", "split", "joined", "runner"))
+        if any([is_abstract_value(dx) or is_live(dx) for dx in moving]):
+            outs = self(*primals, **params)
+            douts = linear_call(
+                *primals,
+                *moving,
+                forward=SpreadForward(fun, split, joined, runner, active),
+                backward=SpreadBackward(fun, split, joined, runner, active),
+                residuals=len(primals),
+                outs=avals_of(outs),
+            )
+        else:
+            both = self(
+                *primals,
+                *moving,
+                fun=PushedChunk(fun, active, False),
+                split=(*split, *select(split, active)),
+                joined=joined if isinstance(joined, bool) else (*joined, *joined),
+                runner=runner,
+            )
+            outs, douts = both[: len(both) // 2], both[len(both) // 2 :]
+        return outs, without_integer_tangents(outs, douts)
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        active = active_arguments(values, parents)
+        values = snapshots(values, active)
+        if not any(active):
+            return self(*values, **params), None, None
+        fun, split, runner = params["fun"], params["split"], params["runner"]
+        if getattr(fun, "is_objective", False):
+            joined = (False, *select(split, active))
+            value, *gradients = self(
+                *values, fun=ObjectiveChunk(fun, active), split=split, joined=joined, runner=runner
+            )
+            return (value,), SPREAD_PULLBACK, (params, active, values, gradients, None)
+        if runner.keeps_results and not any([type(x) is Tracer for x in values]):
+            outs, kept = runner.forward_and_keep(fun, active, split, params["joined"], values)
+            return tuple(outs), SPREAD_PULLBACK, (params, active, values, None, kept)
+        return self(*values, **params), SPREAD_PULLBACK, (params, active, values, None, None)
+
+    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+        """The outputs with the masks that the function gives them, chunk by chunk."""
+        values, masks = live.unpacked(args)
+        which = tuple([mask is not UNTRACED for mask in masks])
+        dense = [
+            full_like(x, True, None, bool) if mask is None else mask
+            for x, mask in zip(values, masks, strict=True)
+            if mask is not UNTRACED
+        ]
+        split, joined = params["split"], params["joined"]
+        both = self(
+            *values,
+            *dense,
+            fun=LiveChunk(params["fun"], which),
+            split=(*split, *select(split, which)),
+            joined=joined if isinstance(joined, bool) else (*joined, *joined),
+            runner=params["runner"],
+        )
+        count = len(both) // 2
+        return tuple(
+            [
+                live.lift(x, not_equal(number, 0)) if is_inexact(dtype_of(x)) else x
+                for x, number in zip(both[:count], both[count:], strict=True)
+            ]
+        )
+
+
+def _spread_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
+    params, active, values, gradients, kept = saved
+    cts: Sequence[Any]
+    is_plain = not any([type(x) is Tracer for x in ct.values()])
+    if gradients is not None and not is_live(ct[0]):
+        cts = [multiply(gradient, ct[0]) for gradient in gradients]
+    elif kept is not None and is_plain:
+        cts = params["runner"].pull_kept(kept, ct)
+    else:
+        rest = (params["split"], params["joined"], params["runner"])
+        cts = SpreadBackward(params["fun"], *rest, active)(values, ct)
+    return expand(cts, active)
+
+
+SPREAD_PULLBACK = CallPullback("spread", _spread_pull)
+
+
+def _spread_impl(
+    xp: Any, *args: Array, fun: Flat, split: tuple[bool, ...], joined: Joined, runner: Callable[..., Any]
+) -> tuple[Array, ...]:
+    return tuple(runner(fun, split, joined, args))
+
+
+def _spread_aval(*avals: Aval, fun: Flat, split: tuple[bool, ...], joined: Joined, runner: Any) -> tuple[Aval, ...]:
+    return drivers.output_avals(runner.example(fun), avals)
+
+
+def _spread_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    split, joined, which = params["split"], params["joined"], tuple(batched)
+    operands = [
+        move_axis(x, 0, 1) if is_batched and is_split else x
+        for x, is_batched, is_split in zip(args, which, split, strict=True)
+    ]
+    outs = spread(*operands, **{**params, "fun": BatchedChunk(params["fun"], size, which, split, joined)})
+    return tuple([move_axis(out, 1, 0) if is_joined(joined, i) else out for i, out in enumerate(outs)])
+
+
+def _spread_transpose(
+    ct: dict[int, Any], *operands: Any, fun: Flat, split: tuple[bool, ...], joined: Joined, runner: Any
+) -> tuple[Any, ...]:
+    unknown = tuple([Aval(x.shape, x.dtype) if isinstance(x, Shaped) else None for x in operands])
+    is_known = [aval is None for aval in unknown]
+    positions = tuple(sorted(ct))
+    cts = spread(
+        *select(operands, is_known),
+        *[ct[i] for i in positions],
+        fun=TransposedChunk(fun, unknown, split, positions, joined),
+        split=(*select(split, is_known), *[is_joined(joined, i) for i in positions]),
+        joined=tuple(select(split, [not flag for flag in is_known])),
+        runner=runner,
+    )
+    return tuple(expand(cts, [not flag for flag in is_known]))
+
+
+SPLIT = Kind(
+    "a bool for each operand",
+    lambda value, avals, params: type(value) is tuple and all([type(flag) is bool for flag in value]),
+)
+JOINED = Kind(
+    "a bool, or one for each output",
+    lambda value, avals, params: type(value) is bool or SPLIT.test(value, avals, params),
+)
+
+spread = SpreadPrimitive(
+    "spread",
+    _spread_impl,
+    aval=_spread_aval,
+    parameters={"fun": FUNCTION, "split": SPLIT, "joined": JOINED, "runner": FUNCTION},
+    batch=_spread_batch,
+    transpose=_spread_transpose,
+    multiple=True,
+    cost=0,
+    calls_python=True,
+)
+"""fun(*operands), chunk by chunk."""

@@ -1,0 +1,9 @@
+"""Runners for tests of `spread`: chunks of a few rows in this thread."""
+
+from func.workers.engines import HereEngine
+from func.workers.running import ChunkRunner
+
+
+def runner(rows: int) -> ChunkRunner:
+    """A runner with chunks of so many rows."""
+    return ChunkRunner(HereEngine(None), "test", rows)
