@@ -47,7 +47,7 @@ class KeptChunks(Record):
 class ChunkRunner:
     """Computes the chunks of `spread` calls on an engine. The chunks do not depend on the number of workers.
 
-    Equal to itself alone, as functions are.
+    Runners are equal where they compute the same chunks of the same data on the same executor.
     """
 
     def __init__(
@@ -67,6 +67,15 @@ class ChunkRunner:
         self.progress = progress
         self.unit = unit
         self._parcels: dict[Any, Parcel] = {}
+
+    def _key(self) -> Any:
+        return type(self.engine), id(self.engine.executor), self.label, self.chunk_rows, id(self.data), self.unit
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ChunkRunner and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     def __reduce__(self) -> Any:
         here = HereEngine(None)  # an executor stays; what is sent elsewhere computes there
