@@ -128,7 +128,8 @@ def elementwise_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, An
     """`elementwise_grad(f)(*args, **kwargs)` on Dask arrays: derivatives with the chunks of the arguments."""
     da: Any = importlib.import_module("dask.array")
     options = made._options
-    argnums, argnames = options["argnums"], options["argnames"]
+    argnums: Any = options["argnums"]
+    argnames = options["argnames"]
     several = isinstance(argnums, (tuple, list)) or argnames is not None
     if several or kwargs:
         raise TypeError(
@@ -136,7 +137,8 @@ def elementwise_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, An
             "once for each argument"
         )
     label = f"func.elementwise_grad({name_of(made.__wrapped__)})-{os.urandom(8).hex()}"
-    return da.map_blocks(made, *args, dtype=args[argnums].dtype, name=label, meta=np.empty(0, args[argnums].dtype))
+    dtype = args[int(argnums)].dtype
+    return da.map_blocks(made, *args, dtype=dtype, name=label, meta=np.empty(0, dtype))
 
 
 BY_BLOCKS = {"vmap": vmap_by_blocks, "elementwise_grad": elementwise_by_blocks}

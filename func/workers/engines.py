@@ -27,14 +27,13 @@ class ChunkEngine:
     keeps = False
     """Whether a result can stay where it was computed and be an argument of a later task."""
 
+    name: str = ""
+    """What messages call it."""
+
     def __init__(self, executor: Any) -> None:
         self.executor = executor
+        self.name = self.name or type(executor).__name__
         self._sent: dict[str, int] = {}
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return type(self.executor).__name__
 
     def workers(self) -> int:
         """How many chunks are computed at once, as far as that is known."""

@@ -84,7 +84,7 @@ class StoredRows:
             listed = ", ".join([f"{name} has {store.shape[0]}" for name, store in zip(names, self.stores, strict=True)])
             raise ArgumentError(f"func.sum_over: the arrays of the data have different numbers of samples: {listed}")
         self.rows = lengths.pop()
-        self.chunk_rows = 0
+        self.chunk_rows: int = 0
 
     def total(self) -> int:
         return int(self.rows)
@@ -98,7 +98,7 @@ class StoredRows:
                 own = getattr(store, "chunks", None)
                 if own:
                     chunk_rows = max(1, chunk_rows // own[0]) * own[0]
-        self.chunk_rows = chunk_rows
+        self.chunk_rows = int(chunk_rows)
 
     def count(self) -> int:
         return -(-int(self.rows) // max(self.chunk_rows, 1))
@@ -308,7 +308,8 @@ def source_of(data: Any) -> Any:
     if len(leaves) == 1 and leaves[0] is data and hasattr(data, "__iter__") and not hasattr(data, "shape"):
         if isinstance(data, (str, bytes)):
             return StoredRows(data)
-        if iter(data) is data:
+        again: Any = data
+        if iter(again) is again:
             raise ArgumentError(
                 f"func.sum_over: the data is a {type(data).__name__}, which can be read only once, and every "
                 "evaluation reads it\nPass the function that makes it: data=lambda: batches(...)."
