@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from func.backends.error_base import DeviceError
-from func.backends.loops.kernels import DType, Shape
+
+if TYPE_CHECKING:  # `import func` reads the errors of this module
+    from func.backends.loops.kernels import DType, Shape
 
 
 class DeviceMemoryError(DeviceError, MemoryError):
