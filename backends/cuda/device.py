@@ -38,24 +38,31 @@ class Device(Protocol):
     def compiled(self, source: str, fast: bool) -> Callable[[str], Any]:
         """Compiles kernels, whose products and sums may be fused if `fast`, and gives them by their names. Raises
         KernelError."""
+        ...
 
     def memory(self, size: int) -> tuple[Any, int]:
         """Memory of so many bytes that lives as long as the first item, and its address."""
+        ...
 
     def uploaded(self, array: Any) -> tuple[Any, int]:
         """A constant, an array of the host or of the device, where kernels read it, and its address."""
+        ...
 
     def empty(self, shape: Shape, dtype: DType) -> Any:
         """An array for a result."""
+        ...
 
     def taken(self, value: Any, shape: Shape, dtype: DType) -> Any:
         """An argument as an array on the device that kernels can read: contiguous, aligned to 16 bytes."""
+        ...
 
     def address(self, array: Any) -> int:
         """The address of an array's first element."""
+        ...
 
     def launch(self, kernel: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Start a kernel."""
+        ...
 
     def product(
         self,
@@ -68,24 +75,32 @@ class Device(Protocol):
         tf32: bool,
     ) -> None:
         """Start a batch of matrix products."""
+        ...
 
     def argsort(self, keys: int, order: int, size: int) -> None:
         """Start a stable argsort of so many int64."""
+        ...
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Start a copy of so many bytes."""
+        ...
 
     def clear(self, target: int, size: int) -> None:
         """Start to set so many bytes to zero."""
+        ...
 
     def read(self, address: int, dtype: DType) -> Any:
         """The number at an address, once everything before has ended."""
+        ...
 
     def read_later(self, address: int) -> Callable[[], int | None]:
         """Start to bring an int32 to the host; the function returns it once it is there, None before."""
+        ...
 
     def in_order(self) -> None:
         """Let what is started from now on run after what was started before, on whatever stream."""
+        ...
 
     def captured(self, run: Callable[[], None]) -> Callable[[], None] | None:
         """What starts again all that `run` starts, at the same addresses; None where the device cannot."""
+        ...

@@ -174,7 +174,7 @@ def split_stages(nest: LoopNest) -> list[LoopNest]:
             stages = [NestStage(False, [*loads, *code])]
         nests.append(LoopNest(nest.domain, outer, stages))
         for each in stage.code:
-            if isinstance(each, Reduce) or (not stage.inner and hasattr(each, "out")):
+            if isinstance(each, Reduce) or (not stage.inner and isinstance(each, (Load, LoadAt, Position, Apply))):
                 defined[id(each.out)] = (number, each.out)
     nests[0].fills = nest.fills
     return nests
