@@ -28,7 +28,7 @@ from func.compilation.c_export import CModule
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 TIME_BAR, SIZE_BAR, JIT_BAR = 0.6, 0.5, 1.5
 """At most these shares of CasADi's time and of its source, and of `func.jit`'s time."""
-BLOCK = 0.02
+BLOCK = 0.004
 """Seconds that a contestant runs in a round."""
 
 
@@ -529,7 +529,7 @@ def beside_jit(rounds: int, only: str, flags: Sequence[str]) -> None:
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--only", default="", help="functions with this text in their name")
     parser.add_argument("--portable", action="store_true", help="without -march=native")
     parser.add_argument("--table", choices=("casadi", "jit"), help="one table only")

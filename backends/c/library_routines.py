@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from func.backends.c import c_products, factorizations, spectral_routines
+from func.backends.c import c_products, factorizations, ordering_and_transforms, spectral_routines
 from func.backends.c.declarations import real, stored_type
 from func.backends.c.element_operations import CDefinitions
 from func.backends.c.loop_nests import NestWriter, index_text
@@ -494,3 +494,34 @@ def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) 
         f"({opening}, {name}({n}, {k}, {number}, {matrix}, {pointer(b)}, {b.stride}, {target(x)}, {x.stride}, "
         f"{pivots}, {space}))"
     )
+
+
+@c_routine("argsort")
+def _argsort(call: CRoutineCall, *, n: int) -> str:
+    (x,), (order, space) = call.args, call.outs
+    word = stored_type(x.dtype)
+    is_before = "x < y || (y != y && x == x)" if x.dtype.kind == "f" else "x < y"
+    text = ordering_and_transforms.ARGSORT.replace("ORDER", is_before).replace("TYPE", word)
+    first, second = text.split("\n\n")
+    call.definitions.texts.setdefault(f"func_is_before_{word}", first)
+    call.definitions.texts.setdefault(f"func_argsort_{word}", second)
+    return f"func_argsort_{word}({n}, {x.start}, {order.start}, {space.start});"
+
+
+@c_routine("roots_of_unity")
+def _roots_of_unity(call: CRoutineCall, *, n: int, inverse: bool) -> str:
+    (roots,) = call.outs
+    word = stored_type(roots.dtype)
+    call.definitions.texts.setdefault(f"func_roots_{word}", ordering_and_transforms.ROOTS.replace("TYPE", word))
+    return f"func_roots_{word}({n}, {1 if inverse else -1}, {roots.start});"
+
+
+@c_routine("fourier")
+def _fourier(call: CRoutineCall, *, n: int, kind: int, scale: float) -> str:
+    (x, roots), (out, space) = call.args, call.outs
+    word = stored_type(space.dtype)
+    first, second = ordering_and_transforms.FOURIER.replace("TYPE", word).split("\n\n")
+    call.definitions.texts.setdefault(f"func_fft_{word}", first)
+    call.definitions.texts.setdefault(f"func_transform_{word}", second)
+    number = real(scale, word == "float")
+    return f"func_transform_{word}({n}, {kind}, {number}, {x.start}, {roots.start}, {out.start}, {space.start});"

@@ -101,6 +101,8 @@ class CModule:
         self.outputs = tuple(outputs)
         self.workspace = workspace
         self.column_major = column_major
+        self.structure: Any = None
+        """Of a sparse derivative, the SciPy array (CSR, by columns CSC) whose entries the function computes."""
 
     def __repr__(self) -> str:
         listed = [
@@ -266,6 +268,9 @@ def to_c(
 
     @transformed(to_c, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
+        function_name = name or _identifier(name_of(f), set()) or "f"
+        if hasattr(f, "_transform") and _is_sparse(f):
+            return _sparse_module(function_name, f, args, kwargs, column_major, finite)
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
             raise NoSourceError(f"func.to_c: {name_of(f)} uses traced values of an enclosing transform")
@@ -276,10 +281,63 @@ def to_c(
             "".join([step.text for step in path])
             for path in tree.path_entries(tree.unflatten(entry.out_spec, range(len(entry.compiled.out_avals))))
         ]
-        function_name = name or _identifier(name_of(f), set()) or "f"
         return _module(function_name, f, entry.compiled, labels, results, column_major, finite)
 
     return write
+
+
+def _is_sparse(f: Any) -> bool:
+    from func.sparse_derivatives.derivatives import is_sparse_derivative  # imports SciPy's sparse arrays
+
+    return is_sparse_derivative(f)
+
+
+def _sparse_module(
+    name: str, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], column_major: bool, finite: bool
+) -> CModule:
+    """The entries of a sparse derivative, and its structure as constant arrays: by rows, or by columns."""
+    from func.backends.c.element_operations import constant_text
+    from func.sparse_derivatives.derivatives import entries_of
+
+    compute, pattern, values, moving = entries_of(f, args, kwargs)
+    structure = pattern
+    if column_major:
+        numbers = np.arange(pattern.nnz)
+        structure = type(pattern)((numbers, pattern.indices, pattern.indptr), shape=pattern.shape).tocsc()
+        compute = _reordered(compute, structure.data)
+    names = [*parameter_names(f, len(args), set()), *sorted(kwargs)]
+    labels = [
+        f"{label}{''.join([step.text for step in path])}"
+        for label, value in zip(names, [*args, *[kwargs[key] for key in sorted(kwargs)]], strict=True)
+        for path in tree.path_entries(value)
+    ]
+    entry = jit(compute).cached_call(tuple(values), {})[3]
+    module = _module(name, f, entry.compiled, [labels[i] for i in moving], [""], False, finite)
+    constants = [(f"{name}_starts", structure.indptr), (f"{name}_indices", structure.indices)]
+    line, across = ("column", "rows") if column_major else ("row", "columns")
+    shape = (("ROWS", pattern.shape[0]), ("COLUMNS", pattern.shape[1]), ("ENTRIES", pattern.nnz))
+    declared = [
+        f"/* The entries of {line} i are the numbers {name}_starts[i] to {name}_starts[i + 1] - 1 of out;",
+        f"   {name}_indices has their {across}. */",
+        *[f"#define {name.upper()}_{what} {count}" for what, count in shape],
+        *[f"extern const int32_t {label}[{max(1, array.size)}];" for label, array in constants],
+        "",
+        "#ifdef __cplusplus\n}",
+    ]
+    module.header = module.header.replace("#ifdef __cplusplus\n}", "\n".join(declared))
+    texts = [constant_text(label, array.astype(np.int32)).removeprefix("static ") for label, array in constants]
+    module.source = "\n\n".join([module.source.rstrip("\n"), *texts]) + "\n"
+    module.structure = structure.astype(bool)
+    return module
+
+
+def _reordered(compute: Any, order: Any) -> Any:
+    """A function of the same results in another order."""
+
+    def reordered(*values: Any) -> Any:
+        return compute(*values)[order]
+
+    return reordered
 
 
 def _module(
@@ -341,10 +399,10 @@ def _native(program: Program, f: Any, checked: bool, column_major: bool, finite:
     if column_major:
         program = _by_columns(program)
     try:
-        native = translate(program, checked)
+        native = translate(program, checked, is_printed=True)
         if is_expandable(native) and expand_scalars(native, finite):
             return native
-        native = translate(rerolled(program), checked)
+        native = translate(rerolled(program), checked, is_printed=True)
         expand_bodies(native, finite)
         return native
     except NotNative as error:

@@ -356,6 +356,24 @@ def _untraceable(transform: str) -> TypeError:
     )
 
 
+def is_sparse_derivative(function: Any) -> bool:
+    """Whether a function is what `sparse_jacobian` or `sparse_hessian` has returned."""
+    return getattr(function, "_transform", None) in (sparse_jacobian, sparse_hessian)
+
+
+def entries_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, list[Any], list[int]]:
+    """A sparse derivative for arguments like these: the function of floating point leaves that computes its entries,
+    its pattern, those leaves, and their places among all leaves."""
+    options = dict(function._options)
+    given = options.pop("pattern"), options.pop("coloring"), options.pop("check")
+    inner, name = function.__wrapped__, function._transform.__name__
+    evaluations = _Evaluations(inner, Selection(_callable(inner, name), name, options["argnums"], options["argnames"]))
+    evaluations.given = given
+    call = _Call(inner, evaluations.selection, args, kwargs)
+    plan = evaluations.plan(call)
+    return plan.compute, plan.pattern, call.values(), call.moving
+
+
 class _Evaluations:
     """The compiled evaluations of a derivative, one for each kind of arguments."""
 

@@ -76,6 +76,20 @@ Rule: TypeAlias = Callable[[TranslationContext], Any]
 RULES: dict[str, Rule] = {}
 
 
+PRINTED: dict[str, Rule] = {}
+"""Rules for code that is printed; they take what `RULES` has no form for."""
+
+
+def printed(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule for printed code."""
+
+    def register(rule: Rule) -> Rule:
+        PRINTED.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
 def native(*names: str) -> Callable[[Rule], Rule]:
     """Register a rule for primitives, by their names."""
 

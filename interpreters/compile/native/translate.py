@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +34,7 @@ from func.interpreters.compile.native import (
     structural,
 )
 from func.interpreters.compile.native.not_native import NotNative, RuleError
-from func.interpreters.compile.native.rules import RULES, TranslationContext
+from func.interpreters.compile.native.rules import PRINTED, RULES, TranslationContext
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
@@ -62,12 +63,18 @@ LIBRARIES = NONEMPTY
 
 
 def translate(
-    program: Program, checked: bool = False, donated: frozenset[int] = frozenset(), libraries: bool = True
+    program: Program,
+    checked: bool = False,
+    donated: frozenset[int] = frozenset(),
+    libraries: bool = True,
+    is_printed: bool = False,
 ) -> NativeProgram:
     """The program's items, with places for all memory. If `checked`, they report a NaN in an output. Outputs may be
     written into the memory of `donated` inputs. Raises NotNative where an equation has no native form, which are those
-    of linear algebra, too, without `libraries`."""
-    return Translator(program, libraries=libraries).native(checked, donated)
+    of linear algebra, too, without `libraries`. Code that `is_printed` has forms for some more."""
+    if is_printed:
+        importlib.import_module("func.interpreters.compile.native.printed")
+    return Translator(program, libraries=libraries, is_printed=is_printed).native(checked, donated)
 
 
 class Translator:
@@ -79,6 +86,7 @@ class Translator:
         constants: list[Any] | None = None,
         fuser: Fuser | None = None,
         libraries: bool = True,
+        is_printed: bool = False,
     ) -> None:
         self.program = program
         self.constants: list[Any] = [] if constants is None else constants
@@ -86,6 +94,7 @@ class Translator:
         self.values: dict[Var, ArrayValue] = {}
         self.libraries = libraries
         """Whether items may call routines of libraries."""
+        self.is_printed = is_printed
 
     def native(self, checked: bool, donated: frozenset[int] = frozenset()) -> NativeProgram:
         """The whole program."""
@@ -119,14 +128,14 @@ class Translator:
 
     def inside(self, program: Program, inputs: Sequence[ArrayValue]) -> Translator:
         """The body of a loop or branch, on values in memory."""
-        inner = Translator(program, self.constants, libraries=self.libraries)
+        inner = Translator(program, self.constants, libraries=self.libraries, is_printed=self.is_printed)
         inner.values.update(zip(program.inputs, inputs, strict=True))
         inner._body()
         return inner
 
     def inlined(self, program: Program, args: Sequence[ArrayValue]) -> Translator:
         """A called program among the items of this one."""
-        inner = Translator(program, self.constants, self.fuser, self.libraries)
+        inner = Translator(program, self.constants, self.fuser, self.libraries, self.is_printed)
         inner.values.update(zip(program.inputs, args, strict=True))
         inner._body()
         return inner
@@ -164,7 +173,8 @@ class Translator:
         for var in equation.outputs:
             if not elementwise.is_known(var.aval):
                 raise NotNative(f"{equation.primitive.name} with an output of {var.aval}")
-        rule = rule_of(equation)
+        rule = PRINTED.get(equation.primitive.name) if self.is_printed else None
+        rule = rule_of(equation) if rule is None else rule
         if not self.libraries and rule.__module__ in LIBRARIES:
             raise NotNative(f"{equation.primitive.name} by a library")
         if equation.outputs and all([0 in var.shape for var in equation.outputs]) and structural.is_safe(equation):

@@ -520,3 +520,102 @@ def test_constant_arrays_of_zeros_are_short() -> None:
     for i in (0, 3, 39):
         np.testing.assert_array_equal(np.signbit(run(np.ones(40), np.array(i))), np.signbit(table[i]))
         np.testing.assert_array_equal(run(np.ones(40), np.array(i)), table[i])
+
+
+STRUCTURE = """
+#include "sparse.h"
+#include <stdio.h>
+int main(void) {
+    double x[5] = {1, 2, 3, 4, 5}, out[SPARSE_ENTRIES];
+    if (sparse(x, 2.0, out, NULL) != 0) { return 1; }
+    for (int i = 0; i < (COLUMNS ? SPARSE_COLUMNS : SPARSE_ROWS); ++i) {
+        for (int32_t k = sparse_starts[i]; k < sparse_starts[i + 1]; ++k) {
+            printf("%d %d %.17g\\n", i, (int)sparse_indices[k], out[k]);
+        }
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("transform", [func.sparse_jacobian, func.sparse_hessian])
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_sparse_derivatives_are_entries_and_their_structure(transform: Any, by_columns: bool, tmp_path: Path) -> None:
+    def f(x: Any, scale: Any) -> Any:
+        out = scale * x[1:] ** 2 * x[:-1] + np.sin(x[0])
+        return np.sum(out) if transform is func.sparse_hessian else out
+
+    x = np.arange(1.0, 6.0)
+    derivative = transform(f)
+    module = func.to_c(derivative, name="sparse", column_major=by_columns)(x, 2.0)
+    assert [array.name for array in module.inputs] == ["x", "scale"]
+    wanted = derivative(x, 2.0).toarray()
+    (tmp_path / "main.c").write_text(STRUCTURE.replace("COLUMNS ?", f"{int(by_columns)} ?"))
+    source, _ = module.save(tmp_path)
+    assert COMPILER is not None
+    command = [COMPILER, *STRICT, "-o", str(tmp_path / "main"), str(tmp_path / "main.c"), str(source), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    got = np.zeros_like(wanted)
+    for line in subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout.splitlines():
+        i, j, value = line.split()
+        got[(int(j), int(i)) if by_columns else (int(i), int(j))] = float(value)
+    np.testing.assert_allclose(got, wanted, rtol=1e-14)
+    assert module.structure.nnz == module.outputs[0].shape[0]
+
+
+SORTED = {
+    "sort": lambda x: np.sort(x, axis=0),
+    "argsort": lambda x: np.argsort(x, axis=-1, kind="stable"),
+    "median": lambda x: np.median(x, axis=1),
+    "kth": lambda x: np.partition(x, 2, axis=0)[2],
+    "searchsorted": lambda x: np.searchsorted(np.sort(x[0]), x),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8, np.bool_])
+def test_sorting(dtype: Any, tmp_path: Path) -> None:
+    x = (np.random.default_rng(2).normal(size=(7, 13)) * 9).astype(dtype)
+    if x.dtype.kind == "f":
+        x[2, 3], x[4, 5], x[0, 0] = np.nan, np.inf, -0.0
+    functions = {name: f for name, f in SORTED.items() if not (dtype is np.bool_ and name == "median")}
+    modules = [func.to_c(f, name=name)(x) for name, f in functions.items()]
+    for run, f in zip(loaded(modules, tmp_path, SANITIZED), functions.values(), strict=True):
+        np.testing.assert_array_equal(run(x), f(x))
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+def test_fourier_transforms(dtype: Any, tmp_path: Path) -> None:
+    cases: list[tuple[CModule, Any, Any]] = []
+    rng = np.random.default_rng(4)
+    for n in (1, 2, 6, 35, 600):
+        z = (rng.normal(size=(2, n)) + 1j * rng.normal(size=(2, n))).astype(dtype)
+        for norm in ("backward", "ortho", "forward"):
+            for f, x in (
+                (lambda z, norm=norm: np.fft.fft(z, norm=norm), z),
+                (lambda z, norm=norm: np.fft.ifft(z, norm=norm, axis=0), z),
+                (lambda z, norm=norm: np.fft.rfft(z, norm=norm), np.real(z)),
+                (lambda z, norm=norm, n=n: np.fft.irfft(z, 2 * n - 1, norm=norm), z),
+                (func.grad(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2 * np.cos(x[0, 0]))), np.real(z)),
+            ):
+                cases.append((func.to_c(f, name=f"f{len(cases)}")(x), f, x))
+    limit = 1e-11 if dtype is np.complex128 else 2e-4
+    for run, (_, f, x) in zip(loaded([case[0] for case in cases], tmp_path, SANITIZED), cases, strict=True):
+        wanted = np.asarray(f(x))
+        assert run(x).dtype == wanted.dtype
+        np.testing.assert_allclose(run(x), wanted, rtol=0, atol=limit * max(1.0, np.max(np.abs(wanted))))
+
+
+@pytest.mark.skipif(shutil.which("rustc") is None, reason="there is no Rust compiler here")
+def test_a_rust_caller(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "c-export.md").read_text(encoding="utf-8")
+    (tmp_path / "main.rs").write_text(page.split("```rust\n")[1].split("```")[0], encoding="utf-8")
+
+    def energy(x: Any, stiffness: Any) -> Any:
+        return 0.5 * stiffness * np.sum((x[1:] - x[:-1]) ** 2)
+
+    func.export(func.grad(energy), tmp_path / "springs.o", kind="object")(np.zeros(4), 2.0)
+    command = ["rustc", str(tmp_path / "main.rs"), "-o", str(tmp_path / "main"), "-C", f"link-arg={tmp_path}/springs.o"]
+    subprocess.run([*command, "-l", "m"], check=True, capture_output=True)
+    done = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[-2.0, -2.0, 2.0, 2.0]"
