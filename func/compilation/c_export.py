@@ -26,7 +26,7 @@ from func.interpreters.primitives.structural.shapes import permute
 from func.interpreters.program.program import Program
 from func.transforms.boundary import check_callable, name_of, refuse_values
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import Transformed, transformed
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 """How exported code is compiled, unless told otherwise. None of them changes results."""
@@ -269,7 +269,7 @@ def to_c(
     @transformed(to_c, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
         function_name = name or _identifier(name_of(f), set()) or "f"
-        if hasattr(f, "_transform") and _is_sparse(f):
+        if isinstance(f, Transformed) and hasattr(f, "sparse_entries"):
             return _sparse_module(function_name, f, args, kwargs, column_major, finite)
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
@@ -286,20 +286,13 @@ def to_c(
     return write
 
 
-def _is_sparse(f: Any) -> bool:
-    from func.sparse_derivatives.derivatives import is_sparse_derivative  # imports SciPy's sparse arrays
-
-    return is_sparse_derivative(f)
-
-
 def _sparse_module(
     name: str, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], column_major: bool, finite: bool
 ) -> CModule:
     """The entries of a sparse derivative, and its structure as constant arrays: by rows, or by columns."""
     from func.backends.c.element_operations import constant_text
-    from func.sparse_derivatives.derivatives import entries_of
 
-    compute, pattern, values, moving = entries_of(f, args, kwargs)
+    compute, pattern, values, moving = f.sparse_entries(args, kwargs)
     structure = pattern
     if column_major:
         numbers = np.arange(pattern.nnz)

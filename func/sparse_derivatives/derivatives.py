@@ -148,7 +148,7 @@ def sparse_jacobian(
         return functools.partial(sparse_jacobian, **options)
     evaluate = _Evaluations(f, Selection(_callable(f, "sparse_jacobian"), "sparse_jacobian", argnums, argnames))
     evaluate.given = pattern, coloring, check
-    return transformed(sparse_jacobian, f, options)(evaluate)
+    return _with_entries(transformed(sparse_jacobian, f, options)(evaluate), evaluate)
 
 
 @keeps_parameters
@@ -196,7 +196,13 @@ def sparse_hessian(
         return functools.partial(sparse_hessian, **options)
     evaluate = _Evaluations(f, Selection(_callable(f, "sparse_hessian"), "sparse_hessian", argnums, argnames))
     evaluate.given = pattern, coloring, check
-    return transformed(sparse_hessian, f, options)(evaluate)
+    return _with_entries(transformed(sparse_hessian, f, options)(evaluate), evaluate)
+
+
+def _with_entries(derivative: Callable[..., Any], evaluations: _Evaluations) -> Callable[..., Any]:
+    """A sparse derivative that tells `func.to_c` how its entries are computed."""
+    derivative.sparse_entries = evaluations.entries  # type: ignore[attr-defined]
+    return derivative
 
 
 def _callable(function: Any, transform: str) -> Any:
@@ -356,24 +362,6 @@ def _untraceable(transform: str) -> TypeError:
     )
 
 
-def is_sparse_derivative(function: Any) -> bool:
-    """Whether a function is what `sparse_jacobian` or `sparse_hessian` has returned."""
-    return getattr(function, "_transform", None) in (sparse_jacobian, sparse_hessian)
-
-
-def entries_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, list[Any], list[int]]:
-    """A sparse derivative for arguments like these: the function of floating point leaves that computes its entries,
-    its pattern, those leaves, and their places among all leaves."""
-    options = dict(function._options)
-    given = options.pop("pattern"), options.pop("coloring"), options.pop("check")
-    inner, name = function.__wrapped__, function._transform.__name__
-    evaluations = _Evaluations(inner, Selection(_callable(inner, name), name, options["argnums"], options["argnames"]))
-    evaluations.given = given
-    call = _Call(inner, evaluations.selection, args, kwargs)
-    plan = evaluations.plan(call)
-    return plan.compute, plan.pattern, call.values(), call.moving
-
-
 class _Evaluations:
     """The compiled evaluations of a derivative, one for each kind of arguments."""
 
@@ -399,6 +387,13 @@ class _Evaluations:
         if self.given[2]:
             plan.check(values, matrix)
         return matrix
+
+    def entries(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, list[Any], list[int]]:
+        """For arguments like these: the function of floating point leaves that computes the entries, the pattern, those
+        leaves, and their places among all leaves."""
+        call = _Call(self.function, self.selection, args, kwargs)
+        plan = self.plan(call)
+        return plan.compute, plan.pattern, call.values(), call.moving
 
     def plan(self, call: _Call) -> _Plan:
         """The evaluation for a call like this one."""
