@@ -338,6 +338,26 @@ static bool func_order(ptrdiff_t m, ptrdiff_t count, const int32_t *pivots, int6
     return failed;
 }"""
 
+CHOLESKY_ROWS = """\
+/* The upper factor in place of a matrix, by its upper triangle; true where there is none. */
+static bool func_cholesky_rows_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t stride) {
+    bool failed = false;
+    for (ptrdiff_t k = 0; k < n && !failed; ++k) {
+        TYPE *row = a + k * stride;
+        const REAL top = RE(row[k]);
+        failed = top <= 0; /* NaN passes on, as LAPACK's results have it */
+        const REAL root = SQRT(top);
+        row[k] = root;
+        for (ptrdiff_t j = k + 1; j < n; ++j) {
+            row[j] /= root;
+        }
+        for (ptrdiff_t i = k + 1; i < n; ++i) {
+            func_take_TYPE(n - i, CONJ(row[i]), row + i, 1, a + i * stride + i, 1);
+        }
+    }
+    return failed;
+}"""
+
 CHOLESKY = """\
 /* The Cholesky factor in place of a matrix, by its lower (or upper) triangle; true where there is none. */
 static bool func_cholesky_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t stride, bool lower) {
@@ -357,19 +377,20 @@ LAPACK    }
             a[j * stride + i] = CONJ(a[i * stride + j]);
         }
     }
-    for (ptrdiff_t k = 0; k < n && !failed; ++k) {
-        TYPE *row = a + k * stride;
-        const REAL top = RE(row[k]);
-        failed = top <= 0; /* NaN passes on, as LAPACK's results have it */
-        const REAL root = SQRT(top);
-        row[k] = root;
-        for (ptrdiff_t j = k + 1; j < n; ++j) {
-            row[j] /= root;
-        }
-        for (ptrdiff_t i = k + 1; i < n; ++i) {
-            func_take_TYPE(n - i, CONJ(row[i]), row + i, 1, a + i * stride + i, 1);
-        }
-    }
+REALS    enum { BLOCK = 32 };
+REALS    for (ptrdiff_t start = 0; n > 2 * BLOCK && start < n && !failed; start += BLOCK) {
+REALS        const ptrdiff_t width = n - start < BLOCK ? n - start : BLOCK, after = start + width;
+REALS        TYPE *const corner = a + start * (stride + 1);
+REALS        failed = func_cholesky_rows_TYPE(width, corner, stride);
+REALS        func_triangular_TYPE(width, n - after, corner, 1, stride, true, false, false, corner + width, stride, 1);
+REALS        for (ptrdiff_t i = after; i < n; i += BLOCK) {
+REALS            const TYPE *const above = a + start * stride + i;
+REALS            func_minus_TYPE(n - i < BLOCK ? n - i : BLOCK, width, n - i, a + i * (stride + 1), stride, 1, above, 1,
+REALS                            stride, above, stride, 1);
+REALS        }
+REALS    }
+REALS    failed = n > 2 * BLOCK ? failed : func_cholesky_rows_TYPE(n, a, stride);
+COMPLEXES    failed = func_cholesky_rows_TYPE(n, a, stride);
     for (ptrdiff_t i = 0; i < n; ++i) {
         for (ptrdiff_t j = 0; j < i; ++j) {
             a[i * stride + j] = lower ? CONJ(a[j * stride + i]) : 0;

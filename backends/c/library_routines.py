@@ -163,10 +163,10 @@ def _with_libraries(text: str, dtype: DType) -> str:
     lines: list[str] = []
     last = ""
     for line in text.split("\n"):
-        if line.startswith("REALS"):
-            if dtype.kind == "c":
+        if line.startswith(("REALS", "COMPLEXES")):
+            if line.startswith("REALS") == (dtype.kind == "c"):
                 continue
-            line = line.removeprefix("REALS")
+            line = line.removeprefix("REALS").removeprefix("COMPLEXES")
         library = next((place for place in PLACES if line.startswith(place)), "")
         if library != last:
             lines += ["#endif"] if last else []
@@ -224,7 +224,7 @@ LU_SOLVES = *FACTOR, factorizations.TRIANGULAR, factorizations.LU_SOLVE, factori
 @c_routine("potrf")
 def _potrf(call: CRoutineCall, *, n: int, lower: bool) -> str:
     (a,) = call.outs
-    name = defined(call, a.dtype, factorizations.TAKE, factorizations.CHOLESKY)
+    name = defined(call, a.dtype, *TRIANGLES, factorizations.CHOLESKY_ROWS, factorizations.CHOLESKY)
     return f"{name}({n}, {target(a)}, {a.stride}, {flag(lower)})"
 
 
@@ -470,6 +470,7 @@ def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) 
     dtype = a.dtype
     texts = (
         *LU_SOLVES,
+        factorizations.CHOLESKY_ROWS,
         factorizations.CHOLESKY,
         factorizations.FIRST_ZERO,
         spectral_routines.FACTORED_SOLVE,
