@@ -103,7 +103,7 @@ template <> __device__ bool func_first(bool x) {
 }""",
     "func_pack": """\
 /* Elements that one access moves. */
-template <class T, int N> struct __align__(16) func_pack {
+template <class T, int N> struct alignas(sizeof(T) * N) func_pack {
     T x[N];
 };""",
     "func_complex": """\

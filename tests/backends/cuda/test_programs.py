@@ -39,6 +39,12 @@ RNG = np.random.default_rng(2)
 LARGE: dict[str, tuple[Any, ...]] = {
     "elementwise": (lambda x: np.sin(x) * 2 + x, RNG.normal(size=10_001)),
     "single precision in packs": (lambda x: x * 2 + 1, RNG.normal(size=4099).astype(np.float32)),
+    "packs of fewer than 16 bytes": (lambda x: x * x + 1, RNG.integers(-9, 9, 5003).astype(np.int8)),
+    "packs of two dtypes": (
+        lambda x, y: (x * y, np.concatenate([x[:16], y])),
+        RNG.normal(size=5003),
+        np.arange(5003, dtype="f"),
+    ),
     "a constant operand": (lambda x, y: x * y, RNG.normal(size=(40, 50)), RNG.normal(size=())),
     "transposed": (lambda x: x.T + 1, RNG.normal(size=(70, 130))),
     "softmax of short rows": (lambda x: func.special.softmax(x, axis=-1), RNG.normal(size=(500, 10))),
