@@ -69,7 +69,7 @@ def _batched(
     outs, args = ([_matrix(nests, ref, at) for ref in refs] for refs in (item.outs, item.args))
     write = ROUTINES.get(item.routine)
     if write is None:
-        raise UnsupportedRoutine(f"{item.routine} is a call of LAPACK")
+        raise UnsupportedRoutine(f"{item.routine} is a call of a library")
     text = write(CRoutineCall(nests.scalars.definitions, outs, args), **params)
     nests.builder.effect(text if text.endswith(";") else f"status |= {text} ? 2 : 0;")
 

@@ -1,7 +1,7 @@
 """The addresses behind the names that compiled code refers to.
 
-A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine of SciPy, the
-trampoline of the thread pool, an elementary function, which is compiled when its name is first looked up.
+A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine of SciPy, a sort of
+NumPy, the trampoline of the thread pool, an elementary function, which is compiled when its name is first looked up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import importlib
 import sys
 
 PROVIDERS = tuple(
-    [f"func.backends.llvm.{name}" for name in ("math.own_functions", "threads.pool", "linalg.scipy_library")]
+    [
+        f"func.backends.llvm.{name}"
+        for name in ("math.own_functions", "threads.pool", "call_stubs.numpy_sorts", "linalg.scipy_library")
+    ]
 )
 """Modules that know addresses: `address_of(name)` is the address of a name that the module provides, and None for other
 names. The last module looks into SciPy's BLAS and LAPACK, which take longest to load."""

@@ -164,6 +164,16 @@ def partition_order(xp: Any, x: Any, *, kth: tuple[int, ...], axis: int, kind: A
     return order
 
 
+def inverse_order(xp: Any, order: Any, *, axis: int) -> Any:
+    """The inverses of permutations along an axis: where each place goes."""
+    if xp is not numpy:
+        return xp.argsort(order, axis)
+    inverse = numpy.zeros(order.shape, numpy.intp)
+    places = numpy.arange(order.shape[axis]).reshape([-1 if i == axis else 1 for i in range(order.ndim)])
+    numpy.put_along_axis(inverse, order, places, axis)
+    return inverse
+
+
 def lexsort(xp: Any, *keys: Any, axis: int) -> Any:
     """The order by several keys, of which the last counts first."""
     if xp is numpy:

@@ -105,10 +105,16 @@ def argument_numbers(option: Any, name: str) -> frozenset[int]:
     return frozenset([int(number) for number in numbers])
 
 
+NOWHERE: tuple[frozenset[int], frozenset[str]] = (frozenset(), frozenset())
+"""No positions, no names."""
+
+
 def places_of(
     function: Callable[..., Any], argnums: Any, argnames: Any, option: str
 ) -> tuple[frozenset[int], frozenset[str]]:
     """The positions and names in two options of jit, each completed from the other by the signature."""
+    if argnums is None and argnames is None:
+        return NOWHERE
     numbers = set(argument_numbers(argnums, f"{option}_argnums"))
     is_iterable = argnames is None or isinstance(argnames, Iterable)
     names: set[Any] = {argnames} if isinstance(argnames, str) or not is_iterable else set(argnames or ())
@@ -116,7 +122,7 @@ def places_of(
         if not isinstance(name, str):
             raise TypeError(f"func.jit: {option}_argnames must be a string or strings, got {argnames!r}")
     if not numbers and not names:
-        return frozenset(), frozenset()
+        return NOWHERE
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

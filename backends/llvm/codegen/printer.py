@@ -201,8 +201,11 @@ class Printer:
 
     def _library(self, item: kernels.LibraryCall) -> None:
         # imported here, since a first call without linear algebra needs no table of routines
-        from func.backends.llvm.linalg.library_calls import emit_library
+        from func.backends.llvm.linalg.library_calls import WITHOUT_BLAS, emit_library
 
+        if item.routine in WITHOUT_BLAS:
+            emit_library(self, item)
+            return
         self.threads.hold()
         is_long = max(item.params.get("n", 0), item.params.get("m", 0)) >= LONG_SIDE
         if is_long:

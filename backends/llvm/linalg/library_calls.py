@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeAlias
 
 from func.backends.llvm import ir
-from func.backends.llvm.linalg import lapack, least_squares, lu, matrix_copies, spectra, structured_solves
+from func.backends.llvm.linalg import lapack, least_squares, lu, matrix_copies, sorts, spectra, structured_solves
 from func.backends.llvm.linalg.blas import emit_trsm, emit_trsv
 from func.backends.llvm.linalg.lapack import FINE
 from func.backends.llvm.linalg.matrix_copies import INT, Matrix, loop, number
@@ -36,15 +36,21 @@ class RoutineCall(NamedTuple):
 Emit: TypeAlias = Callable[..., ir.Value | None]
 ROUTINES: dict[str, Emit] = {}
 SCRATCH: dict[str, Callable[..., int]] = {}
+WITHOUT_BLAS: set[str] = set()
+"""The routines during which BLAS's threads do not matter."""
 
 
-def library_routine(name: str, scratch: Callable[..., int] | None = None) -> Callable[[Emit], Emit]:
-    """Register an emitter, which returns LAPACK's status or None, and how many bytes of scratch it needs."""
+def library_routine(
+    name: str, scratch: Callable[..., int] | None = None, uses_blas: bool = True
+) -> Callable[[Emit], Emit]:
+    """Register an emitter, which returns a status or None, and how many bytes of scratch it needs."""
 
     def register(emit: Emit) -> Emit:
         ROUTINES[name] = emit
         if scratch is not None:
             SCRATCH[name] = scratch
+        if not uses_blas:
+            WITHOUT_BLAS.add(name)
         return emit
 
     return register
@@ -84,7 +90,7 @@ def _matrix(printer: Any, ref: StridedRef, indices: list[ir.Value]) -> Matrix:
     for stride, i in zip(ref.strides, indices, strict=False):
         if stride:
             total = builder.add(total, builder.mul(i, number(stride)))
-    kind = matrix_copies.BYTE if dtype.itemsize == 1 else matrix_copies.element(dtype)
+    kind = ir.ArrayType(matrix_copies.BYTE, dtype.itemsize)
     start = builder.gep(printer.memory.pointer(ref.buffer), [total], source_etype=kind)
     strides = ref.strides[len(indices) :]
     return Matrix(start, strides[0] if len(strides) > 1 else 1, dtype)
@@ -240,3 +246,21 @@ def _solve_known(call: RoutineCall, *, n: int, k: int, kind: str, lower: bool) -
     return structured_solves.emit_solve_known(
         call.builder, n, k, a, b, call.outs[0], call.scratch, kind=kind, lower=lower
     )
+
+
+@library_routine("sort", uses_blas=False)
+def _sort(call: RoutineCall, *, length: int, kind: str) -> ir.Value:
+    """The elements in ascending order, in place."""
+    return sorts.emit_sort(call.builder, length, call.outs[0], kind)
+
+
+@library_routine("argsort", uses_blas=False)
+def _argsort(call: RoutineCall, *, length: int, kind: str) -> ir.Value:
+    """The order that sorts the elements."""
+    return sorts.emit_argsort(call.builder, length, call.args[0], call.outs[0], kind)
+
+
+@library_routine("inverse_order", uses_blas=False)
+def _inverse_order(call: RoutineCall, *, length: int) -> ir.Value:
+    """The inverse of a permutation."""
+    return sorts.emit_inverse_order(call.builder, length, call.args[0], call.outs[0])

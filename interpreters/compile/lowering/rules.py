@@ -239,6 +239,18 @@ def _argsort(context: LoweringContext) -> Code:
     return record(context) if context.device else Code(f"{{0}}.argsort({axis}, kind={kind})")
 
 
+@lowering("partition")
+def _partition(context: LoweringContext) -> Code:
+    kth, axis, kind = [literal(context.params[name]) for name in ("kth", "axis", "kind")]
+    return record(context) if context.device else Code(f"np.partition({{0}}, {kth}, {axis}, {kind})")
+
+
+@lowering("sort")
+def _sort(context: LoweringContext) -> Code:
+    axis, kind = [literal(context.params[name]) for name in ("axis", "kind")]
+    return record(context) if context.device else Code(f"np.sort({{0}}, {axis}, kind={kind})")
+
+
 @lowering("lexsort")
 def _lexsort(context: LoweringContext) -> Code:
     keys = tuple_text([f"{{{position}}}" for position in range(len(context.avals))])

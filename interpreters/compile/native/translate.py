@@ -26,6 +26,7 @@ from func.interpreters.compile.native import (
     cumulative,
     diagonals,
     elementwise,
+    library_sorts,
     linalg,
     reductions,
     sorting,
@@ -44,6 +45,7 @@ MODULES = (
     control,
     convolution,
     linalg,
+    library_sorts,
     diagonals,
     elementwise,
     reductions,
@@ -58,7 +60,7 @@ SAMPLE = 64
 """Elements of a constant that are compared before all of them."""
 NONEMPTY = frozenset([linalg.__name__, spectral.__name__])
 """The modules whose rules take no arrays without elements."""
-LIBRARIES = NONEMPTY
+LIBRARIES = NONEMPTY | {library_sorts.__name__}
 """The modules whose rules call routines of libraries."""
 
 

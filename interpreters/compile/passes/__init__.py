@@ -26,6 +26,7 @@ from func.interpreters.compile.passes.linalg.solve_rules import simplify_solves
 from func.interpreters.compile.passes.low_rank import exploit_outer_products
 from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
 from func.interpreters.compile.passes.rewriting.sum_trees import join_padded_sums
+from func.interpreters.compile.passes.rewriting.unneeded_orders import drop_unneeded_orders
 from func.interpreters.compile.passes.sparsity.diagonal_sparsity import exploit_diagonal_sparsity
 from func.interpreters.program.program import Program
 
@@ -37,6 +38,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold_constants,
     simplify_algebra,
     eliminate_common_subexpressions,
+    drop_unneeded_orders,
     simplify_solves,
     simplify_hermitian_cholesky_pullbacks,
     join_padded_sums,

@@ -387,6 +387,9 @@ argmax = _index_reduction("argmax", "maximum")
 argmin = _index_reduction("argmin", "minimum")
 
 
+SORT_KIND = one_of(None, "quicksort", "mergesort", "heapsort", "stable")
+
+
 def _argsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     return argsort(args[0], axis=params["axis"] + 1, kind=params["kind"])
 
@@ -395,7 +398,7 @@ argsort: NonDifferentiable = nondifferentiable(
     "argsort",
     lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind) if xp is np else xp.argsort(x, axis),
     aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),
-    parameters={"axis": AXIS, "kind": one_of(None, "quicksort", "mergesort", "heapsort", "stable")},
+    parameters={"axis": AXIS, "kind": SORT_KIND},
     batch=_argsort_batch,
     cost=costs.sorting,
 )

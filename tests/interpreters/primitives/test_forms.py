@@ -26,7 +26,7 @@ NOT_NATIVE = {
     "SuperLU is called through SciPy": "sparse_solve",
     "SciPy's compiled filters are called": "correlate_windows recurrence spline_coefficients window_products",
     "the order of eigenvalues, which only `eig` needs": "match_values",
-    "NumPy's sorting networks and FFT are as fast": "argpartition argsort fft irfft lexsort partition_order rfft",
+    "NumPy's selection and FFT are as fast": "argpartition fft irfft lexsort partition partition_order rfft",
     "a special function of several outputs, or with a parameter": """
         airy ellipe ellipk ellipkm1 exprel fresnel i0 log1prel polygamma shichi sici spherical_in spherical_jn
         spherical_kn spherical_yn weighted_logsumexp
