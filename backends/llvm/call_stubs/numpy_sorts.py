@@ -60,9 +60,9 @@ def _checked(function: str, dtype: np.dtype[Any], kind: str) -> int | None:
     elements = np.array(CHECKED).astype(dtype)
     order = np.arange(elements.size)
     result = elements.copy() if function == "sort" else order
-    wanted = np.sort(elements, kind=kind) if function == "sort" else np.argsort(elements, kind=kind)
+    wanted = getattr(np, function)(elements, kind=kind)
     if function == "sort":
         status = _SORT(address)(result.ctypes.data, result.size, None)
     else:
         status = _ARGSORT(address)(elements.ctypes.data, order.ctypes.data, order.size, None)
-    return address if status == 0 and result.tobytes() == wanted.tobytes() else None
+    return int(address) if status == 0 and result.tobytes() == wanted.tobytes() else None

@@ -6,6 +6,7 @@ axis runs through; a product whose operands both have the summed axis last sums 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -22,8 +23,16 @@ from func.backends.llvm.scalars.ir_values import constant, element, splat, store
 from func.backends.loops.kernels import Chunking, Dot, DType, StridedRef
 from func.backends.loops.product_blocks import step_of
 
-ROWS, VECTORS = 4, 2
-"""Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
+ROWS = 4
+"""Columns of a block whose sums run along the summed axis."""
+MOST_ROWS, MOST_VECTORS = 6, 8
+"""Rows and vectors of columns of a block: more make long code."""
+LATENCY = 4
+"""Cycles from one addition to a sum to the next one; processors start two in a cycle, and two loads."""
+PACKED = 1 << 14
+"""Bytes of the largest matrix that is copied to the stack, so that its rows lie in memory: half a first-level cache."""
+REPEATED = 16
+"""Rows of the other matrix from which on such a copy pays: each of them reads it once more."""
 BY_BLAS = 48**3
 """Products of more multiplications than this go to BLAS."""
 
@@ -95,9 +104,21 @@ class DotPrinter:
         elif n > 1 and y.second == 1 and out.second == 1:
             self._columns(dtype, *oriented)
         elif x.second == 1 and y.first == 1 and k > 1:
-            self._sums(dtype, *oriented)
+            self._by_rows_of_both(dtype, *oriented)
         else:
             self._plain(dtype, *oriented)
+
+    def _by_rows_of_both(
+        self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
+    ) -> None:
+        """Where the summed axis is the last of both operands: sums along it, or a copy of the smaller operand if the
+        other one has many rows, which saves adding up the lanes of every sum."""
+        if out.second != 1 and out.first == 1:
+            out, x, y, m, n = out.turned(), y.turned(), x.turned(), n, m
+        if out.second == 1 and m >= REPEATED and n >= ROWS and k * n * dtype.itemsize <= PACKED:
+            self._columns(dtype, out, x, self._packed(dtype, y, k, n), m, k, n)
+        else:
+            self._sums(dtype, out, x, y, m, k, n)
 
     def _goes_to_blas(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
@@ -170,14 +191,27 @@ class DotPrinter:
     def _columns(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
     ) -> None:
-        """Vectors along the columns of y."""
+        """Vectors along the columns of y; where they do not fit, the last one begins early and repeats some columns."""
+        b = self.builder
         native = max(1, self.features.bits // (8 * dtype.itemsize))
-        wide = native * VECTORS if m > 1 else native * VECTORS * 2
+        width = min(native, 1 << (n.bit_length() - 1))
+        vectors = -(-n // width)
+        most_rows, group = tile_of(m, vectors, 32 if self.features.bits == 512 else 16)
+        whole = (vectors - (n % width != 0)) // group * group
+        last = [number(min(place * width, n - width)) for place in range(whole, vectors)]
 
         def rows(i: ir.Value, count: int) -> None:
-            self._steps(n, wide, lambda j, width: self._block(dtype, out, x, y, k, i, j, count, width))
+            def columns(j: ir.Value) -> None:
+                first = b.mul(j, number(width))
+                starts = [b.add(first, number(place * width)) if place else first for place in range(group)]
+                self._block(dtype, out, x, y, k, i, starts, count, width)
 
-        self._steps(m, ROWS, rows)
+            if whole:
+                loop(b, whole, group, columns)
+            if last:
+                self._block(dtype, out, x, y, k, i, last, count, width)
+
+        self._steps(m, most_rows, rows)
 
     def _steps(self, length: int, step: int, body: Callable[[ir.Value, int], None]) -> None:
         """body(start, count) over the length in steps, and the rest."""
@@ -195,30 +229,52 @@ class DotPrinter:
         y: StridedMatrix,
         k: int,
         i: ir.Value,
-        j: ir.Value,
+        starts: Sequence[ir.Value],
         count: int,
         width: int,
     ) -> None:
+        """The results of `count` rows from i on and of vectors of columns: sums in registers."""
         b = self.builder
         kind = widened(element(dtype), width)
         with b.goto_entry_block():
-            sums = [b.alloca(kind) for _ in range(count)]
-        for accumulator in sums:
+            sums = [[b.alloca(kind) for _ in starts] for _ in range(count)]
+        for accumulator in [accumulator for row in sums for accumulator in row]:
             b.store(constant(dtype, 0, width), accumulator)
         rows = [b.add(i, number(row)) if row else i for row in range(count)]
-        starts = [self._at(dtype, x.start, (row, x.first)) for row in rows]
-        columns = self._at(dtype, y.start, (j, y.second))
+        lefts = [self._at(dtype, x.start, (row, x.first)) for row in rows]
+        rights = [self._at(dtype, y.start, (j, y.second)) for j in starts]
 
         def step(place: ir.Value) -> None:
-            vector = b.load(self._at(dtype, columns, (place, y.first)), align=dtype.itemsize, typ=kind)
-            for accumulator, start in zip(sums, starts, strict=True):
-                factor = b.load(self._at(dtype, start, (place, x.second)), align=dtype.itemsize, typ=element(dtype))
-                b.store(self._fused(dtype, splat(b, factor, width), vector, b.load(accumulator, typ=kind)), accumulator)
+            vectors = [
+                b.load(self._at(dtype, right, (place, y.first)), align=dtype.itemsize, typ=kind) for right in rights
+            ]
+            for row, left in zip(sums, lefts, strict=True):
+                factor = b.load(self._at(dtype, left, (place, x.second)), align=dtype.itemsize, typ=element(dtype))
+                spread = splat(b, factor, width)
+                for accumulator, vector in zip(row, vectors, strict=True):
+                    b.store(self._fused(dtype, spread, vector, b.load(accumulator, typ=kind)), accumulator)
 
         loop(b, k, 1, step)
-        for accumulator, row in zip(sums, rows, strict=True):
-            pointer = self._at(dtype, out.start, (row, out.first), (j, out.second))
-            b.store(b.load(accumulator, typ=kind), pointer, align=dtype.itemsize)
+        for place, accumulators in zip(rows, sums, strict=True):
+            for j, accumulator in zip(starts, accumulators, strict=True):
+                pointer = self._at(dtype, out.start, (place, out.first), (j, out.second))
+                b.store(b.load(accumulator, typ=kind), pointer, align=dtype.itemsize)
+
+    def _packed(self, dtype: DType, y: StridedMatrix, k: int, n: int) -> StridedMatrix:
+        """A copy of a matrix on the stack, with its rows in memory."""
+        b = self.builder
+        with b.goto_entry_block():
+            start = b.alloca(ir.ArrayType(element(dtype), k * n))
+        packed = StridedMatrix(start, n, 1)
+
+        def copy(j: ir.Value, place: ir.Value) -> None:
+            source = self._at(dtype, y.start, (place, y.first), (j, y.second))
+            target = self._at(dtype, start, (place, n), (j, 1))
+            value = b.load(source, align=dtype.itemsize, typ=element(dtype))
+            b.store(value, target, align=dtype.itemsize)
+
+        loop(b, n, 1, lambda j: loop(b, k, 1, lambda place: copy(j, place)))
+        return packed
 
     def _sums(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
@@ -304,6 +360,33 @@ class DotPrinter:
             b.store(b.load(total, typ=kind), pointer, align=dtype.itemsize)
 
         loop(b, m, 1, lambda i: loop(b, n, 1, lambda j: cell(i, j)))
+
+
+@functools.cache
+def tile_of(rows: int, vectors: int, registers: int) -> tuple[int, int]:
+    """The rows and the vectors of columns of blocks that take a product the fewest cycles.
+
+    The sums of a block, its vectors of columns and a factor must fit the registers. A step along the summed axis takes
+    half a cycle for every multiplication and every load, and no less than the latency of an addition.
+
+    >>> tile_of(100, 2, 16), tile_of(10, 2, 32), tile_of(10, 3, 16)
+    ((4, 2), (5, 2), (4, 3))
+    """
+
+    def cycles(r: int, v: int) -> float:
+        return max(LATENCY, r * v / 2, (r + v) / 2) if r and v else 0.0
+
+    def total(r: int, v: int) -> float:
+        heights, widths = [(rows // r, r), (1, rows % r)], [(vectors // v, v), (1, vectors % v)]
+        return sum([times * often * cycles(high, wide) for times, high in heights for often, wide in widths])
+
+    tiles = [
+        (r, v)
+        for r in range(1, min(rows, MOST_ROWS) + 1)
+        for v in range(1, min(vectors, MOST_VECTORS) + 1)
+        if r * v + v + 1 <= registers
+    ]
+    return min(tiles, key=lambda tile: (total(*tile), tile[0] * tile[1]))
 
 
 class StridedMatrix:
