@@ -8,15 +8,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import optree
 
-from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.errors import ArgumentError, StaticArgumentError
+from func.interpreters.core.errors import ArgumentError, StaticArgumentError, UnsupportedArrayError
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.primitives.structural.shapes import convert, reshape
@@ -58,7 +59,12 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Tree:
     """
     try:
         return optree.tree_unflatten(structure, leaves)
-    except Exception as error:
+    except Exception:
+        if structure.num_leaves != len(leaves):
+            error = ArgumentError(
+                f"func.tree.unflatten: {shown(structure)} takes {structure.num_leaves} leaves, but got {len(leaves)}"
+            )
+            raise hide_engine_frames(error) from None
         hide_engine_frames(error)
         raise
 
@@ -89,6 +95,28 @@ def structure(tree: Tree) -> Structure:
         raise _too_deep() from None
 
 
+class _Leaf:
+    """What stands in the place of an array where a message shows a tree."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def shown(structure: Structure) -> str:
+    """A structure as messages show it: the containers as Python prints them, with a star for every array.
+
+    >>> shown(structure({"w": 1.0, "b": [2.0, None]}))
+    "{'w': *, 'b': [*, None]}"
+    """
+    star: Any = _Leaf()
+    try:
+        return repr(optree.tree_unflatten(structure, [star] * structure.num_leaves))
+    except Exception:  # classes of the user's that refuse other things than arrays, or cannot print them
+        return re.sub(
+            r"^PyTreeSpec\((NoneIsLeaf, )?(.*?)(, namespace='func')?\)$", r"\2", str(structure), flags=re.DOTALL
+        )
+
+
 @without_engine_frames
 def map(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """Apply a function to the leaves of one or more trees of the same structure.
@@ -96,7 +124,24 @@ def map(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     >>> map(lambda p, g: p - g, {"w": 3, "b": 1}, {"w": 1, "b": 1})
     {'w': 2, 'b': 0}
     """
-    return optree.tree_map(f, tree, *rest, namespace=_NAMESPACE)
+    try:
+        return optree.tree_map(f, tree, *rest, namespace=_NAMESPACE)
+    except ValueError:
+        _check_same("map", tree, rest)
+        raise
+
+
+def _check_same(function: str, tree: Tree, rest: Sequence[Tree]) -> None:
+    """Raise where trees that are walked together differ."""
+    spec = structure(tree)
+    for other in rest:
+        try:
+            spec.flatten_up_to(other)
+        except ValueError:
+            raise ArgumentError(
+                f"func.tree.{function} takes trees of one structure, but got {shown(spec)} and "
+                f"{shown(structure(other))}"
+            ) from None
 
 
 @without_engine_frames
@@ -106,7 +151,11 @@ def map_with_path(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     >>> map_with_path(lambda path, leaf: (path, leaf), {"w": [1, 2]})
     {'w': [(('w', 0), 1), (('w', 1), 2)]}
     """
-    return optree.tree_map_with_path(f, tree, *rest, namespace=_NAMESPACE)
+    try:
+        return optree.tree_map_with_path(f, tree, *rest, namespace=_NAMESPACE)
+    except ValueError:
+        _check_same("map_with_path", tree, rest)
+        raise
 
 
 def path_names(tree: Tree, root: str = "") -> list[str]:
@@ -280,6 +329,11 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
     (2, 2)
     """
     parts, spec = flatten(tree)
+    for part, name in zip(parts, path_names(tree, "tree"), strict=True):
+        try:
+            operand(part)
+        except UnsupportedArrayError as error:
+            raise UnsupportedArrayError(f"func.tree.ravel: {name} is no array of numbers: {error}") from None
     shapes = [shape_of(part) for part in parts]
     dtypes = [dtype_of(part) for part in parts]
     sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]

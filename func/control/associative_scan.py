@@ -63,7 +63,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         if out_spec != spec:
             raise CarryError(
                 f"func.associative_scan: {name_of(f)} returned another tree than it was given{at_line()}\n"
-                f"  given    {spec}\n  returned {out_spec}"
+                f"  given    {tree.shown(spec)}\n  returned {tree.shown(out_spec)}"
             )
         for out, operand, name in zip(outs, left, names, strict=True):
             if shape_of(out) != shape_of(operand):

@@ -167,7 +167,7 @@ def _check_branches(
         if specs[place] != specs[0]:
             raise BranchError(
                 f"func.{transform}: the branches {names} return different trees{at_line()}\n"
-                f"  {specs[0]}\n  {specs[place]}"
+                f"  {tree.shown(specs[0])}\n  {tree.shown(specs[place])}"
             )
         outs = zip(specs[0].accessors(), compiled[0].out_avals, compiled[place].out_avals, strict=True)
         for name, aval, other in outs:

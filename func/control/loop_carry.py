@@ -90,7 +90,7 @@ class Carry:
         if spec != self.spec:
             raise CarryError(
                 f"func.{self.transform}: {body} returned a carry of another tree{at_line()}\n"
-                f"  before {self.spec}\n  after  {spec}"
+                f"  before {tree.shown(self.spec)}\n  after  {tree.shown(spec)}"
             )
         fitted: list[Array] = []
         given: list[Array] = []

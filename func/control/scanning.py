@@ -160,18 +160,20 @@ class ScanStep:
         out = self.carry.step(self.function, self.name, values, self.rows.tree(row))
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             shown = f"{len(out)} values" if isinstance(out, (tuple, list)) else f"a {type(out).__name__}"
-            raise CarryError(f"func.scan: {self.name} must return (carry, y), got {shown}{at_line()}")
+            raise CarryError(f"func.{self.carry.transform}: {self.name} must return (carry, y), got {shown}{at_line()}")
         fitted = self.carry.fit(out[0], self.name)
         leaves, spec = tree.flatten(out[1])
         if self.y_spec is not None and spec != self.y_spec:
             raise CarryError(
-                f"func.scan: {self.name} returned a y of another tree than in the first step{at_line()}\n"
-                f"  before {self.y_spec}\n  after  {spec}"
+                f"func.{self.carry.transform}: {self.name} returned a y of another tree than in the first step"
+                f"{at_line()}\n"
+                f"  before {tree.shown(self.y_spec)}\n  after  {tree.shown(spec)}"
             )
         self.y_spec = spec
         names = [accessor.codify("y") for accessor in spec.accessors()]
         return fitted, [
-            snapshot(unbox(array_leaf(leaf, name, "scan"))) for leaf, name in zip(leaves, names, strict=True)
+            snapshot(unbox(array_leaf(leaf, name, self.carry.transform)))
+            for leaf, name in zip(leaves, names, strict=True)
         ]
 
 

@@ -176,8 +176,9 @@ class Space:
         if not is_all and spec != self._spec:
             expected = _list([aval.shape for aval in self.vectors.avals])
             raise ArgumentError(
-                f"a tree of arrays of shapes {_list([shape_of(leaf) for leaf in leaves])} and of the structure {spec} "
-                f"was given, but the vectors of this operator have {expected} and {self._spec_of_all}"
+                f"a tree of arrays of shapes {_list([shape_of(leaf) for leaf in leaves])} and of the structure "
+                f"{tree.shown(spec)} was given, but the vectors of this operator have {expected} and "
+                f"{tree.shown(self._spec_of_all)}"
             )
         found = {place: leaf for place, leaf in zip(places, leaves, strict=True) if place >= 0}
         parts = [found[place] for place in range(len(found))]

@@ -283,7 +283,7 @@ class ClippedSum:
         if not is_single and spec_of_limits != batch_of.params_spec:
             raise ArgumentError(
                 "func.per_sample: max_norm must be a number, or a tree of numbers like the parameters, "
-                f"{batch_of.params_spec}; it is {spec_of_limits}"
+                f"{tree.shown(batch_of.params_spec)}; it is {tree.shown(spec_of_limits)}"
             )
 
         def clipped(gradients: Sequence[SampleGradients]) -> list[Array]:

@@ -102,7 +102,9 @@ def call_checkpointed(
         return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
 
     given = [*arrays, *captured]
-    flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)), returns_written=True)
+    flat = FlatFunction(
+        flat_call, tree.structure((list(arrays), *captured)), returns_written=True, transform="checkpoint"
+    )
     fun = SameDraws(flat) if calls_again else flat
     try:
         with losing_writes(f, given, flat):

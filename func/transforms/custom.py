@@ -65,13 +65,15 @@ class FlatFunction(Record):
     """The places of the arguments that the function has written."""
     returns_written: bool = False
     """Whether these arguments are further outputs."""
+    transform: str = "custom rule"
+    """What messages call it."""
 
     def __call__(self, *leaves: Array) -> list[Array]:
         copies = self.copies(self.function, leaves)
         args = tree.unflatten(self.in_spec, copies)
         with self.watched(self.function, copies, leaves):
             outs, self.out_spec = tree.flatten(self.function(*args))
-        outs = [array_leaf(out, "output", "custom rule") for out in outs]
+        outs = [array_leaf(out, "output", self.transform) for out in outs]
         return [*outs, *[snapshot(copies[i]) for i in sorted(self.written)]] if self.returns_written else outs
 
     def copies(self, function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:
@@ -371,7 +373,8 @@ class _JvpRule(Record):
         out_dots, dot_spec = tree.flatten(result[1])
         if out_spec != dot_spec:
             raise CustomRuleError(
-                f"the jvp rule {name} returned outputs of tree {out_spec} and tangents of tree {dot_spec}"
+                f"the jvp rule {name} returned outputs of tree {tree.shown(out_spec)} and tangents of tree "
+                f"{tree.shown(dot_spec)}"
             )
         if self.flat.out_spec is None:
             self.flat.out_spec = out_spec
@@ -643,7 +646,9 @@ def flat_cotangents(cts: Any, children: Sequence[Any], rule: str) -> list[Any]:
             continue
         leaves, spec = tree.flatten(ct_tree)
         if spec != child:
-            raise CustomRuleError(f"{rule} returned a cotangent of tree {spec} for an argument of tree {child}")
+            raise CustomRuleError(
+                f"{rule} returned a cotangent of tree {tree.shown(spec)} for an argument of tree {tree.shown(child)}"
+            )
         flat.extend(leaves)
     return flat
 

@@ -45,6 +45,7 @@ from func.transforms.boundary import (
     output_leaves,
     own,
 )
+from func.transforms.pullback import one_cotangent
 
 
 @without_engine_frames
@@ -160,7 +161,9 @@ def _paired_call(
     dots, dot_spec = tree.flatten(tuple(tangents))
     spec = tree.structure(selected)
     if spec != dot_spec:
-        raise TangentError(f"func.{transform}: tangents have the tree {dot_spec}, but the primals {spec}")
+        raise TangentError(
+            f"func.{transform}: tangents have the tree {tree.shown(dot_spec)}, but the primals {tree.shown(spec)}"
+        )
     if call is None:
         call = _call_at(function, primals, transform, has_aux, None, kwargs)
         paths = tree.path_names(primals, "primals")
@@ -319,8 +322,11 @@ class Linearized:
             tangents = self._in_order(tangents, named)
         dots, spec = tree.flatten(tangents)
         if spec != self._spec:
-            raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
-        paths = tree.path_names(tangents, "tangents")
+            raise TangentError(
+                f"the tangents of {self._name} have the tree {tree.shown(spec)}, but the primals "
+                f"{tree.shown(self._spec)}"
+            )
+        paths = tree.path_names(tangents, "primals")
         fitted = [fit_tangent(self._avals[i], dots[i], paths[i], "linearize") for i in self._active]
         outs = nan_safe.push_linear(self.program.run, as_seeds(fitted, [*self.program.constants.values()]))
         return tree.unflatten(self._out_spec, [_scalar_or_copy(out) for out in outs])
@@ -430,20 +436,24 @@ class LinearTranspose:
         """How the cotangents are arranged; None for a tuple with one per argument."""
 
     @without_engine_frames
-    def __call__(self, ct: Any) -> Any:
+    def __call__(self, *cts: Any) -> Any:
+        ct = one_cotangent(cts, self._name, self._out_spec)
         leaves, ct_spec = tree.flatten(ct)
         if ct_spec != self._out_spec:
-            raise TangentError(f"the cotangent has the tree {ct_spec}, but {self._name} returns {self._out_spec}")
+            raise TangentError(
+                f"the cotangent has the tree {tree.shown(ct_spec)}, but {self._name} returns "
+                f"{tree.shown(self._out_spec)}"
+            )
         out_avals = [Aval(out.shape, out.dtype) for out in self.program.outputs if hasattr(out, "shape")]
         out_cts = [
             fit_tangent(aval, leaf, "output", "linear_transpose") for aval, leaf in zip(out_avals, leaves, strict=True)
         ]
         like = out_cts[0] if out_cts else 0.0
-        cts = [
+        pulled = [
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
             for ct, aval in zip(nan_safe.push_linear(self._pull, out_cts), self._avals, strict=True)
         ]
-        results = tuple(tree.unflatten(self._spec, handed_out(cts)))
+        results = tuple(tree.unflatten(self._spec, handed_out(pulled)))
         return results if self._form is None else self._form.arranged(results)
 
     def _pull(self, cts: Sequence[Any]) -> list[Any]:

@@ -336,8 +336,8 @@ class LinearSolve(Record):
         leaves, spec = tree.flatten(solve(matvec, side))
         if spec != self.spec or [shape_of(x) for x in leaves] != [shape_of(b) for b in operands[self.params :]]:
             raise CustomRuleError(
-                f"func.custom_linear_solve: {name_of(solve)} returned a tree {spec} of shapes "
-                f"{[shape_of(x) for x in leaves]} for a right-hand side of tree {self.spec} and shapes "
+                f"func.custom_linear_solve: {name_of(solve)} returned a tree {tree.shown(spec)} of shapes "
+                f"{[shape_of(x) for x in leaves]} for a right-hand side of tree {tree.shown(self.spec)} and shapes "
                 f"{[shape_of(b) for b in operands[self.params :]]}"
             )
         outs = [

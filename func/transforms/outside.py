@@ -31,7 +31,8 @@ class FlatOutside(ValueRecord):
         leaves_out, spec = tree.flatten(self.function(*tree.unflatten(self.in_spec, leaves)))
         if spec != self.out_spec:
             raise CustomRuleError(
-                f"the outside function {self.name} returned the tree {spec} where {self.out_spec} was promised"
+                f"the outside function {self.name} returned the tree {tree.shown(spec)} where "
+                f"{tree.shown(self.out_spec)} was promised"
             )
         return leaves_out
 

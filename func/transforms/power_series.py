@@ -88,7 +88,7 @@ def taylor(f: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
     call = _call_at(f, (x,), "taylor")
     directions, spec = tree.flatten(v)
     if spec != tree.structure(x):
-        raise TangentError(f"func.taylor: v has the tree {spec}, but x {tree.structure(x)}")
+        raise TangentError(f"func.taylor: v has the tree {tree.shown(spec)}, but x {tree.shown(tree.structure(x))}")
     fitted = [
         _fitted(leaf, direction, path, "taylor")
         for leaf, direction, path in zip(call.arguments.leaves, directions, tree.path_names(x, "x"), strict=True)
@@ -233,8 +233,8 @@ def _given_series(call: FlatCall, primals: Sequence[Any], series: Any) -> tuple[
             lists.extend(spec.flatten_up_to(entry))
         except ValueError:
             raise TangentError(
-                f"func.jet: series[{i}] must have the tree of its primal, {spec}, with a list of derivatives in the "
-                "place of each array"
+                f"func.jet: series[{i}] must have the tree of its primal, {tree.shown(spec)}, with a list of "
+                "derivatives in the place of each array"
             ) from None
         paths.extend(tree.path_names(primal, f"primals[{i}]"))
     for path, terms in zip(paths, lists, strict=True):

@@ -53,6 +53,16 @@ def rebuild_graph(table: Sequence[Any]) -> list[Any]:
     return nodes
 
 
+def one_cotangent(cts: Sequence[Any], name: str, spec: Any) -> Any:
+    """The argument of a pullback, or an error that says what a pullback takes."""
+    if len(cts) == 1:
+        return cts[0]
+    raise TangentError(
+        f"the pullback of {name} takes one argument, a cotangent with the tree of its output, {tree.shown(spec)}, "
+        f"but was called with {len(cts)}"
+    )
+
+
 class Pullback:
     """The map from a cotangent of the output of a function to cotangents of its primals."""
 
@@ -83,24 +93,25 @@ class Pullback:
         self._arguments = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
 
     @without_engine_frames
-    def __call__(self, ct: Any) -> Any:
+    def __call__(self, *cts: Any) -> Any:
+        ct = one_cotangent(cts, self._name, self._spec)
         seeds = [
             (node, seed)
             for node, seed in zip(self._nodes, as_seeds(self._checked(ct), self._staged), strict=True)
             if node is not None and seed is not ZERO
         ]
-        cts = pull_back(seeds, self._leaves, self._recorded)
+        pulled = pull_back(seeds, self._leaves, self._recorded)
         for i, zeros in enumerate(self._zeros):
-            cts[i] = like_input(zeros() if cts[i] is ZERO else cts[i], zeros.example)
-        arranged = self._arguments.arranged(own(cts))
+            pulled[i] = like_input(zeros() if pulled[i] is ZERO else pulled[i], zeros.example)
+        arranged = self._arguments.arranged(own(pulled))
         return tuple(arranged) if self._form is None else self._form.arranged(arranged)
 
     def _checked(self, ct: Any) -> list[Any]:
         leaves, spec = tree.flatten(ct)
         if spec != self._spec:
             raise TangentError(
-                f"the cotangent of {self._name} must have the tree of its output, {self._spec}, but has {spec}; "
-                "pass it as the function returns it, not wrapped in a tuple"
+                f"the cotangent of {self._name} must have the tree of its output, {tree.shown(self._spec)}, but has "
+                f"{tree.shown(spec)}; pass it as the function returns it, not wrapped in a tuple"
             )
         return [self._fit(i, leaf, *out) for i, (leaf, out) in enumerate(zip(leaves, self._outs, strict=True))]
 

@@ -421,8 +421,8 @@ def check_same_tree(function: Callable[..., Any], transform: str, spec: Any, out
     """Raise where a field has another tree than its argument, so that derivatives of other leaves would be added up."""
     if out_spec.num_leaves == spec.num_leaves and out_spec != spec:
         raise ArgumentError(
-            f"func.{transform}: {name_of(function)} must return the tree of its argument, {spec}, but it returned "
-            f"{out_spec}"
+            f"func.{transform}: {name_of(function)} must return the tree of its argument, {tree.shown(spec)}, but it "
+            f"returned {tree.shown(out_spec)}"
         )
 
 

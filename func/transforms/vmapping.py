@@ -289,7 +289,7 @@ class BatchedCall:
             if specs and specs[0] != spec:
                 raise MappedAxisError(
                     f"func.vmap: elements of the batch of {name_of(self.function)} that took different paths returned "
-                    f"different trees, {specs[0]} and {spec}"
+                    f"different trees, {tree.shown(specs[0])} and {tree.shown(spec)}"
                 )
             specs.append(spec)
             return outs
@@ -521,7 +521,11 @@ def _prefix(dims: Any, spec: Any, word: str, what: str, whole: Any) -> Iterator[
     if spec.is_leaf() or not fits:
         is_one_dict = word == "in_dims" and whole is dims and isinstance(dims, dict)
         advice = "; for one argument write a tuple of one entry, in_dims=({...},)" if is_one_dict else ""
-        raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}{advice}")
+        shown = f"the {what}, {tree.shown(spec)}"
+        raise MappedAxisError(
+            f"func.vmap: {word}={whole!r} does not fit {shown}: give an int or None for all of it, or the same "
+            f"containers with an int or None for each part{advice}"
+        )
     for entry, child in zip(entries, children, strict=True):
         yield from _prefix(entry, child, word, what, whole)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, snapshot
+from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import Line, hide_engine_frames, note_line
 from func.interpreters.core.wiring import WIRING
 
@@ -116,6 +117,11 @@ class Program:
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
         try:
+            if len(args) != len(self.inputs):
+                raise ArgumentError(
+                    f"this program takes {len(self.inputs)} arrays ({', '.join([str(x.aval) for x in self.inputs])}), "
+                    f"but was called with {len(args)}; trees are passed leaf by leaf"
+                )
             outs = self.run(args) if self.nan_safe is None else WIRING.run_nan_safe(self, args)
             return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in outs])
         except Exception as error:
