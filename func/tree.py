@@ -58,13 +58,15 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Tree:
     [1, (2, 3)]
     """
     try:
-        return optree.tree_unflatten(structure, leaves)
-    except Exception:
-        if structure.num_leaves != len(leaves):
-            error = ArgumentError(
-                f"func.tree.unflatten: {shown(structure)} takes {structure.num_leaves} leaves, but got {len(leaves)}"
-            )
-            raise hide_engine_frames(error) from None
+        try:
+            return optree.tree_unflatten(structure, leaves)
+        except ValueError:
+            if structure.num_leaves == len(leaves):
+                raise
+            raise ArgumentError(
+                f"func.tree.unflatten: {shown(structure)} has {structure.num_leaves} leaves, but {len(leaves)} were given"
+            ) from None
+    except Exception as error:
         hide_engine_frames(error)
         raise
 
@@ -108,6 +110,8 @@ def shown(structure: Structure) -> str:
     >>> shown(structure({"w": 1.0, "b": [2.0, None]}))
     "{'w': *, 'b': [*, None]}"
     """
+    if structure.is_leaf():
+        return "one array"
     star: Any = _Leaf()
     try:
         return repr(optree.tree_unflatten(structure, [star] * structure.num_leaves))
@@ -359,6 +363,7 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
     return vector, back
 
 
+@without_engine_frames
 def __getattr__(name: str) -> Any:
     """Say what to write instead of a name that is missing."""
     if name.startswith("_"):

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 # fmt: off
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.autograd import forward_ad, graph
 from func.autograd.backwards import backward, grad
 from func.autograd.checkpointing import checkpoint, checkpoint_sequential
@@ -37,6 +38,7 @@ def __dir__() -> list[str]:
     return _public_names(globals())
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     """Import on first use what many programs never use."""
     if name == "functional":

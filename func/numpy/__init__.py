@@ -11,6 +11,7 @@ from numpy import (
     s_, uint8, uint16, uint32, uint64,
 )
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise.table import (
     add, arccos, arccos as acos, arccosh, arccosh as acosh, arcsin, arcsin as asin, arcsinh, arcsinh as asinh,
     arctan, arctan as atan, arctan2, arctan2 as atan2, arctanh, arctanh as atanh, bitwise_and, bitwise_or,
@@ -135,6 +136,7 @@ _install()
 del ufunc_methods
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> _Any:
     """Say what to write instead of a name that is missing."""
     if name.startswith("_"):

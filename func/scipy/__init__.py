@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 from typing import Any
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interpreters.core.completion import public_names as _public_names
 
 _MODULES = (
@@ -24,6 +25,7 @@ _MODULES = (
 __all__ = list(_MODULES)
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"func.scipy.{name}")

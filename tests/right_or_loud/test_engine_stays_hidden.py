@@ -16,6 +16,7 @@ import subprocess
 import sys
 import traceback
 import types
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,7 +38,7 @@ WORDS = re.compile(r"PyTreeSpec|\bTracer\b|\bAval\b|\w+Interpreter\b|FlatFunctio
 """Words of func's own code, and of the libraries behind it."""
 
 
-_PLACE = re.compile(r"\n  (used |\w+ was called )?at .*")
+_PLACE = re.compile(r"(\n|^| )  (used |\w+ was called |in compiled code, )?at .*")
 """A line of a message that shows a line of the user's."""
 
 
@@ -138,6 +139,183 @@ UNARY: list[Callable[[Any], Any]] = [
     lambda x: x.flat.nothing, lambda x: [*x.flat], lambda x: x.at[0].add(1.0, mode="drop"),
     lambda x: x.flags["nothing"], lambda x: np.vectorize(math.sin)(x), lambda x: np.linalg.solve(x, x),
 ]  # fmt: skip
+
+
+def linear(x: Any) -> Any:
+    return {"a": x * 2, "b": x[0]}
+
+
+def of_dict(p: Any) -> Any:
+    return np.sum(p["w"] * p["b"])
+
+
+def squares(x: Any) -> Any:
+    return np.sum(x**2)
+
+
+def rule(kind: Any, *rules: Callable[..., Any]) -> Any:
+    """A function of x, or of {'a': x}, with a rule."""
+    function = kind(lambda x: {"a": x["a"] * 2})
+    (function.defvjp if len(rules) == 2 else function.defjvp)(*rules)
+    return function
+
+
+def given_rule(ct: Any) -> Any:
+    function = rule(func.custom_vjp, lambda x: ({"a": x["a"] * 2}, None), lambda _, __: (ct,))
+    return func.grad(lambda x: np.sum(function({"a": x})["a"]))(X)
+
+
+X = np.ones(3)
+P = {"w": np.ones(2), "b": np.ones(2)}
+A_B, W_B = "{'a': *, 'b': *}", "{'w': *, 'b': *}"
+WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "pullback of another tree": (
+        lambda: func.vjp(linear, X)[1](X),
+        f"of linear must have the tree of its output, {A_B}, but has one array",
+    ),
+    "pullback of other keys": (lambda: func.vjp(linear, X)[1]({"a": X, "c": 1.0}), "but has {'a': *, 'c': *}"),
+    "pullback of a jitted function": (lambda: func.vjp(func.jit(linear), X)[1](X), A_B),
+    "pullback of None": (lambda: func.vjp(squares, X)[1](None), "its output, one array, but has None"),
+    "pullback of two": (
+        lambda: func.vjp(linear, X)[1](X, X),
+        "of linear takes one argument, a cotangent with the tree of its output, {'a': *, 'b': *}, but was called with 2",
+    ),
+    "pullback of nothing": (lambda: func.vjp(squares, X)[1](), "was called with 0"),
+    "pullback in grad": (lambda: func.grad(lambda x: func.vjp(linear, x)[1](x)[0])(X), A_B),
+    "tangents of other keys": (
+        lambda: func.jvp(of_dict, (P,), ({"w": X},)),
+        "tangents have the tree ({'w': *},), but the primals ({'w': *, 'b': *},)",
+    ),
+    "tangents in a tuple": (
+        lambda: func.jvp(squares, ([X],), ((X,),)),
+        "tangents have the tree ((*,),), but the primals ([*],)",
+    ),
+    "two tangents": (lambda: func.jvp(squares, (X,), (X, X)), "(*, *), but the primals (*,)"),
+    "linearized, other keys": (
+        lambda: func.linearize(of_dict, P)[1]({"w": X}),
+        "the tangents of of_dict have the tree ({'w': *},)",
+    ),
+    "linearized, two": (lambda: func.linearize(squares, X)[1](X, X), "the tangents of squares have the tree (*, *)"),
+    "linearized, shape": (
+        lambda: func.linearize(squares, X)[1](X[:2]),
+        "primals[0] has shape (3,), but its tangent has shape (2,)",
+    ),
+    "transpose of another tree": (
+        lambda: func.linear_transpose(linear, X)(X),
+        f"the cotangent has the tree one array, but linear returns {A_B}",
+    ),
+    "transpose of two": (lambda: func.linear_transpose(linear, X)(X, X), "takes one argument"),
+    "hvp": (lambda: func.hvp(of_dict, (P,), (X,)), "func.hvp: tangents have the tree (*,)"),
+    "vhp": (
+        lambda: func.vhp(of_dict, (P,), ({"w": X},)),
+        f"func.vhp: tangents have the tree ({{'w': *}},), but the primals ({W_B},)",
+    ),
+    "ggnvp": (
+        lambda: func.ggnvp(of_dict, squares, (P,), ({"a": 1.0},)),
+        "func.ggnvp: tangents have the tree ({'a': *},)",
+    ),
+    "jet": (lambda: func.jet(of_dict, (P,), (({"w": X},),)), f"the tree of its primal, {W_B}"),
+    "taylor": (lambda: func.taylor(of_dict, P, X, 2), f"v has the tree one array, but x {W_B}"),
+    "in_dims": (
+        lambda: func.vmap(of_dict, in_dims=({"w": 0},))(P),
+        f"in_dims=({{'w': 0}},) does not fit the arguments, {W_B}: give",
+    ),
+    "in_dims, jitted": (lambda: func.vmap(func.jit(of_dict), in_dims=({"w": 0},))(P), "does not fit"),
+    "out_dims": (
+        lambda: func.vmap(linear, out_dims={"a": 0})(np.ones((2, 3))),
+        f"out_dims={{'a': 0}} does not fit the output, {A_B}",
+    ),
+    "paths of a batch": (
+        lambda: func.vmap(lambda x: {"a": x} if x > 0 else {"b": x})(np.array([1.0, -1.0])),
+        "different trees, {'a': *} and {'b': *}",
+    ),
+    "bwd": (lambda: given_rule({"b": X}), "returned a cotangent of tree {'b': *} for an argument of tree {'a': *}"),
+    "jvp rule": (
+        lambda: func.jvp(
+            rule(func.custom_jvp, lambda x, dx: ({"a": x[0]["a"]}, {"b": dx[0]["a"]})), ({"a": X},), ({"a": X},)
+        ),
+        "outputs of tree {'a': *} and tangents of tree {'b': *}",
+    ),
+    "checkpoint": (
+        lambda: func.grad(func.checkpoint(lambda x: object()))(X),
+        "func.checkpoint: output cannot be traced",
+    ),
+    "carry of scan": (lambda: func.scan(lambda c, y: ({"a": c}, y), 1.0, X), "before one array\n  after  {'a': *}"),
+    "y of scan": (
+        lambda: func.scan(lambda c, y: (c + 1, {"a": y} if c < 2 else y), 1, X),
+        "before {'a': *}\n  after  one array",
+    ),
+    "y of map": (lambda: func.map(lambda x: object(), X), "func.map: y cannot be traced"),
+    "branches": (
+        lambda: func.jit(lambda x: func.cond(x[0] > 0, lambda x: {"a": x}, lambda x: {"b": x}, x))(X),
+        "{'b': *}\n  {'a': *}",
+    ),
+    "switch": (
+        lambda: func.jit(lambda i: func.switch(i, [lambda x: {"a": x}, lambda x: (x,)], X))(1),
+        "{'a': *}\n  (*,)",
+    ),
+    "carry of while": (
+        lambda: func.jit(lambda x: func.while_loop(lambda c: c["a"] < 3, lambda c: {"b": c["a"]}, {"a": x[0]}))(X),
+        "after  {'b': *}",
+    ),
+    "carry of fori": (lambda: func.jit(lambda x: func.fori_loop(0, 3, lambda i, c: {"a": c}, x))(X), "after  {'a': *}"),
+    "associative scan": (
+        lambda: func.associative_scan(lambda a, b: {"a": a}, X),
+        "given    one array\n  returned {'a': *}",
+    ),
+    "outside function": (
+        lambda: func.jit(lambda x: func.pure_callback(lambda x: {"a": x}, x, x))(X),
+        "the tree {'a': *} where one array was promised",
+    ),
+    "linear solve": (
+        lambda: func.grad(
+            lambda b: np.sum(func.custom_linear_solve(lambda v: 2 * v, b, lambda f, b: {"a": b}, symmetric=True))
+        )(X),
+        "{'a': *}",
+    ),
+    "divergence": (
+        lambda: func.divergence(lambda p: [p["w"], p["b"]])(P),
+        f"must return the tree of its argument, {W_B}, but it returned [*, *]",
+    ),
+    "sum over trees": (
+        lambda: func.tree.map(lambda a, b: a + b, P, {"w": 1}),
+        f"trees of one structure, but got {W_B} and {{'w': *}}",
+    ),
+    "ravel": (lambda: func.tree.ravel({"a": object()}), "func.tree.ravel: tree['a'] is no array of numbers"),
+    "unflatten": (lambda: func.tree.unflatten(func.tree.structure(P), [1]), f"{W_B} has 2 leaves, but 1 were given"),
+    "program": (
+        lambda: func.make_program(of_dict)(P)(X),
+        "this program takes 2 arrays (f64[2], f64[2]), but was called with 1",
+    ),
+    "jitted result": (lambda: func.jit(lambda x: {"a": (object(),)})(X), "output['a'][0] cannot be traced"),
+    "no such function": (lambda: func.curl, "no attribute 'curl'"),
+    "no such function of trees": (lambda: func.tree.nothing, "no attribute 'nothing'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_transforms_given_wrong_trees(name: str) -> None:
+    call, words = WRONG_CALLS[name]
+    assert shown(call) == ""
+    with pytest.raises(Exception) as info:
+        call()
+    assert words in str(info.value)
+
+
+def test_trees_of_the_users_classes_are_shown_as_they_print() -> None:
+    class Loud:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def __repr__(self) -> str:
+            raise ValueError("not now")
+
+    func.tree.register_node(Loud, lambda loud: ((loud.x,), None), lambda _, xs: Loud(*xs))
+    point = namedtuple("point", "x y")
+    assert func.tree.shown(func.tree.structure(point(1, [2, None]))) == "point(x=*, y=[*, None])"
+    text = func.tree.shown(func.tree.structure({"a": Loud(1)}))
+    assert "PyTreeSpec" not in text
+    assert "Loud" in text
 
 
 def attributes_of_arrays() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import scipy.fft as _scipy
 
 from func import numpy as fnp
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interception import on_plain_memory
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
@@ -137,6 +138,7 @@ def register() -> None:
     _scipy.register_backend(Backend)
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import scipy.integrate as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.integrate.boundary_values import solve_bvp
 from func.scipy.integrate.initial_values import solve_ivp
 from func.scipy.integrate.odes import complex_ode_set_initial_value, ode_integrate, ode_set_initial_value, odeint
@@ -23,6 +24,7 @@ __all__: list[str] = [
 ]  # fmt: skip
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

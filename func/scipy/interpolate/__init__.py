@@ -18,6 +18,7 @@ from typing import Any
 
 import scipy.interpolate as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.interpolate import (
     bsplines,
     cubic,
@@ -43,6 +44,7 @@ _OWN = {
 __all__ = [name for name in _scipy.__all__ if name in _OWN]
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return _OWN[name] if name in _OWN else getattr(_scipy, name)
 

@@ -19,6 +19,7 @@ from typing import Any
 import scipy.linalg as _scipy
 
 from func import linalg as _own
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.linalg.hermitian_bands import cho_solve_banded, cholesky_banded, eig_banded, eigvals_banded
 from func.scipy.linalg.reductions import cossin, hessenberg, ldl, matrix_balance, ordqz, qz
 from func.scipy.linalg.forms import cdf2rdf, rsf2csf
@@ -38,6 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_own if name in _own.__all__ else _scipy, name)
 

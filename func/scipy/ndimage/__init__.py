@@ -17,6 +17,7 @@ from typing import Any
 
 import scipy.ndimage as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.ndimage.linear_filters import (
     convolve,
     convolve1d,
@@ -70,6 +71,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

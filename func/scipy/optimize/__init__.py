@@ -16,6 +16,7 @@ from typing import Any
 
 import scipy.optimize as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.optimize.least_squares_fits import curve_fit, least_squares, leastsq
 from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, milp, nnls
 from func.scipy.optimize.minima import (
@@ -40,6 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import scipy.signal as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.signal.adapted import (
     bilinear_zpk,
     cheb1ap,
@@ -73,6 +74,7 @@ _DOORS = (
 """Behind private functions of SciPy's that its public ones call."""
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import scipy.sparse as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.scipy import doors
@@ -92,6 +93,7 @@ def register() -> None:
             _add_door(vars(base).get(name), _refusing(f".{name}"))
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return importlib.import_module(f"func.scipy.sparse.{name}") if name in _MODULES else getattr(_scipy, name)
 

@@ -15,6 +15,7 @@ import scipy.spatial as _scipy
 
 from func import linalg as flinalg
 from func import numpy as fnp
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interpreters.core import Array, is_plain_array, known_value
 from func.scipy import doors
 from func.scipy.doors import holds_traced
@@ -147,6 +148,7 @@ def _arc(start: Array, end: Array, t: Array) -> Array:
     return e * fnp.where(equal, 1.0, fnp.cos(turned)) + rest * slope
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return importlib.import_module(f"func.scipy.spatial.{name}") if name in _MODULES else getattr(_scipy, name)
 

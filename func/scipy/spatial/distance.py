@@ -21,6 +21,7 @@ from func import special
 from func.interpreters.core import TRACED, Array, is_plain_array, known_value
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy import doors
 from func.scipy.doors import holds_traced
 from func.transforms.custom import stop_gradient
@@ -529,6 +530,7 @@ is_valid_dm, is_valid_y, num_obs_dm, num_obs_y = [
 ]
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

@@ -20,6 +20,7 @@ from typing import Any
 import scipy.stats as _scipy
 from scipy._lib import _util
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy import doors as _doors
 from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats import multivariate_sampling as _multivariate_samples  # registers all methods
@@ -65,6 +66,7 @@ def _install_helpers() -> None:
 _install_helpers()
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     own = _OWN.get(name)
     return getattr(_scipy, name) if own is None else own

@@ -94,7 +94,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         lambda: func.vmap(lambda p: p["a"], in_dims=({"b": 0},))({"a": X}),
         errors.MappedAxisError,
         ValueError,
-        "is not a prefix of the tree",
+        "does not fit",
     ),
     "out_dims": (
         lambda: func.vmap(lambda p: p, out_dims=None)(X),

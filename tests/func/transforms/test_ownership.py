@@ -102,7 +102,7 @@ func.tree.register_node(Scaled, lambda s: ((s.value, s.scale), None), lambda _, 
 def test_axes_in_registered_classes() -> None:
     mapped = func.vmap(lambda s: s.value * s.scale, in_dims=(Scaled(0, None),))
     np.testing.assert_allclose(mapped(Scaled(X, 2.0)), 2 * X)
-    with pytest.raises(func.errors.MappedAxisError, match="not a prefix"):
+    with pytest.raises(func.errors.MappedAxisError, match="does not fit"):
         func.vmap(lambda p: p, in_dims=(Scaled(0, None),))((X, 2.0))
 
 

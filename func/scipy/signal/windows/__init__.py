@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import scipy.signal.windows as _scipy
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = []
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import scipy.sparse.linalg as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.sparse.linalg.direct import factorized, inv, spilu, splu, spsolve, spsolve_triangular
 from func.scipy.sparse.linalg.eigen import eigs, eigsh, lobpcg, svds
 from func.scipy.sparse.linalg.functions import (
@@ -35,6 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return getattr(_scipy, name)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import scipy.spatial.transform as _scipy
 
+from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.scipy.spatial.transform import curves, rigid_transforms, rotations
 from func.scipy.spatial.transform.curves import RotationSpline, Slerp
 from func.scipy.spatial.transform.rigid_transforms import RigidTransform
@@ -30,6 +31,7 @@ __all__ = ["RigidTransform", "Rotation", "RotationSpline", "Slerp"]
 _OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DOORS
 
 
+@_without_engine_frames
 def __getattr__(name: str) -> Any:
     return _OF_DOORS[name] if name in _OF_DOORS else getattr(_scipy, name)
 
