@@ -64,7 +64,7 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Tree:
             if structure.num_leaves == len(leaves):
                 raise
             raise ArgumentError(
-                f"func.tree.unflatten: {shown(structure)} has {structure.num_leaves} leaves, but {len(leaves)} were given"
+                f"func.tree.unflatten: {shown(structure)} has {structure.num_leaves} leaves, but got {len(leaves)}"
             ) from None
     except Exception as error:
         hide_engine_frames(error)

@@ -512,7 +512,7 @@ def export(
         static_argnums: Positional arguments that are built in and are no inputs.
         kind: What is written.
         static_argnames: Arguments by name that are built in.
-        name: The function's name in C.
+        name: The function's name in C; by default that of the file, of a library without `lib` (`libarm.so`: `arm`).
         column_major: Whether arrays have their columns in memory, one after the other.
         compiler: The C compiler: the environment's CC, or cc, by default.
         flags: The compiler's flags. -march=native, or the target's name, makes vector code for it.
@@ -532,7 +532,8 @@ def export(
     if kind not in KINDS:
         raise ArgumentError(f"func.export: kind={kind!r} is unknown; write one of {', '.join(map(repr, KINDS))}")
     place = Path(as_path(path, "export"))
-    chosen = name if name is not None else place.stem
+    stem = place.stem.removeprefix("lib") if kind == "library" else place.stem
+    chosen = name if name is not None else stem or place.stem
     if not _is_c_name(chosen):
         raise ArgumentError(f"func.export: {chosen!r} is no name of a function in C; pass name='...'")
     translated = to_c(f, static_argnums, static_argnames=static_argnames, name=chosen, column_major=column_major)

@@ -178,7 +178,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "pullback of None": (lambda: func.vjp(squares, X)[1](None), "its output, one array, but has None"),
     "pullback of two": (
         lambda: func.vjp(linear, X)[1](X, X),
-        "of linear takes one argument, a cotangent with the tree of its output, {'a': *, 'b': *}, but was called with 2",
+        "linear takes one argument, a cotangent with the tree of its output, {'a': *, 'b': *}, but was called with 2",
     ),
     "pullback of nothing": (lambda: func.vjp(squares, X)[1](), "was called with 0"),
     "pullback in grad": (lambda: func.grad(lambda x: func.vjp(linear, x)[1](x)[0])(X), A_B),
@@ -282,7 +282,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         f"trees of one structure, but got {W_B} and {{'w': *}}",
     ),
     "ravel": (lambda: func.tree.ravel({"a": object()}), "func.tree.ravel: tree['a'] is no array of numbers"),
-    "unflatten": (lambda: func.tree.unflatten(func.tree.structure(P), [1]), f"{W_B} has 2 leaves, but 1 were given"),
+    "unflatten": (lambda: func.tree.unflatten(func.tree.structure(P), [1]), f"{W_B} has 2 leaves, but got 1"),
     "program": (
         lambda: func.make_program(of_dict)(P)(X),
         "this program takes 2 arrays (f64[2], f64[2]), but was called with 1",

@@ -427,8 +427,8 @@ def test_export_writes_the_file_and_its_header(tmp_path: Path) -> None:
     module = func.export(energy, tmp_path / "springs.c")(x, 2.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["springs.c", "springs.h"]
     assert (tmp_path / "springs.c").read_text() == module.source
-    func.export(energy, tmp_path / "lib.so", kind="library", name="springs")(x, 2.0)
-    library = ctypes.CDLL(str(tmp_path / "lib.so"))
+    func.export(energy, tmp_path / "libsprings.so", kind="library")(x, 2.0)
+    library = ctypes.CDLL(str(tmp_path / "libsprings.so"))
     out = np.zeros(1)
     status = library.springs(
         x.ctypes.data_as(ctypes.c_void_p), ctypes.c_double(2.0), out.ctypes.data_as(ctypes.c_void_p), None
