@@ -26,7 +26,7 @@ from func.interpreters.core.modes import MODE, is_suspended
 from func.interpreters.core.source import at_line, user_line
 from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
 from func.interpreters.program.layouts import Layouts
-from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.program import EVALUATED, Equation, Program, Var
 
 
 class Stage(Interpreter):
@@ -108,7 +108,7 @@ class Stage(Interpreter):
         avals = [x.aval if type(x) is Var else aval_of(x) for x in inputs]
         out = primitive.aval(*avals, **params)
         variables = tuple([Var(aval) for aval in (out if primitive.multiple else (out,))])
-        line = user_line(2) if self.keeps_lines else None
+        line = user_line(2) if self.keeps_lines else EVALUATED.line
         self.equations.append(Equation(primitive, inputs, params, variables, line))
         outs = [self.wrap(var) for var in variables]
         if MODE.get() is not None and is_suspended(self.level) and primitive not in _OF_MODES:
@@ -135,7 +135,7 @@ _OF_MODES = (stop_gradient, renumbered)
 
 
 class DerivedStage(Stage):
-    """Stages the engine's own code: its arrays are never written to, and its equations need no source lines."""
+    """Stages the engine's own code: its arrays are never written to; lines are those of a Program that it evaluates."""
 
     keeps_lines = False
     copies_constants = False

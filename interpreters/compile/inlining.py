@@ -9,8 +9,7 @@ from typing import Any
 
 from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.core import Array, Params, Primitive
-from func.interpreters.core.source import Line
+from func.interpreters.core import Array
 from func.interpreters.program.program import Equation, Program
 from func.interpreters.rank_axis import with_plain_numbers
 from func.interpreters.stage import DerivedStage
@@ -41,32 +40,16 @@ def inline(program: Program) -> Program:
     """The program with the calls of custom rules, checkpoints and small programs inlined."""
     while any([_body(equation) is not None for equation in program.equations]):
         equations = program.equations
-        stage = _InliningStage("jit")
 
-        def override(
-            place: int, operands: tuple[Array, ...], equations: Any = equations, stage: _InliningStage = stage
-        ) -> Any:
-            stage.source_line = equations[place].line
+        def override(place: int, operands: tuple[Array, ...], equations: Any = equations) -> Any:
             body = _body(equations[place])
             return None if body is None else tuple(body(*operands))
 
         def flat(*args: Array, program: Program = program, override: Any = override) -> Any:
             return program.run(args, override)
 
-        program = drivers.stage_flat(flat, [var.aval for var in program.inputs], stage)
+        program = drivers.stage_flat(flat, [var.aval for var in program.inputs], DerivedStage("jit"))
     return with_plain_numbers(program)
-
-
-class _InliningStage(DerivedStage):
-    """Stages equations with the lines of those that they replace."""
-
-    source_line: Line | None = None
-
-    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        outs = super().apply(primitive, args, params)
-        if self.source_line is not None and self.equations:
-            self.equations[-1].line = self.source_line
-        return outs
 
 
 def _body(equation: Equation) -> Any:

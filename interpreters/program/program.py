@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,16 @@ class Equation:
         return self.primitive.communicates or any([program.communicates for _, program in self.nested()])
 
 
+class _Evaluated(threading.local):
+    """The user's line of the equation that `Program.run` evaluates in this thread."""
+
+    line: Line | None = None
+
+
+EVALUATED = _Evaluated()
+"""Programs that are derived from another one, by evaluating it on tracers, take the lines of its equations."""
+
+
 class Program:
     """A traced function: straight-line equations from inputs and constants to outputs.
 
@@ -138,19 +149,24 @@ class Program:
         values: dict[Var, Any] = dict(self.constants)
         values.update(zip(self.inputs, args, strict=True))
         last_use = self._last_uses()
-        for i, equation in enumerate(self.equations):
-            operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
-            outs = override(i, operands) if override is not None else None
-            if outs is None:
-                try:
-                    out = bind(equation.primitive, operands, equation.params)
-                except Exception as error:
-                    note_line(error, equation.line, "in a program")
-                    raise
-                outs = out if equation.primitive.multiple else (out,)
-            values.update(zip(equation.outputs, outs, strict=True))
-            for var in last_use[i]:
-                values.pop(var, None)
+        outer = EVALUATED.line
+        try:
+            for i, equation in enumerate(self.equations):
+                EVALUATED.line = equation.line or outer
+                operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
+                outs = override(i, operands) if override is not None else None
+                if outs is None:
+                    try:
+                        out = bind(equation.primitive, operands, equation.params)
+                    except Exception as error:
+                        note_line(error, equation.line, "in a program")
+                        raise
+                    outs = out if equation.primitive.multiple else (out,)
+                values.update(zip(equation.outputs, outs, strict=True))
+                for var in last_use[i]:
+                    values.pop(var, None)
+        finally:
+            EVALUATED.line = outer
         return tuple([values[x] if type(x) is Var else x for x in self.outputs])
 
     def _last_uses(self) -> list[list[Var]]:

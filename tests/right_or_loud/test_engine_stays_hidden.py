@@ -399,3 +399,30 @@ print(x.grad.tolist())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[5.0, 5.0]\n"
+
+
+def logarithm_of_determinant(x: Any) -> Any:
+    factor = np.linalg.cholesky(x)
+    return 2 * np.sum(np.log(np.diagonal(factor)))
+
+
+OF_COMPILED: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "jit": lambda f: f,
+    "grad": func.grad,
+    "vjp": lambda f: lambda x: func.vjp(f, x),
+    "jvp": lambda f: lambda x: func.jvp(f, (x,), (x,)),
+    "hessian": func.hessian,
+    "vmap": lambda f: lambda x: func.vmap(f)(x[None]),
+    "vmap of grad": lambda f: lambda x: func.vmap(func.grad(f))(x[None]),
+    "jit of grad": lambda f: func.jit(func.grad(f)),
+    "grad of vmap": lambda f: func.grad(lambda x: np.sum(func.vmap(f)(x[None]))),
+}
+
+
+@pytest.mark.parametrize("name", OF_COMPILED)
+def test_transforms_of_jitted_functions_name_the_line(name: str) -> None:
+    transformed = OF_COMPILED[name](func.jit(logarithm_of_determinant))
+    with pytest.raises(np.linalg.LinAlgError) as info:
+        transformed(-np.eye(2))
+    notes = " ".join(info.value.__notes__)
+    assert "in logarithm_of_determinant: `factor = np.linalg.cholesky(x)`" in notes
