@@ -188,4 +188,8 @@ def __getattr__(name: str) -> Any:
     if not is_public or threading.get_ident() in _loading:
         raise AttributeError(f"module 'func' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")
-    raise other_names.no_name("func", name, __all__, other_names.INSTEAD)
+    try:
+        raise other_names.no_name("func", name, __all__, other_names.INSTEAD)
+    except AttributeError as error:
+        importlib.import_module("func.interpreters.core.source").hide_engine_frames(error)
+        raise
