@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 import threading
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -137,12 +138,37 @@ _loading: set[int] = set()
 
 
 class _NotLoaded(ModuleType):
-    """The module `func` until it is first used: whoever imports a part of the package gets all of it first."""
+    """The class of the module `func` until it is first used."""
 
-    @property
-    def __path__(self) -> Any:  # type: ignore[override]
+
+class _FirstImport:
+    """Whoever first imports a part of the package gets all of it before, and then the part that this has brought."""
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The module that is there by now; None, for the usual finders, where it is not."""
+        if not name.startswith(f"{__name__}.") or threading.get_ident() in _loading:
+            return None
         _load(waits=False)
-        return self.__dict__["__path__"]
+        module = sys.modules.get(name)
+        if module is None or module.__spec__ is None:
+            return None
+        own = module.__spec__
+        loader: Any = self
+        spec = ModuleSpec(name, loader, origin=own.origin, is_package=own.submodule_search_locations is not None)
+        spec.submodule_search_locations = own.submodule_search_locations
+        spec.loader_state = module, own
+        module.__spec__ = spec  # which Python takes for a module that came in between
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module itself: a second one of its name would have classes and tables of its own."""
+        module: ModuleType = spec.loader_state[0]
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to do."""
+        spec: Any = module.__spec__
+        module.__spec__ = spec.loader_state[1]
 
 
 def _load(waits: bool) -> None:
@@ -158,6 +184,8 @@ def _load(waits: bool) -> None:
         for name in everything.__all__:
             globals().setdefault(name, getattr(everything, name))
         sys.modules[__name__].__class__ = ModuleType
+        if _FIRST_IMPORT in sys.meta_path:
+            sys.meta_path.remove(_FIRST_IMPORT)
     except BaseException:
         _loader.pop("thread", None)
         raise
@@ -166,6 +194,8 @@ def _load(waits: bool) -> None:
 
 
 sys.modules[__name__].__class__ = _NotLoaded
+_FIRST_IMPORT = _FirstImport()
+sys.meta_path.insert(0, _FIRST_IMPORT)
 
 
 def __dir__() -> list[str]:

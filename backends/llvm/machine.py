@@ -87,9 +87,11 @@ class Linked(Protocol):
 
     def address(self, name: str) -> int:
         """The address of a function or variable; 0 if the object does not define it."""
+        ...
 
     def close(self) -> None:
         """Free the memory."""
+        ...
 
 
 def compiler() -> Any:

@@ -304,7 +304,8 @@ def _sparse_module(
         for label, value in zip(names, [*args, *[kwargs[key] for key in sorted(kwargs)]], strict=True)
         for path in tree.path_entries(value)
     ]
-    entry = jit(compute).cached_call(tuple(values), {})[3]
+    jitted: Any = jit(compute)
+    entry = jitted.cached_call(tuple(values), {})[3]
     module = _module(name, f, entry.compiled, [labels[i] for i in moving], [""], False, finite)
     constants = [(f"{name}_starts", structure.indptr), (f"{name}_indices", structure.indices)]
     line, across = ("column", "rows") if column_major else ("row", "columns")

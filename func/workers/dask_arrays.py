@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import operator
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def elementwise_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, An
             "once for each argument"
         )
     label = f"func.elementwise_grad({name_of(made.__wrapped__)})-{os.urandom(8).hex()}"
-    dtype = args[int(argnums)].dtype
+    dtype = args[operator.index(cast(Any, argnums))].dtype
     return da.map_blocks(made, *args, dtype=dtype, name=label, meta=np.empty(0, dtype))
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import math
+import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class StoredRows:
                 own = getattr(store, "chunks", None)
                 if own:
                     chunk_rows = max(1, chunk_rows // own[0]) * own[0]
-        self.chunk_rows = int(chunk_rows)
+        self.chunk_rows = operator.index(cast(Any, chunk_rows))
 
     def count(self) -> int:
         return -(-int(self.rows) // max(self.chunk_rows, 1))

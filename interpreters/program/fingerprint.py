@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -170,7 +170,7 @@ class _Writer:
         """Write an object of one of func's own classes, which says itself what it consists of."""
         fields = getattr(type(value), "fingerprint_fields", None)
         if fields is None and isinstance(value, tuple) and hasattr(value, "_fields"):
-            fields = value._fields
+            fields = cast(Any, value)._fields
         if fields is None:
             raise _Unknown
         self.hash.update(b"%s %d;" % (f"{type(value).__module__}.{type(value).__qualname__}".encode(), len(fields)))

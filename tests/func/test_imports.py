@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,22 @@ print(type(func).__name__, func.grad(lambda x: np.sum(scipy.special.erf(x) + np.
 print(func.jit(func.grad(np.sin))(0.0), func.tensor([1.0, 2.0]).sum().item(), func.map is not map)
 """
     assert run(script) == "module True\n1.0 3.0 True"
+
+
+@pytest.mark.parametrize("name", sorted(module.name for module in pkgutil.iter_modules(func.__path__, "func.")))
+def test_no_module_is_imported_twice(name: str) -> None:
+    """Two modules of one name would each have classes, tables and settings of their own."""
+    script = f"""
+import func
+import {name} as first
+import collections, gc, sys, types
+assert first is sys.modules[{name!r}] is getattr(func, {name.removeprefix("func.")!r})
+assert first.__spec__.loader is not None and "FirstImport" not in type(first.__spec__.loader).__name__
+names = [vars(each).get("__name__") for each in gc.get_objects() if isinstance(each, types.ModuleType)]
+counts = collections.Counter(name for name in names if isinstance(name, str) and name.split(".")[0] == "func")
+print(sorted(name for name, count in counts.items() if count > 1))
+"""
+    assert run(script) == "[]"
 
 
 def test_many_threads_use_it_first() -> None:

@@ -51,7 +51,9 @@ class NativeExecutable:
         """The description of the kernels, made now if the code has come from the disk."""
         if not isinstance(self._program, Record):
             self._program = self._program()
-        return self._program
+        made: Any = self._program
+        program: NativeProgram = made
+        return program
 
     def load(self, key: str) -> bool:
         """Use the object code that is kept under a key; whether there is any."""

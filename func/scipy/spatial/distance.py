@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.spatial.distance as _scipy
@@ -539,4 +539,4 @@ _put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:
-    return _public_names(globals(), _scipy.__all__)
+    return _public_names(globals(), cast(Any, _scipy).__all__)
