@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # `import func` reads the errors of this module
     from func.backends.loops.kernels import DType, Shape
 
 
-class DeviceMemoryError(DeviceError, MemoryError):
+class DeviceMemoryError(MemoryError, DeviceError):
     """A device has too little memory, also after the free blocks of its pool were given back."""
 
 

@@ -174,7 +174,7 @@ class ProgramFileError(FuncError, ValueError):
     """A Program cannot be saved, or a file holds none that can be loaded."""
 
 
-class MemoryLimitError(FuncError, MemoryError):
+class MemoryLimitError(MemoryError, FuncError):
     """A memory limit is below what a call needs, however it is cut into chunks or computed again."""
 
 

@@ -324,7 +324,7 @@ def _variables() -> dict[str, ContextVar[Any]]:
     return {
         f"{module.__name__}.{name}": value
         for module in list(sys.modules.values())
-        if module.__name__.startswith("func.")
+        if str(getattr(module, "__name__", "")).startswith("func.")
         for name, value in list(vars(module).items())
         if isinstance(value, ContextVar)
     }
@@ -363,7 +363,7 @@ def check_process() -> None:
 
 def _compiles() -> None:
     with machine.lock:
-        for llvmlite_lock in machine._llvmlite_locks():
+        for llvmlite_lock in machine.compiler()._llvmlite_locks():
             with llvmlite_lock:
                 pass
 

@@ -11,6 +11,7 @@ from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.linalg import INT64, fresh, result, run
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, printed
+from func.interpreters.compile.native.sorting import reordered
 
 TABLE = 512
 """Roots of unity of the longest transform that has them as constants; longer ones compute them."""
@@ -28,9 +29,9 @@ def _space(count: int, dtype: np.dtype[np.generic], batch: tuple[int, ...]) -> S
     return StridedRef(Buffer(max(1, count), dtype), 0, (*[0] * len(batch), 1))
 
 
-@printed("argsort", "argpartition", "partition_order")
+@printed("argsort", "argpartition", "partition_order", "inverse_order")
 def _argsort(context: TranslationContext) -> ArrayValue:
-    """The stable order, which is a partition, too."""
+    """The stable order, which is a partition, too; that of an order is its inverse."""
     x, axis = context.args[0], context.params["axis"]
     if x.dtype.kind not in "biuf":
         raise NotNative(f"sorting of {x.dtype}")
@@ -41,6 +42,12 @@ def _argsort(context: TranslationContext) -> ArrayValue:
     out = fresh((*batch, n), INT64)
     number = run(context, "argsort", x.dtype, batch, [out, _space(n, INT64, batch)], [ref], n=n)
     return context.fuser.permute(result(context, out, (*batch, n), number), back)
+
+
+@printed("sort", "partition")
+def _sort(context: TranslationContext) -> ArrayValue:
+    """The elements in their order."""
+    return reordered(context, context.args[0], _argsort(context), context.params["axis"])
 
 
 @printed("fft", "rfft", "irfft")

@@ -28,9 +28,13 @@ def _position_of_extremum(context: TranslationContext) -> ArrayValue:
 @native("reorder")
 def _reorder(context: TranslationContext) -> ArrayValue:
     x, order = context.args
-    axis = context.params["axis"]
     if order.dtype.kind not in "iu":
         raise NotNative(f"an order of {order.dtype}")
+    return reordered(context, x, order, context.params["axis"])
+
+
+def reordered(context: TranslationContext, x: ArrayValue, order: ArrayValue, axis: int) -> ArrayValue:
+    """The elements of x at the indices along an axis that an array has."""
     ref = context.storage.ref(x)
     rest = tuple([0 if i == axis else stride for i, stride in enumerate(ref.strides)])
     index = (context.fuser.broadcast(order, context.out.shape), x.shape[axis], ref.strides[axis])

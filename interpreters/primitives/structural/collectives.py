@@ -171,6 +171,7 @@ all_to_all: LinearCollective = LinearCollective(
         lambda x, element, *, size: move_axis(all_to_all(move_axis(x, 1, 0), element, size=size), 1, 0),
     ),
     cost=0,
+    view=True,
     mask="covered",
     covers=True,
 )

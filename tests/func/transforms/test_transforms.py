@@ -24,26 +24,26 @@ SIGNATURES = {
     "linear_transpose": "f, /, *primals, argnums=None, argnames=None, **kwargs",
     "jacrev": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False, "
-        "memory_limit=None"
+        "memory_limit=None, executor=None"
     ),
     "jacfwd": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, randomness='error', chunk_size=None, "
-        "holomorphic=False, progress=False, memory_limit=None"
+        "holomorphic=False, progress=False, memory_limit=None, executor=None"
     ),
     "jacobian": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
-        "holomorphic=False, progress=False, sparse=False, memory_limit=None"
+        "holomorphic=False, progress=False, sparse=False, memory_limit=None, executor=None"
     ),
     "hessian": (
         "f=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
-        "holomorphic=False, progress=False, memory_limit=None"
+        "holomorphic=False, progress=False, memory_limit=None, executor=None"
     ),
     "hvp": "f, primals, tangents, *, argnums=None, argnames=None, holomorphic=False, **kwargs",
     "vhp": "f, primals, cotangents, *, argnums=None, argnames=None, **kwargs",
     "ggnvp": "model, loss, primals, tangents, *, argnums=None, argnames=None, **kwargs",
     "vmap": (
         "f=None, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
-        "in_axes=UNSET, out_axes=UNSET, progress=False, memory_limit=None"
+        "in_axes=UNSET, out_axes=UNSET, progress=False, memory_limit=None, executor=None"
     ),
     "stop_gradient": "x",
     "checkpoint": "f=None, *, policy=None, memory_limit=None",
@@ -60,7 +60,7 @@ SIGNATURES = {
     "while_loop": "cond_fun, body_fun, init, *, max_steps=None",
     "fori_loop": "lower, upper, body_fun, init, *, unroll=1",
     "scan": "f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=False",
-    "map": "f, xs, *, chunk_size=None, batch_size=None, progress=False",
+    "map": "f, xs, *, chunk_size=None, batch_size=None, executor=None, progress=False",
     "associative_scan": "f, elems, reverse=False, axis=0",
 }
 
