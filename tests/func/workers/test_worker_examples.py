@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 CALLS = {
     "hyper_parameters": "main()",
-    "logistic_regression": "main(rows=400_000, block=50_000)",
+    "regression_over_blocks": "main(rows=400_000, block=50_000)",
 }
 
 
