@@ -1,8 +1,8 @@
 """Logistic regression over a Dask array that is larger than the memory of a worker, by Newton's method.
 
-`python examples/workers/regression_over_blocks.py` starts a cluster of two processes with 300 MB each, below what the data
-takes. Blocks are made where they are used and forgotten; parameters go out, and values, gradients and Hessians come
-back.
+`python examples/workers/regression_over_blocks.py` starts a cluster of two processes with 300 MB each, below what the
+data takes. Blocks are made where they are used and forgotten; parameters go out, and values, gradients and Hessians
+come back.
 """
 
 import dask.array as da
