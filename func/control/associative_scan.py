@@ -1,4 +1,4 @@
-"""All prefixes of a sequence under an associative function, in logarithmically many rounds."""
+"""The associative scan: the running results of an associative function, in logarithmically many rounds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from func.transforms.boundary import array_leaf, check_callable, describe, name_
 
 @without_engine_frames
 def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """All prefixes of elems under an associative function: e0, fn(e0, e1), fn(fn(e0, e1), e2), ..., in log2(n) rounds.
+    """The running results of an associative function: e0, f(e0, e1), f(f(e0, e1), e2), ..., in log2(n) rounds.
 
     Args:
         f: An associative function of two trees of elements; it is called with many of them at a time, along `axis`,
             and must not write to them.
         elems: A tree of arrays of one length along `axis`.
-        reverse: All suffixes instead.
+        reverse: From the last element on instead.
         axis: The axis of the elements.
 
     Raises:

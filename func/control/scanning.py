@@ -214,7 +214,7 @@ def _rows(xs: Sequence[Array], length: int, reverse: bool) -> Iterator[list[Arra
 
 
 def _rows_of(x: Array, length: int, reverse: bool) -> Iterator[Array]:
-    """The rows of an array. A traced one is cut into halves: the pullback of a cut is as large as what was cut."""
+    """The rows of an array. A traced one is cut in two again and again: the pullback of a cut is as large as it."""
     if type(x) is not Tracer:
         for i in reversed(range(length)) if reverse else range(length):
             yield snapshot(x[i])
