@@ -135,6 +135,12 @@ def places_of(
         raise ArgumentError(
             f"func.jit: {option}_argnames names {sorted(unknown)}, but {name_of(function)} takes {sorted(known)}"
         )
+    outside = sorted([number for number in numbers if number >= len(positional)])
+    if outside and not any([p.kind == p.VAR_POSITIONAL for p in parameters]):
+        raise ArgumentError(
+            f"func.jit: {option}_argnums={tuple(outside)} is out of range, {name_of(function)} takes "
+            f"{len(positional)} positional arguments"
+        )
     names |= {positional[number] for number in numbers if number < len(positional)}
     numbers |= {positional.index(name) for name in names if name in positional}
     return frozenset(numbers), frozenset(names)

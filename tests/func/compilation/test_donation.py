@@ -53,3 +53,11 @@ def test_static_arguments_do_not_shift_what_is_donated(compiler: str | None) -> 
         np.testing.assert_array_equal(y, np.full(size, 2.0))
         with pytest.raises(func.errors.DonatedBufferError):
             step(3, x, y)
+
+
+@pytest.mark.parametrize("option", ["donate_argnums", "static_argnums"])
+def test_positions_that_the_function_has_not_are_refused_at_once(option: str) -> None:
+    with pytest.raises(func.errors.ArgumentError) as caught:
+        func.jit(lambda x, y: x + y, **{option: (0, 5)})
+    assert str(caught.value) == f"func.jit: {option}=(5,) is out of range, <lambda> takes 2 positional arguments"
+    func.jit(lambda *args: args[0], **{option: (0, 5)})  # it may be called with so many
