@@ -17,6 +17,7 @@ import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,8 +115,11 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
-def test_no_frame_of_the_engine_is_shown(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_frame_of_the_engine_is_shown(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Whatever a public function is given, and whatever its result is given, errors show the user's frames alone."""
+    monkeypatch.chdir(tmp_path)  # some calls are right, and export to a file named x
     rng = random.Random(name)
     calls = [(), *[(value,) for value in VALUES], *itertools.product(VALUES, repeat=2)]
     calls += [tuple(rng.choices(VALUES, k=count)) for count in (3, 4) for _ in range(20)]
