@@ -20,6 +20,8 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
+from func.interpreters.core.errors import StagingError
+from func.interpreters.core.source import at_line
 
 
 class MappedCall:
@@ -106,6 +108,12 @@ class Vmap(Interpreter):
     def concrete(self, tracer: Tracer) -> Any:
         """The value that all batch elements share; where they differ, the batch of this or an outer vmap is split."""
         levels, stacked = _whole_batch(tracer)
+        if not all([level.size for level in levels]):
+            raise StagingError(
+                f"func.vmap: the mapped axis is empty, so there is no value for the function to ask for{at_line()}\n"
+                "Return early where there is nothing to map; instead of `if x > 0:` write np.where(x > 0, a, b) or "
+                "func.cond."
+            )
         flat = np.reshape(stacked, (int(np.prod([level.size for level in levels])), -1))
         if len(flat) and (_bits(flat) == _bits(flat[:1])).all():
             return stacked[(0,) * len(levels)]

@@ -18,7 +18,7 @@ import numpy as np
 
 from func import tree
 from func.compilation.exporting import ExportedArguments, as_path, parameter_names
-from func.compilation.jit import Jitted, jit
+from func.compilation.jit import jit, jitted_for
 from func.interpreters.core import Aval, shape_of
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.core.source import without_engine_frames
@@ -262,9 +262,7 @@ def to_c(
     refuse_values(static_argnums, "static_argnums", "to_c", f)
     if name is not None and not _is_c_name(name):
         raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
-    jitted: Any = f
-    if not isinstance(f, Jitted):
-        jitted = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+    jitted = jitted_for("to_c", f, static_argnums, static_argnames)
 
     @transformed(to_c, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from func import tree
 from func.backends import is_device_array, namespace_of
 from func.backends.source.plans import PlanStep
-from func.compilation.jit import Jitted, jit
+from func.compilation.jit import jitted_for
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
@@ -133,9 +133,7 @@ def to_source(
         return functools.partial(to_source, **options)  # type: ignore[return-value]
     check_callable(f, "to_source")
     refuse_values(static_argnums, "static_argnums", "to_source", f)
-    jitted: Any = f
-    if not isinstance(f, Jitted):
-        jitted = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+    jitted = jitted_for("to_source", f, static_argnums, static_argnames)
 
     @transformed(to_source, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

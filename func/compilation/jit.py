@@ -300,6 +300,15 @@ def jit(
     )
 
 
+def jitted_for(transform: str, f: Callable[..., Any], static_argnums: Any, static_argnames: Any) -> Jitted[..., Any]:
+    """`jit(f)` as a part of another function of func, by whose name errors go; what is jitted stays as it is."""
+    if isinstance(f, Jitted):
+        return f
+    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+    jitted._transform = transform
+    return jitted
+
+
 class Jitted(Generic[P, R]):
     """What `func.jit` returns: a function that is compiled for every kind of arguments that it is called with."""
 
@@ -316,6 +325,7 @@ class Jitted(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
+        self._transform = "jit"
         self._memory_limit = None if memory_limit is None else parse_bytes(memory_limit, "jit")
         if compiler not in COMPILERS:
             raise ArgumentError(f"func.jit: compiler={compiler!r} is not one of {', '.join(map(repr, COMPILERS))}")
@@ -507,10 +517,10 @@ class Jitted(Generic[P, R]):
 
     def _checked(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         try:
-            return [traced_leaf(leaf, "", "jit") for leaf in leaves]
+            return [traced_leaf(leaf, "", self._transform) for leaf in leaves]
         except (UnsupportedArrayError, ArgumentError):  # names are found once they are needed
             paths = argument_paths(self._function, args, kwargs, self._static.numbers)
-            return [traced_leaf(leaf, path, "jit") for leaf, path in zip(leaves, paths, strict=True)]
+            return [traced_leaf(leaf, path, self._transform) for leaf, path in zip(leaves, paths, strict=True)]
 
     def _trace(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> CachedCall:
         """Trace the function on abstract arrays like these."""
@@ -535,14 +545,14 @@ class Jitted(Generic[P, R]):
                 input_layouts.place(stage, inputs)
                 note_traced_arguments(stage, self._function, inputs, leaves)
                 args, kwargs = tree.unflatten(spec, inputs)
-                outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), "jit")
+                outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), self._transform)
                 program = stage.program(variables, outs)
                 depends_on_layouts = stage.layouts.depend_on_inputs
                 separate = separate_arguments(stage, program)
                 axes.update(stage.axes)
                 return program
 
-        compiled, captured = trace_call(trace, "jit", example, self._compiler_name())
+        compiled, captured = trace_call(trace, self._transform, example, self._compiler_name())
         is_cached = all([is_rank_number(value) for value in captured])
         numbers: tuple[str, ...] = ()
         if is_cached:  # later calls have the same processes, but may be traced

@@ -21,6 +21,7 @@ from func.interpreters.core import (
     PYTHON_SCALARS,
     Array,
     Interpreter,
+    Shape,
     Tracer,
     aval_of,
     dtype_of,
@@ -34,6 +35,7 @@ from func.interpreters.core.errors import ArgumentError, BlockedArrayError, Scal
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.strides import copy_lying
 from func.interpreters.imperative.interpreter import copy_of
+from func.interpreters.primitives.structural.shapes import full_like
 from func.numpy.sharing import note_inner_arguments, read_only, shared_groups
 
 
@@ -145,8 +147,8 @@ def _advice(value: Any, path: str, transform: str) -> str:
     is_flag = isinstance(value, (str, bytes, type, enum.Enum)) or callable(value)
     register = "register_dataclass" if dataclasses.is_dataclass(value) else "register_node"
     tree_class = f"; if {type(value).__name__} holds arrays, make it a tree by func.tree.{register}"
-    if transform in ("jit", "make_program", "to_source"):
-        names = "static_argnames (or static_argnums)" if transform == "jit" else "static_argnums"
+    if transform in ("jit", "make_program", "to_source", "to_c"):
+        names = "static_argnames (or static_argnums)"
         return f"; name arguments that are no numbers in {names}{'' if is_flag else tree_class}"
     if transform == "vmap":
         return f"; give what is used as it is None in in_dims{'' if is_flag else tree_class}"
@@ -360,6 +362,16 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
 def handed_out(values: Iterable[Array]) -> list[Array]:
     """Results for the user: copies, as of `defensive_copies`, which of tensors have nodes of their own."""
     return [_copied(value) if type(value) is ndarray else copy_of(value) for value in values]
+
+
+def as_result(value: Array) -> Array:
+    """A value as what NumPy's operations return: a number, not an array, where the shape is ()."""
+    return value[()] if type(value) is ndarray and value.shape == () else value
+
+
+def zero_result(like: Array, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Zeros like a value, as a result."""
+    return as_result(full_like(like, 0, shape, dtype))
 
 
 def like_input(grad: Array, leaf: Array) -> Array:

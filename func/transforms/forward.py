@@ -19,7 +19,6 @@ from func.interpreters.core import (
     is_inexact,
     is_plain_array,
     shape_of,
-    zeros_like,
 )
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.core.scopes import TransformScope
@@ -44,6 +43,7 @@ from func.transforms.boundary import (
     name_of,
     output_leaves,
     own,
+    zero_result,
 )
 from func.transforms.pullback import one_cotangent
 
@@ -131,7 +131,7 @@ def _unzipped(interpreter: Jvp, outs: Sequence[Array]) -> tuple[list[Array], lis
 
 
 def _materialized(primals: Sequence[Array], tangents: Sequence[Any]) -> list[Array]:
-    return [zeros_like(x) if dx is ZERO else dx for x, dx in zip(primals, tangents, strict=True)]
+    return [zero_result(x) if dx is ZERO else dx for x, dx in zip(primals, tangents, strict=True)]
 
 
 def _paired_call(
@@ -516,7 +516,7 @@ def hvp(
     """
     check_callable(f, "hvp")
     primals = _as_tuple(primals)
-    gradient, options, is_single = _gradient(f, primals, argnums, argnames, holomorphic)
+    gradient, options, is_single = _gradient("hvp", f, primals, argnums, argnames, holomorphic)
     tangents = tangents if options else _as_tuple(tangents)
     selection = Selection.at_call(gradient, "hvp", argnums, argnames)
     _, product = _jvp_by(Jvp, gradient, primals, tangents, selection, kwargs, False, False, "hvp")
@@ -528,15 +528,20 @@ def _as_tuple(arguments: Any) -> tuple[Any, ...]:
 
 
 def _gradient(
-    f: Callable[..., Any], primals: tuple[Any, ...], argnums: Any, argnames: Any, holomorphic: bool = False
+    transform: str,
+    f: Callable[..., Any],
+    primals: tuple[Any, ...],
+    argnums: Any,
+    argnames: Any,
+    holomorphic: bool = False,
 ) -> tuple[Callable[..., Any], dict[str, Any], bool]:
     """The gradient for some options, the options for its derivative, and whether that is in a tuple of one."""
     if argnums is None and argnames is None:
         everything = tuple(range(len(primals)))
-        return reverse.grad(f, argnums=everything, holomorphic=holomorphic), {}, len(primals) == 1
+        return reverse.gradient_for(transform, f, everything, None, holomorphic), {}, len(primals) == 1
     options = {"argnums": argnums, "argnames": argnames}
     numbers = 0 if argnums is None else argnums
-    return reverse.grad(f, argnums=numbers, argnames=argnames, holomorphic=holomorphic), options, False
+    return reverse.gradient_for(transform, f, numbers, argnames, holomorphic), options, False
 
 
 @without_engine_frames
@@ -560,7 +565,7 @@ def vhp(
     check_callable(f, "vhp")
     primals = _as_tuple(primals)
     selection = Selection.at_call(f, "vhp", argnums, argnames)
-    gradient, options, is_single = _gradient(f, primals, argnums, argnames)
+    gradient, options, is_single = _gradient("vhp", f, primals, argnums, argnames)
     cotangents = cotangents if options else _as_tuple(cotangents)
     _paired_call(f, primals, cotangents, "vhp", False, selection, kwargs)
     _, pullback = reverse.vjp(gradient, *primals, **options, **kwargs)

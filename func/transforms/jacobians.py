@@ -28,7 +28,7 @@ from func.interpreters.stage import DerivedStage
 from func.numpy.memory import own_box
 from func.numpy.sharing import shared_groups
 from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable, place_arguments
-from func.transforms.boundary import check_callable, defensive_copies, name_of, own
+from func.transforms.boundary import check_callable, defensive_copies, name_of, own, zero_result
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, parse_bytes, planning, whole_results
 from func.transforms.signatures import keeps_parameters
 from func.transforms.transformed import transformed
@@ -115,12 +115,12 @@ def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
         for value, node in outs:
             shapes = [(*shape_of(value), *shape_of(leaf)) for leaf in leaves]
             if node is None or _size(value) == 0:
-                rows.append([full_like(value, 0, shape, dtype_of(x)) for x, shape in zip(leaves, shapes, strict=True)])
+                rows.append([zero_result(value, shape, dtype_of(x)) for x, shape in zip(leaves, shapes, strict=True)])
                 continue
 
             def pull(ct: Array, node: Any = node, value: Array = value) -> list[Array]:
                 cts = pull_back([(node, ct)], nodes, (value,))
-                return [zeros_like(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
+                return [zero_result(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
 
             cts = pull(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(pull, value)
             rows.append(_reshaped(cts, shapes, blocks.holomorphic))
@@ -201,7 +201,7 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
 
                 values, tangents = nan_safe.push(run, leaves, (dx,))
                 blocks_of.check_outputs(values)
-                return [zeros_like(x) if t is ZERO else t for x, t in zip(values, tangents, strict=True)]
+                return [zero_result(x) if t is ZERO else t for x, t in zip(values, tangents, strict=True)]
 
             shape = shape_of(leaf)
             if _size(leaf) == 0:

@@ -198,6 +198,22 @@ def elementwise_grad(
     return transformed(elementwise_grad, f, options)(gradients_of)
 
 
+def gradient_for(
+    transform: str, f: Callable[..., Any], argnums: Any, argnames: Any, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """`grad(f)` as a part of another transform, by whose name errors go."""
+    gradients_of = _Gradients(f, argnums, argnames, False, holomorphic, False, transform)
+
+    @functools.wraps(f)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        return gradients_of(args, kwargs)
+
+    return gradient
+
+
+WITH_VALUE = ("value_and_grad", "grad_and_value")
+
+
 class _Gradients:
     """The gradients of a function with respect to chosen arguments: what the three public forms have in common."""
 
@@ -247,7 +263,7 @@ class _Gradients:
                 seeds.append((out._attached, full_like(value, 1, ())))
             del out
             gradients = self._arranged(pull_back(seeds, nodes, (value,)), values, arguments)
-        if transform == "grad" or transform == "elementwise_grad":
+        if transform not in WITH_VALUE:
             return (gradients, own_tree(aux)) if self.has_aux else gradients
         value = unbox(own_tree(value))
         outputs = (value, own_tree(aux)) if self.has_aux else value

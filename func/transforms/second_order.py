@@ -11,7 +11,7 @@ import numpy as np
 
 from func import tree
 from func.interpreters import nan_safe
-from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of, zeros_like
+from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import without_engine_frames
@@ -22,7 +22,16 @@ from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reduce_sum, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.boundary import check_callable, defensive_copies, meant, name_of, output_leaves, own
+from func.transforms.boundary import (
+    as_result,
+    check_callable,
+    defensive_copies,
+    meant,
+    name_of,
+    output_leaves,
+    own,
+    zero_result,
+)
 from func.transforms.forward import jvp
 from func.transforms.jacobians import check_chunk, over_vectors, unit_vectors
 from func.transforms.power_series import check_factorial, taylor
@@ -162,7 +171,7 @@ def _laplacian(f: Callable[..., Any], options: _ElementOptions, args: tuple[Any,
     else:
         outs, seconds = _summed_over_parts(pushed, values, options)
     _check_outputs(f, options.transform, outs)
-    full = [zeros_like(x) if second is ZERO else second for x, second in zip(outs, seconds, strict=True)]
+    full = [zero_result(x) if second is ZERO else second for x, second in zip(outs, seconds, strict=True)]
     return call.result(tree.unflatten(call.out_spec, own(full)))
 
 
@@ -281,7 +290,7 @@ def hessian_diagonal(
             stacks = chosen.over_basis(along_unit, leaf, outs)
             columns.append(
                 [
-                    reshape(move_axis(x, 0, len(shape_of(x)) - 1), shape=(*shape_of(out), *shape))
+                    as_result(reshape(move_axis(x, 0, len(shape_of(x)) - 1), shape=(*shape_of(out), *shape)))
                     for x, out in zip(stacks, outs, strict=True)
                 ]
             )

@@ -28,6 +28,10 @@ def tensor() -> Any:
     return func.tensor([1.0, 2.0], requires_grad=True)
 
 
+def absolute(x: Any) -> Any:
+    return x if x > 0 else -x
+
+
 def attribute(name: str, module: Any = func) -> Callable[[], Any]:
     return lambda: getattr(module, name)
 
@@ -59,6 +63,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "dim": (lambda: func.grad(lambda x: np.sum(x, dim=0))(X), r"axis="),  # type: ignore[call-overload]
     "keepdim": (lambda: func.grad(lambda x: x.mean(0, keepdim=True).sum())(X), r"keepdims="),
     "json": (lambda: func.grad(lambda x: json.dumps({"x": x}))(1.0), r"return it, and write it outside"),
+    "hvp of a vector": (lambda: func.hvp(np.sin, (X,), (X,)), r"^func\.hvp needs a scalar output"),
+    "vhp of a vector": (lambda: func.vhp(np.sin, (X,), (X,)), r"^func\.vhp needs a scalar output"),
+    "to_source of a branch": (lambda: func.to_source(absolute)(1.0), r"^func\.to_source traces"),
+    "to_c of a branch": (lambda: func.to_c(absolute)(1.0), r"^func\.to_c traces"),
+    "a branch on no element": (lambda: func.vmap(absolute)(np.zeros(0)), r"mapped axis is empty[^$]*absolute"),
     "view": (lambda: tensor().view(-1), r"x\.reshape\(-1\)"),
     "arange": (lambda: func.jit(lambda n: np.arange(n))(3), r"static_argnums"),
     "cpu": (method("cpu"), r"where its data are"),

@@ -336,3 +336,28 @@ def test_degenerate_spectra(name: str) -> None:
     f, a, expected = SPECTRAL[name]
     np.testing.assert_allclose(func.grad(f)(a), expected, atol=1e-12)
     np.testing.assert_allclose(func.jacfwd(f)(a), expected, atol=1e-12)
+
+
+OF_A_NUMBER: dict[str, Callable[[Callable[..., Any]], Callable[[Any], Any]]] = {
+    "grad": func.grad,
+    "jacrev": func.jacrev,
+    "jacfwd": func.jacfwd,
+    "hessian": func.hessian,
+    "laplacian": func.laplacian,
+    "hessian_diagonal": func.hessian_diagonal,
+    "divergence": func.divergence,
+    "jvp": lambda f: lambda x: func.jvp(f, (x,), (x,))[1],
+    "vjp": lambda f: lambda x: func.vjp(f, x)[1](1.0)[0],
+    "hvp": lambda f: lambda x: func.hvp(f, (x,), (x,)),
+    "linearize": lambda f: lambda x: func.linearize(f, x)[1](x),
+    "jit of jacobian": lambda f: func.jit(func.jacobian(f)),
+    "jit of hessian": lambda f: func.jit(func.hessian(f)),
+}
+
+
+@pytest.mark.parametrize("transform", OF_A_NUMBER)
+@pytest.mark.parametrize(
+    "function", [lambda x: x**3, lambda x: 3.0 * x, lambda x: 3.0], ids=["cube", "line", "constant"]
+)
+def test_derivatives_by_a_number_are_numbers(transform: str, function: Callable[..., Any]) -> None:
+    assert type(OF_A_NUMBER[transform](function)(2.0)) is np.float64
