@@ -44,12 +44,16 @@ def sleeping(seconds: Any) -> Any:
     return seconds
 
 
+STEPS = 22_000
+"""Of a fit."""
+
+
 def fit(theta: Any) -> Any:
-    """The distance of the end of a pendulum's path from a place; about 5 ms of NumPy calls on single numbers."""
+    """The distance of the end of a pendulum's path from a place; about 5 ms of arithmetic on single numbers."""
     angle, speed = theta[0], theta[1]
-    for _ in range(10_000):
-        speed = speed - 0.001 * np.sin(angle)
-        angle = angle + 0.001 * speed
+    for _ in range(STEPS):
+        speed = speed - 10 / STEPS * np.sin(angle)
+        angle = angle + 10 / STEPS * speed
     return (angle - 1.0) ** 2
 
 

@@ -148,6 +148,7 @@ class ProcessEngine(ChunkEngine):
                 mp_context=pool._mp_context,
                 initializer=pool._initializer,
                 initargs=pool._initargs,
+                max_tasks_per_child=getattr(pool, "_max_tasks_per_child", None),
             )
             return ProcessEngine(fresh)
         loky = sys.modules.get(kind.__module__)

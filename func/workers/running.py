@@ -211,6 +211,19 @@ class ChunkRunner:
             flow.end()
 
 
+_OF_DASK = "KilledWorker", "FutureCancelledError", "FuturesCancelledError"
+_OF_RAY = "WorkerCrashedError", "OutOfMemoryError", "NodeDiedError", "RaySystemError"
+_LOST = frozenset([*_OF_DASK, *_OF_RAY])
+"""The errors of engines that repeat tasks themselves, when they have given up."""
+
+
+def _of_the_task(error: Exception) -> Exception:
+    """What the task raised; Ray wraps it."""
+    cause = getattr(error, "cause", None)
+    is_wrapped = type(error).__module__.partition(".")[0] == "ray" and isinstance(cause, Exception)
+    return cause if is_wrapped else error
+
+
 def _tree_of(note: Any) -> Any:
     return getattr(note, "out_spec", note)
 
@@ -267,9 +280,9 @@ class _Flow:
                 self.recover(i, error)
                 continue
             except Exception as error:
-                if type(error).__name__ in ("KilledWorker", "FutureCancelledError", "FuturesCancelledError"):
+                if type(error).__name__ in _LOST:
                     raise self.lost_for_good([i], str(error)) from None
-                raise error.with_traceback(None) from None
+                raise _of_the_task(error).with_traceback(None) from None
             if isinstance(answer, Missing):
                 self.submit(i, True)
                 continue

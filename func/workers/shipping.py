@@ -12,6 +12,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from func.backends.records import Record
+from func.interpreters.core import Tracer
 from func.interpreters.core.errors import TravelError
 from func.transforms.boundary import name_of
 
@@ -88,6 +89,10 @@ def _not_travelling(value: Any, what: str, error: Exception, cloudpickle: Any) -
         advice = "Pass the file's name and open it inside the function."
     elif "lock" in kind.lower() or type(held).__module__ in ("_thread", "threading"):
         advice = "Make the lock inside the function: a lock of this process locks nothing in another one."
+    elif type(held) is Tracer:
+        advice = (
+            "It was stored there while a function was traced; return what a function computes instead of storing it."
+        )
     elif hasattr(held, "submit"):
         advice = "An executor belongs to the process that made it; map the outer function alone, or make one inside."
     else:
@@ -104,8 +109,8 @@ def _culprit(value: Any, pickler: Any, seen: set[int], path: str) -> tuple[str, 
         pickler.dumps(value)
         return None
     except Exception:
-        if path and (hasattr(value, "submit") or hasattr(value, "fileno")):
-            return path, value
+        if hasattr(value, "submit") or (path and hasattr(value, "fileno")):
+            return path or "an executor", value
         for name, part in _parts(value):
             if (found := _culprit(part, pickler, seen, name if name else path)) is not None:
                 return found

@@ -14,6 +14,7 @@ import numpy as np
 
 from func import tree
 from func.backends.records import Record
+from func.interpreters.core import Tracer
 from func.interpreters.core.errors import ArgumentError, RaggedChunksError
 
 CHUNK_BYTES = 1 << 24
@@ -160,11 +161,18 @@ class Batches:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        first = next(iter(make()), None)
+        batches = make()
+        if not hasattr(batches, "__iter__"):
+            raise ArgumentError(
+                f"func.sum_over: the function of the data returns a {type(batches).__name__}, where batches are "
+                "needed\nWrite a function that yields batches: each a tree of arrays with the samples along their "
+                "first axes."
+            )
+        first = next(iter(batches), None)
         if first is None:
             raise ArgumentError("func.sum_over: the data has no samples")
-        leaves, self.spec = tree.flatten(first)
-        self._example = [np.asarray(leaf)[:1].copy() for leaf in leaves]
+        leaves, self.spec = tree.flatten(_columns(first))
+        self._example = [_one_row(np.asarray(leaf)) for leaf in leaves]
         self._total: int | None = None
 
     def total(self) -> int:
@@ -184,7 +192,7 @@ class Batches:
     def chunks(self) -> Iterator[Chunk]:
         start = i = 0
         for batch in self._make():
-            leaves, spec = tree.flatten(batch)
+            leaves, spec = tree.flatten(_columns(batch))
             if spec != self.spec:
                 raise RaggedChunksError(
                     f"func.sum_over: batch {i} has the tree {spec}, and the first one {self.spec}\n"
@@ -198,8 +206,14 @@ class Batches:
                     "Give every array of a batch the same first axis."
                 )
             stop = start + rows.pop()
-            yield start, stop, Loaded(arrays)
+            if stop > start:
+                yield start, stop, Loaded(arrays)
             start, i = stop, i + 1
+        if self._total is not None and start != self._total:
+            raise RaggedChunksError(
+                f"func.sum_over: the batches have {start} samples in this pass over the data, and had {self._total} "
+                "before\nMake the same batches in every pass: values and derivatives take passes of their own."
+            )
         self._total = start
 
     def example(self) -> list[Any]:
@@ -285,6 +299,16 @@ def _is_dask(value: Any, *kinds: str) -> bool:
     return module in ("dask", "dask_expr", "distributed") and type(value).__name__ in kinds
 
 
+def _columns(data: Any) -> Any:
+    """Data whose frames are {column: array}."""
+    return tree.map(tree_of_block, data)
+
+
+def _one_row(array: Any) -> Any:
+    """An example of a sample: the first one, or zeros where there is none."""
+    return array[:1].copy() if array.shape[:1] != (0,) else np.zeros((1, *array.shape[1:]), array.dtype)
+
+
 def _rows_of(batch: Any) -> int:
     leaves = tree.leaves(tree_of_block(batch))
     return int(np.shape(leaves[0])[0])
@@ -296,7 +320,14 @@ def _first_row(batch: Any) -> Any:
 
 def source_of(data: Any) -> Any:
     """The source that reads some data."""
-    leaves = tree.leaves(data)
+    leaves, names = tree.leaves(data), tree.path_names(data, "data")
+    for leaf, name in zip(leaves, names, strict=True):
+        if type(leaf) is Tracer:
+            raise ArgumentError(
+                f"func.sum_over: {name} is a value that an outer transform traces; the data are constants, and "
+                "derivatives those by the parameters\nPass it among the parameters, or write "
+                "np.sum(func.vmap(loss)(...))."
+            )
     if leaves and all([_is_dask(leaf, "Future") for leaf in leaves]) and isinstance(data, (list, tuple)):
         client = leaves[0].client
         counts = [client.submit(_rows_of, future, pure=False) for future in leaves]
@@ -318,7 +349,7 @@ def source_of(data: Any) -> Any:
         return Batches(lambda: data)
     if not leaves:
         raise ArgumentError("func.sum_over: the data has no arrays")
-    return StoredRows(data)
+    return StoredRows(_columns(data))
 
 
 def _of_dask(data: Any) -> DaskBlocks:

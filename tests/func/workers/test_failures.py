@@ -109,6 +109,16 @@ def test_what_cannot_travel_is_named(tmp_path: Path) -> None:
                 "generator\nMake it inside the function, or pass the arrays and names from which it can be made.",
             ),
         ]
+        outer = func.sum_over(lambda w, x: w * x, X, executor=pool)
+
+        def storing(x: Any, store: Any = []) -> Any:  # noqa: B006
+            store.append(x)
+            return x
+
+        with pytest.raises(TravelError, match="it holds an executor, a ThreadPoolExecutor\nAn executor belongs to"):
+            func.vmap(outer, executor=executor)(X)
+        with pytest.raises(TravelError, match="a TracedArray\nIt was stored there while a function was traced; return"):
+            func.map(storing, X, executor=executor)
         for function, message in cases:
             with pytest.raises(TravelError) as caught:
                 func.vmap(function, executor=executor)(X)
@@ -152,6 +162,23 @@ def test_trees_that_differ_are_named() -> None:
         func.vmap(lambda x: {"a": x} if x[0] < 3 else {"b": x}, executor=Serial(), chunk_size=1)(
             np.array([[2.0], [3.0]])
         )
+
+
+def slowly(x: Any) -> Any:
+    time.sleep(0.02)
+    return x * x
+
+
+@pytest.mark.filterwarnings("ignore::func.errors.WorkerLostWarning")
+def test_workers_that_are_killed_from_outside_leave_a_right_result() -> None:
+    start = time.monotonic()
+    with cf.ProcessPoolExecutor(2, FORK, max_tasks_per_child=None) as executor:
+        func.map(np.sin, X, executor=executor)
+        kill = threading.Timer(0.1, lambda: [os.kill(pid, signal.SIGKILL) for pid in list(executor._processes)])
+        kill.start()
+        found = func.map(slowly, np.arange(30.0), executor=executor, chunk_size=1)
+    np.testing.assert_array_equal(found, np.arange(30.0) ** 2)
+    assert time.monotonic() - start < 60 and not multiprocessing.active_children()
 
 
 def dying_once(x: Any, flag: str) -> Any:

@@ -64,6 +64,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "memory maps": memory_maps,
     "zarr": zarr_arrays,
     "batches": lambda folder: batches,
+    "batches of which some are empty": lambda folder: lambda: iter([(X[:0], Y[:0]), *batches(), (X[:0], Y[:0])]),
     "an object that can be iterated again": lambda folder: Batches(),
 }
 
@@ -123,6 +124,26 @@ def test_results_are_the_same_bit_by_bit_for_any_number_of_workers(tmp_path: Pat
             found = func.value_and_grad(spread)(P)
             assert found[0] == value and found[1]["w"].tobytes() == gradient["w"].tobytes()
             assert func.hessian(spread)(P)["w"]["w"].tobytes() == hessian["w"]["w"].tobytes()
+
+
+def test_a_frame_is_a_dict_of_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": X[:, 0], "y": Y})
+
+    def of_row(w: Any, row: Any) -> Any:
+        return (row["a"] * w - row["y"]) ** 2
+
+    expected = np.mean((X[:, 0] * 0.5 - Y) ** 2)
+    for data in (frame, lambda: iter([frame[:300], frame[300:]])):
+        np.testing.assert_allclose(func.sum_over(of_row, data)(0.5), expected)
+
+
+def test_other_batches_in_a_later_pass_are_an_error() -> None:
+    sizes = iter([1, 2, 2, 3])
+    objective = func.sum_over(lambda w, x: x @ w, lambda: iter([X[: next(sizes)]]))
+    assert objective(np.ones(5)) == np.mean(X[:2] @ np.ones(5))
+    with pytest.raises(RaggedChunksError, match="have 3 samples in this pass over the data, and had 2 before"):
+        objective(np.ones(5))
 
 
 STATISTICS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -204,6 +225,18 @@ BAD: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
         ArgumentError,
         "func.sum_over: the data is a generator, which can be read only once, and every evaluation reads it\n"
         "Pass the function that makes it: data=lambda: batches(...).",
+    ),
+    "a function of no batches": (
+        lambda folder: func.sum_over(loss, lambda: 3),
+        ArgumentError,
+        "func.sum_over: the function of the data returns a int, where batches are needed\nWrite a function that yields "
+        "batches: each a tree of arrays with the samples along their first axes.",
+    ),
+    "traced data": (
+        lambda folder: func.grad(lambda y: func.sum_over(loss, (X, y))(P))(Y),
+        ArgumentError,
+        "func.sum_over: data[1] is a value that an outer transform traces; the data are constants, and derivatives "
+        "those by the parameters\nPass it among the parameters, or write np.sum(func.vmap(loss)(...)).",
     ),
     "lengths": (
         lambda folder: func.sum_over(loss, (X, Y[1:])),
