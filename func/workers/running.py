@@ -220,8 +220,8 @@ _LOST = frozenset([*_OF_DASK, *_OF_RAY])
 def _of_the_task(error: Exception) -> Exception:
     """What the task raised; Ray wraps it."""
     cause = getattr(error, "cause", None)
-    is_wrapped = type(error).__module__.partition(".")[0] == "ray" and isinstance(cause, Exception)
-    return cause if is_wrapped else error
+    is_of_ray = type(error).__module__.partition(".")[0] == "ray"
+    return cause if is_of_ray and isinstance(cause, Exception) else error
 
 
 def _tree_of(note: Any) -> Any:
