@@ -9,10 +9,12 @@
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -171,6 +173,23 @@ class _FirstImport:
         module.__spec__ = spec.loader_state[1]
 
 
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """The garbage collector waits meanwhile. What an import makes stays: to look through it takes a tenth of the import,
+    and once more as long in the first call. Freezing and thawing makes all of it old without a look."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if hasattr(gc, "freeze") and not gc.get_freeze_count():  # what the user has frozen stays frozen
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()
+
+
 def _load(waits: bool) -> None:
     """Import all that is public, except within that import itself. Another thread may import it already: without
     `waits` the caller goes on, since it may hold the lock of a module for which that thread waits."""
@@ -180,7 +199,8 @@ def _load(waits: bool) -> None:
     try:
         if _loader["thread"] == thread:
             _loading.add(thread)
-        everything = importlib.import_module("func.everything")
+        with _no_collections():
+            everything = importlib.import_module("func.everything")
         for name in everything.__all__:
             globals().setdefault(name, getattr(everything, name))
         sys.modules[__name__].__class__ = ModuleType

@@ -12,6 +12,7 @@ the file, the lines and the name of the old one. A dispatcher of an unknown form
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import inspect
@@ -230,11 +231,37 @@ def _is_dispatcher(attribute: str, function: types.FunctionType) -> bool:
 def hidden_dispatchers() -> list[types.FunctionType]:
     """The dispatchers of functions written in C.
 
-    They have the name of their function, which hides them in the module: only the garbage collector knows them.
+    They have the name of their function, which hides them in the module: only the function itself knows them.
     """
     hidden = vars(sys.modules["numpy._core.multiarray"])
-    found = [f for f in gc.get_referrers(hidden) if type(f) is types.FunctionType and f.__globals__ is hidden]
-    return [f for f in found if type(hidden.get(f.__name__)) is type(np.where) and f.__name__ not in OF_TYPES]
+    functions = [value for name, value in hidden.items() if type(value) is type(np.where) and name not in OF_TYPES]
+    found = [_behind(function) for function in functions]
+    if None in found:
+        found = [f for f in gc.get_referrers(hidden) if f.__class__ is types.FunctionType]
+    return [
+        f
+        for f in found
+        if type(f) is types.FunctionType
+        and f.__globals__ is hidden
+        and type(hidden.get(f.__name__)) is type(np.where)
+        and f.__name__ not in OF_TYPES
+    ]
+
+
+def _behind(function: Any) -> Any:
+    """The dispatcher that a public function of NumPy refers to; None where its memory has another layout than known.
+
+    After an object's head come the addresses of the C function, of the attributes, the dispatcher, the implementation.
+    Those of attributes and implementation are known, so the layout is verified. To find the functions among all objects
+    of the process, as the garbage collector can, takes milliseconds in a small process.
+    """
+    head, width = object.__basicsize__, ctypes.sizeof(ctypes.c_void_p)
+    if type(function).__basicsize__ < head + 4 * width:
+        return None
+    places = (ctypes.c_void_p * 4).from_address(id(function) + head)
+    if places[1] != id(vars(function)) or places[3] != id(getattr(function, "_implementation", None)):
+        return None
+    return ctypes.cast(places[2] or id(None), ctypes.py_object).value
 
 
 def install(dispatchers: Sequence[types.FunctionType]) -> None:

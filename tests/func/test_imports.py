@@ -53,6 +53,50 @@ def test_the_first_use_leaves_out_what_few_programs_need() -> None:
     assert run(script) == "[]"
 
 
+def test_the_garbage_collector_is_left_as_it_was() -> None:
+    state = "gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0"
+    for before, expected in (("pass", (True, False)), ("gc.disable()", (False, False)), ("gc.freeze()", (True, True))):
+        script = f"""
+import gc, weakref
+
+class Node:
+    pass
+
+node = Node()
+node.itself = node
+left = weakref.ref(node)
+{before}
+import func
+usual = gc.get_threshold()
+func.grad
+del node
+gc.collect()
+print({state}, usual, left() is None)
+"""
+        enabled, frozen = expected
+        usual = (700, 10, 10) if sys.version_info < (3, 13) else None
+        printed = run(script)
+        assert printed.startswith(f"{enabled} (") and f") {frozen} (" in printed, printed
+        assert printed.endswith(str(not frozen)), printed  # garbage is found, but for what the user has frozen
+        assert usual is None or printed.count(str(usual)) == 2, printed
+
+
+def test_a_product_needs_no_scipy(tmp_path: Path) -> None:
+    """Where SciPy is a wheel, its BLAS is loaded without it; elsewhere this holds for programs without products."""
+    script = """
+import sys
+import numpy as np, func
+from func.backends.llvm import machine
+from func.backends.llvm.linalg import scipy_library
+library = machine.available() and scipy_library._library()
+in_wheel = bool(library) and hasattr(library, scipy_library.WHEEL.format("dgemm"))
+a = np.eye(40)
+func.jit(lambda a, b: a @ b + np.linalg.inv(a))(a, a)
+print(in_wheel and "scipy" in sys.modules)
+"""
+    assert run(script) == "False"
+
+
 @pytest.mark.parametrize(
     "first",
     [

@@ -11,9 +11,24 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg.matrix_copies import DOUBLE, FLOAT, INT, POINTER, element
-from func.backends.llvm.linalg.scipy_library import PREFIX, capsule, capsule_name
+from func.backends.llvm.linalg.scipy_library import PREFIX, address_of, capsule, capsule_name
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+ARGUMENTS = {
+    "gemm": 13,
+    "trsm": 11,
+    "trsv": 8,
+    "potrf": 5,
+    "trtri": 6,
+    "lauum": 5,
+    "getrf": 6,
+    "getri": 7,
+    "getrs": 9,
+    "gesv": 8,
+}
+"""How many arguments the routines take that programs call most, all without a result: SciPy, which states this of every
+routine, takes longer to import than one of them to compile."""
 
 _RETURNS = {"void": ir.VoidType(), "int": INT, "s": FLOAT, "d": DOUBLE}
 
@@ -27,7 +42,7 @@ def symbol(name: str) -> str:
     >>> symbol("dgemm")
     'func_dgemm'
     """
-    if capsule(name) is None:
+    if address_of(PREFIX + name) is None:
         raise LookupError(f"SciPy exports no BLAS or LAPACK routine {name!r}")
     return PREFIX + name
 
@@ -42,15 +57,21 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     known: ir.Function | None = module.globals.get(key)
     if known is not None:
         return known
+    function = ir.Function(module, _type(name), key)
+    function.attributes.add("nounwind")
+    return function
+
+
+def _type(name: str) -> Any:
+    """The type of a routine. Raises: LookupError for one that native code cannot call."""
+    if name[1:] in ARGUMENTS:
+        return ir.FunctionType(ir.VoidType(), [POINTER] * ARGUMENTS[name[1:]])
     signature = capsule_name(capsule(name)).decode()
     match = re.fullmatch(r"(?:\w+_)?(void|int|s|d) \((.*)\)", signature)
     if match is None:
         raise LookupError(f"native code cannot call {name!r}, whose signature is {signature}")
     result, arguments = match.groups()
-    kind = ir.FunctionType(_RETURNS[result], [POINTER] * (arguments.count(",") + 1))
-    function = ir.Function(module, kind, key)
-    function.attributes.add("nounwind")
-    return function
+    return ir.FunctionType(_RETURNS[result], [POINTER] * (arguments.count(",") + 1))
 
 
 def fits(*sizes: int) -> bool:

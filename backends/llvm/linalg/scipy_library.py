@@ -1,7 +1,8 @@
 """SciPy's BLAS and LAPACK in this process: addresses of routines, and of OpenBLAS's two functions for its threads.
 
-SciPy exports every routine to Cython as a C function pointer. Compiled code from the cache needs the addresses alone,
-so nothing here imports what prints code.
+SciPy's wheels contain an OpenBLAS whose names have a prefix of their own. Its routines are found there by the dynamic
+linker, and SciPy is not imported. Elsewhere they are what SciPy exports to Cython: C function pointers, which call the
+same routines. Compiled code from the cache needs the addresses alone, so nothing here imports what prints code.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import ctypes
 import functools
 import importlib
 import importlib.util
+import os
 import sys
-from pathlib import Path
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +21,8 @@ from func.backends.llvm import symbols
 
 PREFIX = "func_"
 GET, SET = "func_blas_get_threads", "func_blas_set_threads"
+WHEEL = "scipy_{}_"
+"""The name of a routine with integers of 32 bits in the OpenBLAS of SciPy's wheels."""
 NAMES = tuple(
     [
         (f"{prefix}openblas_get_num_threads{suffix}", f"{prefix}openblas_set_num_threads{suffix}")
@@ -27,11 +31,6 @@ NAMES = tuple(
     ]
 )
 """The names of the two functions in SciPy's wheels and in other builds of OpenBLAS."""
-
-
-def library_path() -> str:
-    """The file of the module that exports BLAS. Raises: ImportError, AttributeError without such a module."""
-    return str(_module("cython_blas").__file__)
 
 
 def _exports(module: str) -> dict[str, Any]:
@@ -53,23 +52,43 @@ def _loaded_alone(module: str) -> ModuleType | None:
     A regular import later on makes the same module known under its name.
     """
     name = f"scipy.linalg.{module}"
-    package = importlib.util.find_spec("scipy")
     known = set(sys.modules)
     try:
-        places = package.submodule_search_locations if package is not None else None
-        files = [file for place in places or () for file in sorted(Path(place, "linalg").glob(f"{module}.*"))]
-        for file in files:
-            spec = importlib.util.spec_from_file_location(name, file)
-            if file.suffix in (".so", ".pyd") and spec is not None and spec.loader is not None:
-                loaded = importlib.util.module_from_spec(spec)
-                spec.loader.exec_module(loaded)
-                return loaded
+        spec = importlib.util.spec_from_file_location(name, _file(module))
+        if spec is not None and spec.loader is not None:
+            loaded = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded)
+            return loaded
     except ImportError:
         pass
     finally:
         if name not in known:
             sys.modules.pop(name, None)
     return None
+
+
+@functools.cache
+def _file(module: str) -> str:
+    """The file of an extension module of `scipy.linalg`. Raises: ImportError where there is none."""
+    package = importlib.util.find_spec("scipy")
+    for place in (package and package.submodule_search_locations) or ():
+        for suffix in EXTENSION_SUFFIXES:
+            file = os.path.join(place, "linalg", module + suffix)
+            if os.path.exists(file):
+                return file
+    raise ImportError(f"SciPy has no file of scipy.linalg.{module}")
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    """The module `cython_blas` as a library, with the BLAS that it is linked with; None where it has no file, and on
+    Windows, where a name is not looked up in the libraries of a library."""
+    if sys.platform == "win32":
+        return None
+    try:
+        return ctypes.CDLL(_file("cython_blas"))
+    except (ImportError, OSError):
+        return None
 
 
 def capsule(name: str) -> Any | None:
@@ -92,11 +111,8 @@ def capsule_name(exported: Any) -> bytes:
 @functools.cache
 def thread_functions() -> dict[str, int]:
     """The addresses of OpenBLAS's two functions, as SciPy's own module sees them; none for another BLAS."""
-    if sys.platform == "win32":  # a module's libraries are not searched there
-        return {}
-    try:
-        library = ctypes.CDLL(library_path())
-    except (ImportError, OSError):
+    library = _library()
+    if library is None:
         return {}
     for names in NAMES:
         addresses = [symbols.address_in(library, name) or 0 for name in names]
@@ -113,13 +129,20 @@ def address_of(name: str) -> int | None:
     """
     if name in (GET, SET):
         return thread_functions().get(name)
+    routine, library = name.removeprefix(PREFIX), _library()
+    address = None if library is None else symbols.address_in(library, WHEEL.format(routine))
+    return address or _exported(routine)
+
+
+def _exported(routine: str) -> int | None:
+    """The address that SciPy exports to Cython."""
     try:
-        exported = capsule(name.removeprefix(PREFIX))
+        exported = capsule(routine)
     except ImportError:
         return None
     if exported is None:
         return None
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address: int = get_pointer(exported, capsule_name(exported))
-    return address
+    pointer: int = get_pointer(exported, capsule_name(exported))
+    return pointer

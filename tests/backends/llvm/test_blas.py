@@ -11,7 +11,7 @@ pytest.importorskip("llvmlite")
 pytest.importorskip("scipy")
 
 from func.backends.llvm import ir, machine
-from func.backends.llvm.linalg import blas, matrix_copies, routines
+from func.backends.llvm.linalg import blas, matrix_copies, routines, scipy_library
 from tests.support.native_matrices import DTYPES, Calls, assert_close, padded, random, run, triangular
 
 SIZES = (0, 1, 3, 50)
@@ -50,6 +50,23 @@ def test_declarations():
     assert str(routines.declare(module, "idamax").function_type.return_type) == "i32"
     with pytest.raises(LookupError, match="cannot call 'zdotc'"):
         routines.declare(module, "zdotc")
+
+
+@pytest.mark.parametrize("name", sorted(routines.ARGUMENTS))
+def test_known_declarations_are_those_that_scipy_states(name):
+    for letter in routines.LETTERS.values():
+        signature = scipy_library.capsule_name(scipy_library.capsule(letter + name)).decode()
+        assert signature.startswith("void (")
+        assert signature.count(",") + 1 == routines.ARGUMENTS[name]
+
+
+@pytest.mark.parametrize("name", ["dgemm", "sgetrf", "zheevd", "dlange", "idamax"])
+def test_routines_of_the_wheel_and_those_that_scipy_exports_are_alike(name, monkeypatch):
+    """SciPy's pointers are functions that call the routines: both exist, whichever is taken."""
+    assert scipy_library.address_of(scipy_library.PREFIX + name)
+    monkeypatch.setattr(scipy_library, "_library", lambda: None)
+    assert scipy_library.address_of(scipy_library.PREFIX + name)
+    assert scipy_library.address_of(scipy_library.PREFIX + "nothing") is None
 
 
 def test_sizes_beyond_32_bits():
