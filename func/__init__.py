@@ -175,8 +175,8 @@ class _FirstImport:
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """The garbage collector waits meanwhile. What an import makes stays: to look through it takes a tenth of the import,
-    and once more as long in the first call. Freezing and thawing makes all of it old without a look."""
+    """The garbage collector waits meanwhile. What an import makes stays: to look through it takes a tenth of the import
+    and half of a first call. Freezing and thawing makes all of it old without a look."""
     if not gc.isenabled():
         yield
         return
