@@ -7,13 +7,13 @@ cannot load object code. A module's text is parsed, optimised and emitted to obj
 import contextlib
 import functools
 import importlib
-import struct
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from func.backends.llvm import cache, symbols
 from func.backends.llvm.host import Host, host
+from func.backends.llvm.loader import elf_undefined
 from func.backends.llvm.machine import QUICK, CompileError, Pipeline, lock, locks_after
 
 llvm: Any = None
@@ -232,27 +232,3 @@ def _resolvable(name: str) -> bool:
     if address:
         llvm.add_symbol(name, address)
     return bool(address)
-
-
-def elf_undefined(image: bytes) -> list[str] | None:
-    """The undefined names of an ELF64 object; None for another format.
-
-    LLVM aborts the process if it cannot find a name, so all are looked up beforehand.
-
-    Source: System V ABI, chapter 4 (sections, symbol table).
-    """
-    if image[:6] != b"\x7fELF\x02\x01":
-        return None
-    (offset,) = struct.unpack_from("<Q", image, 40)
-    size, count = struct.unpack_from("<HH", image, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", image, offset + index * size) for index in range(count)]
-    names: list[str] = []
-    for _, kind, _, _, start, length, strings, _, _, width in sections:
-        if kind != 2:  # SHT_SYMTAB
-            continue
-        text = sections[strings][4]
-        for symbol in range(start + width, start + length, width):
-            name, _, _, section = struct.unpack_from("<IBBH", image, symbol)
-            if section == 0 and name:  # SHN_UNDEF
-                names.append(image[text + name : image.index(b"\0", text + name)].decode())
-    return [name for name in names if name != "_GLOBAL_OFFSET_TABLE_"]

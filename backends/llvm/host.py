@@ -70,7 +70,7 @@ def host() -> Host:
     fields = [] if known is None else known.image.decode().split("\n")
     if len(fields) == len(Host._fields):
         return Host(*fields)
-    answer: Host = importlib.import_module("func.backends.llvm.compiler").ask_host()
+    answer: Host = importlib.import_module("func.backends.llvm.machine").generator().ask_host()
     if key is not None:
         cache.store(key, cache.ObjectCode(answer.fingerprint.encode(), ()))
     return answer

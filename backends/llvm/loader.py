@@ -314,3 +314,27 @@ def _protect(start: int, size: int) -> None:
     """Let memory be executed, and no longer written. Raises: Unloadable where the system forbids it."""
     if _functions().mprotect(start, size, mmap.PROT_READ | mmap.PROT_EXEC):
         raise Unloadable(f"the system lets no memory be executed (error {ctypes.get_errno()})")
+
+
+def elf_undefined(image: bytes) -> list[str] | None:
+    """The undefined names of an ELF64 object; None for another format.
+
+    LLVM aborts the process if it cannot find a name, so all are looked up beforehand.
+
+    Source: System V ABI, chapter 4 (sections, symbol table).
+    """
+    if image[:6] != b"\x7fELF\x02\x01":
+        return None
+    (offset,) = struct.unpack_from("<Q", image, 40)
+    size, count = struct.unpack_from("<HH", image, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", image, offset + index * size) for index in range(count)]
+    names: list[str] = []
+    for _, kind, _, _, start, length, strings, _, _, width in sections:
+        if kind != 2:  # SHT_SYMTAB
+            continue
+        text = sections[strings][4]
+        for symbol in range(start + width, start + length, width):
+            name, _, _, section = struct.unpack_from("<IBBH", image, symbol)
+            if section == 0 and name:  # SHN_UNDEF
+                names.append(image[text + name : image.index(b"\0", text + name)].decode())
+    return [name for name in names if name != "_GLOBAL_OFFSET_TABLE_"]

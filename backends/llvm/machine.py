@@ -1,8 +1,8 @@
 """Compiled code in the process: from LLVM IR to callable addresses, by the cache on disk where it has the object code.
 
-Object code is linked by the loader of this package (`loader.py`) where it can, and by LLVM elsewhere. llvmlite is
-imported only to generate code, and where the loader does not work. The memory of code is freed when its `MachineCode`
-is collected.
+Object code is linked by the loader of this package (`loader.py`) where it can, and by LLVM elsewhere. It is generated
+by llvmlite's library (`llvm_library.py`) or, where that is unknown, by llvmlite (`compiler.py`). The memory of code is
+freed when its `MachineCode` is collected.
 """
 
 import functools
@@ -95,9 +95,16 @@ class Linked(Protocol):
 
 
 def compiler() -> Any:
-    """The module that generates code, which imports llvmlite."""
+    """The module that does all that LLVM can do, by llvmlite, which it imports."""
     with lock:  # a child of another thread's fork never finds the import half done
         return importlib.import_module("func.backends.llvm.compiler")
+
+
+def generator() -> Any:
+    """The module that generates object code: by llvmlite's library alone where that is possible."""
+    with lock:
+        library = importlib.import_module("func.backends.llvm.llvm_library")
+        return library if library.is_usable() else compiler()
 
 
 @functools.cache
@@ -141,7 +148,7 @@ def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
     with lock:
         code = _existing(digest, source, pipeline)
         if code is None:
-            stored = compiler().emit_object(_text(source), pipeline)
+            stored = generator().emit_object(_text(source), pipeline)
             cache.store(digest, stored)
             code = _loaded[digest] = MachineCode(stored, source, pipeline, digest)
         return code

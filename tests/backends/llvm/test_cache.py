@@ -294,7 +294,8 @@ def make():
 
 code = machine.compile_ir(make, key="shared")
 print(ctypes.CFUNCTYPE(ctypes.c_double)(code.address("f"))())
-print("llvmlite" in sys.modules and loader.is_supported())
+generators = {{"llvmlite", "func.backends.llvm.llvm_library"}}
+print(bool(generators & set(sys.modules)) and loader.is_supported())
 """
     outputs = [
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
