@@ -251,9 +251,20 @@ static void func_lu_solve_TYPE(ptrdiff_t n, ptrdiff_t k, const TYPE *lu, ptrdiff
 COPY = """\
 static void func_copy_TYPE(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t from_down, ptrdiff_t from_across,
                            TYPE *to, ptrdiff_t to_down, ptrdiff_t to_across) {
-    for (ptrdiff_t i = 0; i < m; ++i) {
+    if (from_across == 1 && to_across == 1) {
+        for (ptrdiff_t i = 0; i < m; ++i) {
+            for (ptrdiff_t j = 0; j < n; ++j) {
+                to[i * to_down + j] = from[i * from_down + j];
+            }
+        }
+        return;
+    }
+    enum { TILE = 8 };
+    for (ptrdiff_t top = 0; top < m; top += TILE) {
         for (ptrdiff_t j = 0; j < n; ++j) {
-            to[i * to_down + j * to_across] = from[i * from_down + j * from_across];
+            for (ptrdiff_t i = top; i < m && i < top + TILE; ++i) {
+                to[i * to_down + j * to_across] = from[i * from_down + j * from_across];
+            }
         }
     }
 }"""
@@ -338,63 +349,151 @@ static bool func_order(ptrdiff_t m, ptrdiff_t count, const int32_t *pivots, int6
     return failed;
 }"""
 
-CHOLESKY_ROWS = """\
-/* The upper factor in place of a matrix, by its upper triangle; true where there is none. */
-static bool func_cholesky_rows_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t stride) {
-    bool failed = false;
-    for (ptrdiff_t k = 0; k < n && !failed; ++k) {
-        TYPE *row = a + k * stride;
-        const REAL top = RE(row[k]);
-        failed = top <= 0; /* NaN passes on, as LAPACK's results have it */
-        const REAL root = SQRT(top);
-        row[k] = root;
-        for (ptrdiff_t j = k + 1; j < n; ++j) {
-            row[j] /= root;
-        }
-        for (ptrdiff_t i = k + 1; i < n; ++i) {
-            func_take_TYPE(n - i, CONJ(row[i]), row + i, 1, a + i * stride + i, 1);
+CHOLESKY_TILE = """\
+/* Of up to 6 rows of the upper Cholesky factor, from row i on, the 8 columns from j on as they are before the rows are
+   taken from each other; `a` has the rows above. */
+static void func_cholesky_tile_TYPE(ptrdiff_t i, ptrdiff_t count, ptrdiff_t j, const TYPE *a, ptrdiff_t stride,
+                                    TYPE (*tile)[8]) {
+    enum { WIDTH = 8 };
+    TYPE s0[WIDTH] = {0}, s1[WIDTH] = {0}, s2[WIDTH] = {0}, s3[WIDTH] = {0}, s4[WIDTH] = {0}, s5[WIDTH] = {0};
+    const ptrdiff_t last = count - 1; /* rows behind the last are the last one again */
+    const ptrdiff_t r1 = last < 1 ? last : 1, r2 = last < 2 ? last : 2, r3 = last < 3 ? last : 3;
+    const ptrdiff_t r4 = last < 4 ? last : 4, r5 = last < 5 ? last : 5;
+    for (ptrdiff_t l = 0; l < i; ++l) {
+        const TYPE *const left = a + l * stride + i, *const right = a + l * stride + j;
+        const TYPE f0 = CONJ(left[0]), f1 = CONJ(left[r1]), f2 = CONJ(left[r2]), f3 = CONJ(left[r3]);
+        const TYPE f4 = CONJ(left[r4]), f5 = CONJ(left[r5]);
+        for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+            s0[c] = PLUS(f0, right[c], s0[c]);
+            s1[c] = PLUS(f1, right[c], s1[c]);
+            s2[c] = PLUS(f2, right[c], s2[c]);
+            s3[c] = PLUS(f3, right[c], s3[c]);
+            s4[c] = PLUS(f4, right[c], s4[c]);
+            s5[c] = PLUS(f5, right[c], s5[c]);
         }
     }
-    return failed;
+    const TYPE *const own = a + i * stride + j;
+    for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+        tile[0][c] = own[c] - s0[c];
+        tile[1][c] = own[r1 * stride + c] - s1[c];
+        tile[2][c] = own[r2 * stride + c] - s2[c];
+        tile[3][c] = own[r3 * stride + c] - s3[c];
+        tile[4][c] = own[r4 * stride + c] - s4[c];
+        tile[5][c] = own[r5 * stride + c] - s5[c];
+    }
+}"""
+
+CHOLESKY_ROWS = """\
+/* The first rows of the upper factor in place of a matrix of n rows, by its upper triangle; elements below it may be
+   overwritten. True where there is no factor. */
+static bool func_cholesky_rows_TYPE(ptrdiff_t rows, ptrdiff_t n, TYPE *a, ptrdiff_t stride) {
+    enum { ROWS = 6, WIDTH = 8 };
+    if (n < WIDTH) {
+        for (ptrdiff_t k = 0; k < rows; ++k) {
+            TYPE *row = a + k * stride;
+            const REAL top = RE(row[k]);
+            if (top <= 0) { /* NaN passes on, as LAPACK's results have it */
+                return true;
+            }
+            const REAL root = SQRT(top);
+            row[k] = root;
+            for (ptrdiff_t j = k + 1; j < n; ++j) {
+                row[j] /= root;
+            }
+            for (ptrdiff_t i = k + 1; i < n; ++i) {
+                func_take_TYPE(n - i, CONJ(row[i]), row + i, 1, a + i * stride + i, 1);
+            }
+        }
+        return false;
+    }
+    for (ptrdiff_t i = 0; i < rows; i += ROWS) {
+        const ptrdiff_t count = rows - i < ROWS ? rows - i : ROWS, start = i + WIDTH <= n ? i : n - WIDTH;
+        TYPE tile[ROWS][WIDTH], factors[ROWS][ROWS];
+        REAL roots[ROWS] = {0}, inverses[ROWS] = {0};
+        func_cholesky_tile_TYPE(i, count, start, a, stride, tile);
+        for (ptrdiff_t r = 0; r < count; ++r) {
+            TYPE *const row = tile[r] + i - start;
+            const REAL top = RE(row[r]);
+            if (top <= 0) {
+                return true;
+            }
+            roots[r] = SQRT(top);
+            inverses[r] = 1 / roots[r];
+            for (ptrdiff_t s = r + 1; s < count; ++s) {
+                row[s] *= inverses[r];
+                factors[r][s] = CONJ(row[s]);
+            }
+            for (ptrdiff_t s = r + 1; s < count; ++s) {
+                for (ptrdiff_t t = s; t < count; ++t) {
+                    tile[s][i - start + t] -= factors[r][s] * row[t];
+                }
+            }
+        }
+        for (ptrdiff_t j = i - i % WIDTH; j < n; j += WIDTH) {
+            const ptrdiff_t first = j + WIDTH <= n ? j : n - WIDTH; /* the last tile begins before its first column */
+            func_cholesky_tile_TYPE(i, count, first, a, stride, tile);
+            for (ptrdiff_t r = 0; r < count; ++r) {
+                for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+                    tile[r][c] *= inverses[r];
+                }
+                for (ptrdiff_t s = r + 1; s < count; ++s) {
+                    for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+                        tile[s][c] = PLUS(-factors[r][s], tile[r][c], tile[s][c]);
+                    }
+                }
+                TYPE *const row = a + (i + r) * stride + first;
+                for (ptrdiff_t c = j - first; c < WIDTH; ++c) {
+                    row[c] = tile[r][c];
+                }
+            }
+        }
+        for (ptrdiff_t r = 0; r < count; ++r) {
+            a[(i + r) * (stride + 1)] = roots[r];
+        }
+    }
+    return false;
 }"""
 
 CHOLESKY = """\
 /* The Cholesky factor in place of a matrix, by its lower (or upper) triangle; true where there is none. */
 static bool func_cholesky_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t stride, bool lower) {
-    bool failed = false;
 LAPACK    if (n > 64) {
 LAPACK        const char part = lower ? 'L' : 'U';
-LAPACK        failed = LAPACKE_LETTERpotrf(LAPACK_ROW_MAJOR, part, (lapack_int)n, a, (lapack_int)stride) != 0;
+LAPACK        const bool none = LAPACKE_LETTERpotrf(LAPACK_ROW_MAJOR, part, (lapack_int)n, a, (lapack_int)stride) != 0;
 LAPACK        for (ptrdiff_t i = 0; i < n; ++i) {
 LAPACK            for (ptrdiff_t j = i + 1; j < n; ++j) {
 LAPACK                a[lower ? i * stride + j : j * stride + i] = 0;
 LAPACK            }
 LAPACK        }
-LAPACK        return failed;
+LAPACK        return none;
 LAPACK    }
-    for (ptrdiff_t i = 0; lower && i < n; ++i) { /* rows of the upper factor are adjacent in memory */
-        for (ptrdiff_t j = 0; j < i; ++j) {
-            a[j * stride + i] = CONJ(a[i * stride + j]);
+    enum { TILE = 8 };
+    for (ptrdiff_t top = 0; lower && top < n; top += TILE) { /* rows of the upper factor lie in memory */
+        for (ptrdiff_t j = 0; j < top + TILE && j < n; ++j) {
+            for (ptrdiff_t i = j + 1 > top ? j + 1 : top; i < top + TILE && i < n; ++i) {
+                a[j * stride + i] = CONJ(a[i * stride + j]);
+            }
         }
     }
-REALS    enum { BLOCK = 32 };
+    bool failed = false;
+REALS    enum { BLOCK = 96 };
 REALS    for (ptrdiff_t start = 0; n > 2 * BLOCK && start < n && !failed; start += BLOCK) {
 REALS        const ptrdiff_t width = n - start < BLOCK ? n - start : BLOCK, after = start + width;
-REALS        TYPE *const corner = a + start * (stride + 1);
-REALS        failed = func_cholesky_rows_TYPE(width, corner, stride);
-REALS        func_triangular_TYPE(width, n - after, corner, 1, stride, true, false, false, corner + width, stride, 1);
+REALS        failed = func_cholesky_rows_TYPE(width, n - start, a + start * (stride + 1), stride);
 REALS        for (ptrdiff_t i = after; i < n; i += BLOCK) {
 REALS            const TYPE *const above = a + start * stride + i;
 REALS            func_minus_TYPE(n - i < BLOCK ? n - i : BLOCK, width, n - i, a + i * (stride + 1), stride, 1, above, 1,
 REALS                            stride, above, stride, 1);
 REALS        }
 REALS    }
-REALS    failed = n > 2 * BLOCK ? failed : func_cholesky_rows_TYPE(n, a, stride);
-COMPLEXES    failed = func_cholesky_rows_TYPE(n, a, stride);
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        for (ptrdiff_t j = 0; j < i; ++j) {
-            a[i * stride + j] = lower ? CONJ(a[j * stride + i]) : 0;
-            a[j * stride + i] = lower ? 0 : a[j * stride + i];
+REALS    failed = n > 2 * BLOCK ? failed : func_cholesky_rows_TYPE(n, n, a, stride);
+COMPLEXES    failed = func_cholesky_rows_TYPE(n, n, a, stride);
+    for (ptrdiff_t top = 0; top < n; top += TILE) {
+        for (ptrdiff_t j = 0; j < top + TILE && j < n; ++j) {
+            for (ptrdiff_t i = j + 1 > top ? j + 1 : top; i < top + TILE && i < n; ++i) {
+                a[i * stride + j] = lower ? CONJ(a[j * stride + i]) : 0;
+                a[j * stride + i] = lower ? 0 : a[j * stride + i];
+            }
         }
     }
     return failed;
@@ -437,51 +536,124 @@ static bool func_cholesky_inverse_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t stride) {
     return false;
 }"""
 
+REFLECTOR = """\
+/* v, whose first element is 1, in place of x: (1 - tau v v*)* x has one element that is not 0, the first, which is
+   returned and real. */
+static REAL func_reflector_TYPE(ptrdiff_t n, TYPE *x, TYPE *tau) {
+    const TYPE alpha = x[0];
+    const REAL rest = func_norm_TYPE(n - 1, x + 1, 1);
+    x[0] = 1;
+    if (rest == 0 && alpha == CONJ(alpha)) {
+        *tau = 0;
+        return RE(alpha);
+    }
+    const REAL beta = -COPYSIGN(HYPOT(ABS(alpha), rest), RE(alpha));
+    const TYPE scale = alpha - beta;
+    for (ptrdiff_t i = 1; i < n; ++i) {
+        x[i] /= scale;
+    }
+    *tau = (beta - alpha) / beta;
+    return beta;
+}"""
+
+INNER_OF_FOUR = """\
+/* The sums of the products of v, or of its conjugate, with four rows. */
+static void func_inner_of_four_TYPE(ptrdiff_t n, const TYPE *v, bool conjugate, const TYPE *x0, ptrdiff_t stride,
+                                    TYPE *sums) {
+    enum { LANES = 64 / sizeof(TYPE) };
+    const TYPE *const x1 = x0 + stride, *const x2 = x1 + stride, *const x3 = x2 + stride;
+    TYPE s0[LANES] = {0}, s1[LANES] = {0}, s2[LANES] = {0}, s3[LANES] = {0};
+    ptrdiff_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        for (ptrdiff_t lane = 0; lane < LANES; ++lane) {
+            const TYPE factor = conjugate ? CONJ(v[i + lane]) : v[i + lane];
+            s0[lane] = PLUS(factor, x0[i + lane], s0[lane]);
+            s1[lane] = PLUS(factor, x1[i + lane], s1[lane]);
+            s2[lane] = PLUS(factor, x2[i + lane], s2[lane]);
+            s3[lane] = PLUS(factor, x3[i + lane], s3[lane]);
+        }
+    }
+    for (ptrdiff_t half = LANES / 2; half > 0; half /= 2) {
+        for (ptrdiff_t lane = 0; lane < half; ++lane) {
+            s0[lane] += s0[lane + half];
+            s1[lane] += s1[lane + half];
+            s2[lane] += s2[lane + half];
+            s3[lane] += s3[lane + half];
+        }
+    }
+    for (; i < n; ++i) {
+        const TYPE factor = conjugate ? CONJ(v[i]) : v[i];
+        s0[0] += factor * x0[i];
+        s1[0] += factor * x1[i];
+        s2[0] += factor * x2[i];
+        s3[0] += factor * x3[i];
+    }
+    sums[0] = s0[0];
+    sums[1] = s1[0];
+    sums[2] = s2[0];
+    sums[3] = s3[0];
+}"""
+
+TAKE_FROM_FOUR = """\
+/* Of four rows x, x - factor v in place of them, for a factor each. */
+static void func_take_from_four_TYPE(ptrdiff_t n, const TYPE *restrict factors, const TYPE *restrict v,
+                                     TYPE *restrict x0, TYPE *restrict x1, TYPE *restrict x2, TYPE *restrict x3) {
+    const TYPE f0 = -factors[0], f1 = -factors[1], f2 = -factors[2], f3 = -factors[3];
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        x0[i] = PLUS(f0, v[i], x0[i]);
+        x1[i] = PLUS(f1, v[i], x1[i]);
+        x2[i] = PLUS(f2, v[i], x2[i]);
+        x3[i] = PLUS(f3, v[i], x3[i]);
+    }
+}"""
+
+REFLECT = """\
+/* Of some rows x, `stride` apart, x - tau (v* x) v in place of them. */
+static void func_reflect_TYPE(ptrdiff_t count, ptrdiff_t n, TYPE tau, const TYPE *v, TYPE *x, ptrdiff_t stride) {
+    ptrdiff_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        TYPE *const row = x + i * stride;
+        TYPE parts[4];
+        func_inner_of_four_TYPE(n, v, COMPLEX, row, stride, parts);
+        for (int r = 0; r < 4; ++r) {
+            parts[r] *= tau;
+        }
+        func_take_from_four_TYPE(n, parts, v, row, row + stride, row + 2 * stride, row + 3 * stride);
+    }
+    for (; i < count; ++i) {
+        func_take_TYPE(n, tau * func_inner_TYPE(n, v, 1, COMPLEX, x + i * stride, 1), v, 1, x + i * stride, 1);
+    }
+}"""
+
 QR = """\
-/* R and the reflectors 1 - tau v v* of A = Q R in place of A, with LAPACK's signs. */
-static void func_qr_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t down, ptrdiff_t across, TYPE *tau) {
+/* R and the reflectors 1 - tau v v* of A = Q R in place of A, with LAPACK's signs; columns of A lie in memory. */
+static void func_qr_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, TYPE *tau) {
     for (ptrdiff_t k = 0; k < m && k < n; ++k) {
-        TYPE *v = a + k * (down + across);
-        const TYPE alpha = v[0];
-        const ptrdiff_t rows = m - k;
-        if (func_norm_TYPE(rows - 1, v + down, down) == 0 && alpha == CONJ(alpha)) {
-            tau[k] = 0;
-            continue;
-        }
-        const REAL beta = -COPYSIGN(func_norm_TYPE(rows, v, down), RE(alpha));
-        const TYPE scale = alpha - beta, factor = CONJ((beta - alpha) / beta);
-        for (ptrdiff_t i = 1; i < rows; ++i) {
-            v[i * down] /= scale;
-        }
-        tau[k] = CONJ(factor);
-        v[0] = 1;
-        for (ptrdiff_t j = 1; j < n - k; ++j) {
-            TYPE *column = v + j * across;
-            func_take_TYPE(rows, factor * func_inner_TYPE(rows, v, down, COMPLEX, column, down), v, down, column, down);
+        TYPE *v = a + k * (m + 1);
+        const REAL beta = func_reflector_TYPE(m - k, v, tau + k);
+        if (tau[k] != 0) {
+            func_reflect_TYPE(n - k - 1, m - k, CONJ(tau[k]), v, v + m, m);
         }
         v[0] = beta;
     }
 }"""
 
 QR_BASIS = """\
-/* The first columns of Q from its reflectors, which lie in the columns of `a`, in place of these; a reflector that is
+/* The first columns of Q from its reflectors, which lie in rows, in place of these, each in a row; a reflector that is
    needed no longer makes room for its column of Q. */
-static void func_qr_basis_TYPE(ptrdiff_t m, ptrdiff_t count, ptrdiff_t columns, TYPE *a, const TYPE *tau) {
+static void func_qr_basis_TYPE(ptrdiff_t m, ptrdiff_t count, ptrdiff_t columns, TYPE *a, ptrdiff_t stride,
+                               const TYPE *tau) {
     for (ptrdiff_t j = count; j < columns; ++j) {
         for (ptrdiff_t i = 0; i < m; ++i) {
-            a[j * m + i] = i == j;
+            a[j * stride + i] = i == j;
         }
     }
     for (ptrdiff_t k = count - 1; k >= 0; --k) {
-        TYPE *v = a + k * (m + 1);
-        const ptrdiff_t rows = m - k;
+        TYPE *v = a + k * (stride + 1);
         v[0] = 1;
-        for (ptrdiff_t j = 1; j < columns - k; ++j) {
-            TYPE *column = v + j * m;
-            func_take_TYPE(rows, tau[k] * func_inner_TYPE(rows, v, 1, COMPLEX, column, 1), v, 1, column, 1);
-        }
+        func_reflect_TYPE(columns - k - 1, m - k, tau[k], v, v + stride, stride);
         v[0] = 1 - tau[k];
-        for (ptrdiff_t i = 1; i < rows; ++i) {
+        for (ptrdiff_t i = 1; i < m - k; ++i) {
             v[i] *= -tau[k];
         }
         for (ptrdiff_t i = 1; i <= k; ++i) {

@@ -2,14 +2,14 @@
 
 `params["batch"]` of an item holds the lengths of the leading axes of all its references; the strides after them are
 those of one operand. Matrices have their rows in memory (a stride of one along the last axis), or with the parameter
-`turned` their columns. The last output is scratch memory in bytes for all routines but those in place: of the sizes in
-`backends/llvm/linalg/library_calls.py`, where the same routines call LAPACK.
+`turned` their columns. The last output is scratch memory in bytes for all routines but those in place. The same
+routines call LAPACK in `backends/llvm/linalg/library_calls.py`, with other scratch memory.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,26 +31,60 @@ class CMatrix(NamedTuple):
 
 
 class CRoutineCall(NamedTuple):
-    """The operands of a routine, and the functions that the program has so far."""
+    """The operands of a routine, the addresses of its areas of scratch memory, and the functions that the program has
+    so far."""
 
     definitions: CDefinitions
     outs: list[CMatrix]
     args: list[CMatrix]
+    areas: list[str]
 
 
 Write: TypeAlias = Callable[..., str]
+Areas: TypeAlias = Callable[..., Sequence[int]]
 ROUTINES: dict[str, Write] = {}
+AREAS: dict[str, Areas] = {}
+"""Of routines with scratch memory, the elements of its areas by the parameters."""
 
 
-def c_routine(name: str) -> Callable[[Write], Write]:
+def c_routine(name: str, areas: Areas | None = None) -> Callable[[Write], Write]:
     """Register what writes the call of a routine: an expression that is true where the routine fails, or a statement
-    that cannot fail, which ends with a semicolon."""
+    that cannot fail, which ends with a semicolon. `areas` gives the numbers of elements of its areas of scratch memory,
+    which have the dtype of the first argument; after them come as many numbers of int32 as the matrix has rows."""
 
     def register(write: Write) -> Write:
         ROUTINES[name] = write
+        if areas is not None:
+            AREAS[name] = areas
         return write
 
     return register
+
+
+def _unless(failure: str) -> str:
+    """A statement that ends the call where a routine fails: its results may have no values then."""
+    inside = failure[1:-1] if failure.startswith("(") and failure.endswith("))") else failure
+    return f"if ({inside}) {{ return status | 2; }}"
+
+
+def _starts(item: LibraryCall) -> list[int]:
+    """Where the areas of a routine begin in its scratch memory, and where the last ends, in bytes."""
+    params = {name: value for name, value in item.params.items() if name != "batch"}
+    starts = [0]
+    for size in AREAS[item.routine](**params):
+        starts.append(starts[-1] + -(-size * item.args[0].buffer.dtype.itemsize // 64) * 64)
+    return [*starts, starts[-1] + 4 * params.get("n", 0)]
+
+
+def scratch_bytes(item: LibraryCall) -> int | None:
+    """The bytes of scratch memory that a routine needs; None where it has none.
+
+    >>> from func.backends.loops.kernels import Buffer
+    >>> matrix = StridedRef(Buffer(9, np.dtype(float)), 0, (3, 1))
+    >>> scratch_bytes(LibraryCall("det", (matrix,), (matrix,), {"batch": (), "n": 3}))
+    140
+    """
+    return _starts(item)[-1] if item.routine in AREAS else None
 
 
 def write_routine(nests: NestWriter, item: LibraryCall) -> None:
@@ -70,8 +104,14 @@ def _batched(
     write = ROUTINES.get(item.routine)
     if write is None:
         raise UnsupportedRoutine(f"{item.routine} is a call of a library")
-    text = write(CRoutineCall(nests.scalars.definitions, outs, args), **params)
-    nests.builder.effect(text if text.endswith(";") else f"status |= {text} ? 2 : 0;")
+    areas = []
+    if item.routine in AREAS:
+        word = stored_type(args[0].dtype) + (" complex" if args[0].dtype.kind == "c" else "")
+        starts = _starts(item)[:-1]
+        words = [word] * (len(starts) - 1) + ["int32_t"]
+        areas = [f"({kind} *)(void *)({outs[-1].start} + {at})" for kind, at in zip(words, starts, strict=True)]
+    text = write(CRoutineCall(nests.scalars.definitions, outs, args, areas), **params)
+    nests.builder.effect(text if text.endswith(";") else f"{_unless(text)};")
 
 
 def _matrix(nests: NestWriter, ref: StridedRef, at: list[str]) -> CMatrix:
@@ -123,7 +163,6 @@ def _places(dtype: DType) -> dict[str, str]:
         "PLUS(": f"func_fma_{word}(",
         "UNIT": "unit * (value / size)" if is_complex else "value < 0 ? -unit : unit",
         "TINY": "2.3e-308" if double else "1.2e-38f",
-        "LEAST_COLUMN": "1e-140" if double else "1e-17f",
         "LEAST": "1e-280" if double else "1e-30f",
         "MOST": "1e280" if double else "1e30f",
         "EPSILON": "1.1102230246251565e-16" if double else "5.9604645e-8f",
@@ -191,17 +230,6 @@ def target(operand: CMatrix) -> str:
     return pointer(operand).replace("const ", "")
 
 
-def scratch(call: CRoutineCall, dtype: DType, *sizes: int) -> list[str]:
-    """The addresses of areas of scratch memory, of these numbers of elements; the last one of int32."""
-    places, start = [], 0
-    word = stored_type(dtype) + (" complex" if dtype.kind == "c" else "")
-    for place, size in enumerate(sizes):
-        kind = "int32_t" if place == len(sizes) - 1 else word
-        places.append(f"({kind} *)(void *)({call.outs[-1].start} + {start})")
-        start += -(-size * dtype.itemsize // 64) * 64
-    return places
-
-
 def flag(value: bool) -> str:
     """A truth value."""
     return "true" if value else "false"
@@ -215,8 +243,14 @@ def _either(matrix: CMatrix, turned: bool) -> str:
 
 LINES = factorizations.TAKE, factorizations.INNER
 TRIANGLES = *LINES, factorizations.MINUS, factorizations.TRIANGULAR
+CHOLESKY = (
+    *(*TRIANGLES, factorizations.CHOLESKY_TILE, factorizations.CHOLESKY_ROWS),
+    factorizations.CHOLESKY,
+)
 FACTOR = *TRIANGLES, factorizations.EXCHANGE, factorizations.PANEL, factorizations.LU
-REFLECT = *LINES, factorizations.NORM, factorizations.QR
+FOURS = factorizations.INNER_OF_FOUR, factorizations.TAKE_FROM_FOUR
+REFLECT = *LINES, *FOURS, factorizations.NORM, factorizations.REFLECTOR, factorizations.REFLECT
+QR = *REFLECT, factorizations.QR
 LU_SOLVES = *FACTOR, factorizations.TRIANGULAR, factorizations.LU_SOLVE, factorizations.COPY
 """Functions and what they call."""
 
@@ -224,7 +258,7 @@ LU_SOLVES = *FACTOR, factorizations.TRIANGULAR, factorizations.LU_SOLVE, factori
 @c_routine("potrf")
 def _potrf(call: CRoutineCall, *, n: int, lower: bool) -> str:
     (a,) = call.outs
-    name = defined(call, a.dtype, *TRIANGLES, factorizations.CHOLESKY_ROWS, factorizations.CHOLESKY)
+    name = defined(call, a.dtype, *CHOLESKY)
     return f"{name}({n}, {target(a)}, {a.stride}, {flag(lower)})"
 
 
@@ -252,21 +286,21 @@ def _trtrs(call: CRoutineCall, *, n: int, k: int, lower: bool, trans: str, unit:
     return f"({solve}, {zero}({n}, {pointer(a)}, {a.stride + 1}))"
 
 
-@c_routine("solve")
+@c_routine("solve", lambda n, k: (n * n,))
 def _solve(call: CRoutineCall, *, n: int, k: int) -> str:
     (a, b), x = call.args, call.outs[0]
     name = defined(call, a.dtype, *LU_SOLVES, factorizations.SOLVE)
-    matrix, _, pivots = scratch(call, a.dtype, n * n, n * k, n)
+    matrix, pivots = call.areas
     matrices = f"{pointer(a)}, {a.stride}, {pointer(b)}, {b.stride}, {target(x)}, {x.stride}"
     return f"{name}({n}, {k}, {matrices}, {matrix}, {pivots})"
 
 
-@c_routine("inverse")
+@c_routine("inverse", lambda n, strict: (n * n,))
 def _inverse(call: CRoutineCall, *, n: int, strict: bool) -> str:
     (a,), out = call.args, call.outs[0]
     fill = defined(call, a.dtype, factorizations.DIAGONAL)
     name = defined(call, a.dtype, *LU_SOLVES, factorizations.DIAGONAL, factorizations.INVERSE)
-    matrix, pivots = scratch(call, a.dtype, n * n, n)
+    matrix, pivots = call.areas
     invert = f"{name}({n}, {pointer(a)}, {a.stride}, {target(out)}, {out.stride}, {matrix}, {pivots})"
     if strict:
         return invert
@@ -284,7 +318,7 @@ def _factors(call: CRoutineCall, *, n: int, turned: bool) -> str:
     )
 
 
-@c_routine("lu")
+@c_routine("lu", lambda m, n: ())
 def _lu(call: CRoutineCall, *, m: int, n: int) -> str:
     (factors, pivots, order, _), (a,) = call.outs, call.args
     copy = defined(call, a.dtype, factorizations.COPY)
@@ -292,7 +326,7 @@ def _lu(call: CRoutineCall, *, m: int, n: int) -> str:
     call.definitions.texts.setdefault("func_order", factorizations.ORDER)
     return (
         f"{copy}({m}, {n}, {_either(a, False)}, {target(factors)}, {factors.stride}, 1); "
-        f"status |= {name}({m}, {n}, {target(factors)}, {factors.stride}, 1, {pivots.start}) ? 2 : 0; "
+        f"{_unless(f'{name}({m}, {n}, {target(factors)}, {factors.stride}, 1, {pivots.start})')} "
         f"func_order({m}, {min(m, n)}, {pivots.start}, {order.start});"
     )
 
@@ -315,7 +349,7 @@ def _getrs(call: CRoutineCall, *, n: int, k: int, trans: str, turned: bool) -> s
     )
 
 
-@c_routine("getri")
+@c_routine("getri", lambda n, turned, safe: ())
 def _getri(call: CRoutineCall, *, n: int, turned: bool, safe: bool) -> str:
     (factors, pivots), out = call.args, call.outs[0]
     fill = defined(call, out.dtype, factorizations.DIAGONAL)
@@ -331,13 +365,13 @@ def _getri(call: CRoutineCall, *, n: int, turned: bool, safe: bool) -> str:
     return f"({unit}, {solve}, {is_singular})"
 
 
-@c_routine("det")
+@c_routine("det", lambda n: (n * n,))
 def _det(call: CRoutineCall, *, n: int) -> str:
     (a,), out = call.args, call.outs[0]
     copy = defined(call, a.dtype, factorizations.COPY)
     factor = defined(call, a.dtype, *FACTOR)
     name = defined(call, a.dtype, factorizations.DETERMINANT)
-    matrix, pivots = scratch(call, a.dtype, n * n, n)
+    matrix, pivots = call.areas
     word = stored_type(a.dtype)
     value = target(out)
     return (
@@ -347,13 +381,13 @@ def _det(call: CRoutineCall, *, n: int) -> str:
     )
 
 
-@c_routine("slogdet")
+@c_routine("slogdet", lambda n: (n * n,))
 def _slogdet(call: CRoutineCall, *, n: int) -> str:
     (a,), (sign, size, _) = call.args, call.outs
     copy = defined(call, a.dtype, factorizations.COPY)
     factor = defined(call, a.dtype, *FACTOR)
     name = defined(call, a.dtype, factorizations.DETERMINANT)
-    matrix, pivots = scratch(call, a.dtype, n * n, n)
+    matrix, pivots = call.areas
     return (
         f"{copy}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1); {factor}({n}, {n}, {matrix}, {n}, 1, {pivots}); "
         f"{name}({n}, {matrix}, {n + 1}, {pivots}, {target(sign)}, {size.start});"
@@ -367,43 +401,47 @@ def _factored_slogdet(call: CRoutineCall, *, n: int) -> str:
     return f"{name}({n}, {pointer(factors)}, {factors.stride + 1}, {pivots.start}, {target(sign)}, {size.start});"
 
 
-@c_routine("qr")
+@c_routine("qr", lambda m, n, complete: (m * (max(m, n) if complete else n), min(m, n)))
 def _qr(call: CRoutineCall, *, m: int, n: int, complete: bool) -> str:
     (q, r, _), (a,) = call.outs, call.args
     columns = m if complete else min(m, n)
     copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, *REFLECT)
+    factor = defined(call, a.dtype, *QR)
     upper = defined(call, a.dtype, factorizations.UPPER)
     basis = defined(call, a.dtype, factorizations.QR_BASIS)
-    matrix, tau, _ = scratch(call, a.dtype, m * max(n, columns), min(m, n), 1)
+    matrix, tau, _ = call.areas
     return (
-        f"{copy}({m}, {n}, {_either(a, False)}, {matrix}, 1, {m}); {factor}({m}, {n}, {matrix}, 1, {m}, {tau}); "
+        f"{copy}({m}, {n}, {_either(a, False)}, {matrix}, 1, {m}); {factor}({m}, {n}, {matrix}, {tau}); "
         f"{upper}({columns}, {n}, {matrix}, 1, {m}, {target(r)}, {r.stride}, 1); "
-        f"{basis}({m}, {min(m, n)}, {columns}, {matrix}, {tau}); "
+        f"{basis}({m}, {min(m, n)}, {columns}, {matrix}, {m}, {tau}); "
         f"{copy}({m}, {columns}, {matrix}, 1, {m}, {target(q)}, {q.stride}, 1);"
     )
 
 
-@c_routine("qr_raw")
+@c_routine("qr_raw", lambda m, n: ())
 def _qr_raw(call: CRoutineCall, *, m: int, n: int) -> str:
     (h, tau, _), (a,) = call.outs, call.args
     copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, *REFLECT)
+    factor = defined(call, a.dtype, *QR)
     return (
-        f"{copy}({m}, {n}, {_either(a, False)}, {target(h)}, 1, {m}); "
-        f"{factor}({m}, {n}, {target(h)}, 1, {m}, {target(tau)});"
+        f"{copy}({m}, {n}, {_either(a, False)}, {target(h)}, 1, {m}); {factor}({m}, {n}, {target(h)}, {target(tau)});"
     )
 
 
-ROTATE = *LINES, factorizations.NORM, spectral_routines.SCALE, spectral_routines.TURN
+ROTATE = *REFLECT, spectral_routines.SCALE, spectral_routines.ROTATE
+SINGULAR = (
+    *(*ROTATE, factorizations.EXCHANGE, factorizations.QR_BASIS, spectral_routines.RENEW_FOUR),
+    *(spectral_routines.RENEW, spectral_routines.BIDIAGONAL, spectral_routines.ROTATION, spectral_routines.SMALLER),
+    *(spectral_routines.DIAGONALIZE, spectral_routines.SINGULAR),
+)
 
 
-@c_routine("eigh")
+@c_routine("eigh", lambda n, lower, vectors: (n * n, n, n, 3 * n))
 def _eigh(call: CRoutineCall, *, n: int, lower: bool, vectors: bool) -> str:
     (a,), w = call.args, call.outs[0]
     mirror = defined(call, a.dtype, spectral_routines.MIRROR)
     name = defined(call, a.dtype, *ROTATE, spectral_routines.TRIDIAGONAL, spectral_routines.EIGH)
-    matrix, e, tau, work, _ = scratch(call, a.dtype, n * n, n, n, 3 * n, 0)
+    matrix, e, tau, work, _ = call.areas
     e = e.replace(" complex", "", 1)
     v, stride = (target(call.outs[1]), call.outs[1].stride) if vectors else ("NULL", 0)
     return (
@@ -412,66 +450,75 @@ def _eigh(call: CRoutineCall, *, n: int, lower: bool, vectors: bool) -> str:
     )
 
 
-@c_routine("svd")
+def _svd_areas(m: int, n: int, vectors: bool, full: bool) -> tuple[int, ...]:
+    short, long = sorted((m, n))
+    bases = (long * (long if full else short), short * short) if vectors else (0, 0)
+    return m * n, *bases, 3 * long + 7 * short
+
+
+@c_routine("svd", _svd_areas)
 def _svd(call: CRoutineCall, *, m: int, n: int, vectors: bool, full: bool) -> str:
-    """One-sided rotations of the columns of A, or of its adjoint where that has fewer columns."""
+    """Singular values of A, or of its adjoint where that has fewer columns."""
     (a,), s = call.args, call.outs[0]
     short, long = sorted((m, n))
-    columns = long if full else short
-    us, v, _ = scratch(call, a.dtype, long * (columns if vectors else short), short * short if vectors else 0, 0)
-    opening = _columns(call, a, m, n, us)
-    texts = [text for text in ROTATE if text is not factorizations.TAKE]
-    rotate = defined(call, a.dtype, *texts, spectral_routines.SINGULAR)
-    run = f"status |= {rotate}({long}, {short}, {us}, {v if vectors else 'NULL'}, {s.start}) ? 2 : 0;"
+    columns = (long if full else short) if vectors else 0
+    matrix, left, right, work, _ = call.areas
+    bases = f"{columns}, {left}, {right}" if vectors else "0, NULL, NULL"
+    rotate = defined(call, a.dtype, *SINGULAR)
+    find = f"{rotate}({long}, {short}, {matrix}, {bases}, {s.start}, {work})"
+    opening = _tall(call, a, m, n, matrix)
     if not vectors:
-        return f"{opening} {run}"
+        return f"{opening} {_unless(find)};"
     u, vh = call.outs[1:3]
-    complete = defined(call, a.dtype, *LINES, spectral_routines.COMPLETE)
-    adjoint = defined(call, a.dtype, spectral_routines.ADJOINT)
     copy = defined(call, a.dtype, factorizations.COPY)
-    (left, left_columns), (right, right_columns) = ((us, columns), (v, short))[:: 1 if m >= n else -1]
+    (left, left_columns), (right, right_columns) = ((left, columns), (right, short))[:: 1 if m >= n else -1]
     return (
-        f"{opening} {run} {complete}({long}, {short}, {columns}, {us}, {s.start}); "
+        f"{opening} {_unless(find)} "
         f"{copy}({m}, {left_columns}, {left}, 1, {m}, {target(u)}, {u.stride}, 1); "
-        f"{adjoint}({n}, {right_columns}, {right}, 1, {n}, {target(vh)}, {vh.stride}, 1);"
+        f"{_adjoint(call, a.dtype, n, right_columns, f'{right}, 1, {n}', f'{target(vh)}, {vh.stride}, 1')}"
     )
 
 
-def _columns(call: CRoutineCall, a: CMatrix, m: int, n: int, place: str) -> str:
-    """A statement that copies A, or its adjoint where that has fewer columns, column by column."""
-    if m >= n:
-        copy = defined(call, a.dtype, factorizations.COPY)
-        return f"{copy}({m}, {n}, {pointer(a)}, {a.stride}, 1, {place}, 1, {m});"
-    adjoint = defined(call, a.dtype, spectral_routines.ADJOINT)
-    return f"{adjoint}({m}, {n}, {pointer(a)}, {a.stride}, 1, {place}, 1, {n});"
+def _adjoint(call: CRoutineCall, dtype: DType, m: int, n: int, start: str, place: str) -> str:
+    """A statement that copies the adjoint of a matrix of m rows and n columns; texts have its address and strides."""
+    if dtype.kind == "c":
+        return f"{defined(call, dtype, spectral_routines.ADJOINT)}({m}, {n}, {start}, {place});"
+    address, down, across = place.rsplit(", ", 2)
+    return f"{defined(call, dtype, factorizations.COPY)}({m}, {n}, {start}, {address}, {across}, {down});"
 
 
-@c_routine("lstsq")
+def _tall(call: CRoutineCall, a: CMatrix, m: int, n: int, place: str) -> str:
+    """A statement that copies A, or its adjoint where that has fewer columns, row by row."""
+    if m < n:
+        return _adjoint(call, a.dtype, m, n, f"{pointer(a)}, {a.stride}, 1", f"{place}, {m}, 1")
+    copy = defined(call, a.dtype, factorizations.COPY)
+    return f"{copy}({m}, {n}, {pointer(a)}, {a.stride}, 1, {place}, {n}, 1);"
+
+
+@c_routine("lstsq", lambda m, n, k, limit: _svd_areas(m, n, True, False))
 def _lstsq(call: CRoutineCall, *, m: int, n: int, k: int, limit: float) -> str:
     (x, residuals, s, _), (a, b) = call.outs, call.args
     short, long = sorted((m, n))
-    us, v, _ = scratch(call, a.dtype, m * n, short * short, 0)
-    opening = _columns(call, a, m, n, us)
-    texts = [text for text in ROTATE if text is not factorizations.TAKE]
-    rotate = defined(call, a.dtype, *texts, spectral_routines.SINGULAR)
+    matrix, left, right, work, _ = call.areas
+    rotate = defined(call, a.dtype, *SINGULAR)
     name = defined(call, a.dtype, *LINES, spectral_routines.LEAST_SQUARES)
     single = ENDS[a.dtype.name] == "f"
     bound = real(limit if limit >= 0 else float(np.finfo(a.dtype).eps), single)
     return (
-        f"{opening} status |= {rotate}({long}, {short}, {us}, {v}, {s.start}) ? 2 : 0; "
-        f"{name}({m}, {n}, {k}, {pointer(a)}, {a.stride}, {pointer(b)}, {b.stride}, {us}, {v}, {s.start}, {bound}, "
-        f"{target(x)}, {x.stride}, {residuals.start});"
+        f"{_tall(call, a, m, n, matrix)} "
+        f"{_unless(f'{rotate}({long}, {short}, {matrix}, {short}, {left}, {right}, {s.start}, {work})')} "
+        f"{name}({m}, {n}, {k}, {pointer(a)}, {a.stride}, {pointer(b)}, {b.stride}, {left}, {right}, {s.start}, "
+        f"{bound}, {target(x)}, {x.stride}, {residuals.start});"
     )
 
 
-@c_routine("solve_known")
+@c_routine("solve_known", lambda n, k, kind, lower: (n * n, 2 * n))
 def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) -> str:
     (a, b), x = call.args, call.outs[0]
     dtype = a.dtype
     texts = (
         *LU_SOLVES,
-        factorizations.CHOLESKY_ROWS,
-        factorizations.CHOLESKY,
+        *CHOLESKY,
         factorizations.FIRST_ZERO,
         spectral_routines.FACTORED_SOLVE,
         spectral_routines.INVERSE_NORM,
@@ -479,7 +526,7 @@ def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) 
         spectral_routines.SOLVE_KNOWN,
     )
     name = defined(call, dtype, *texts)
-    matrix, space, pivots = scratch(call, dtype, n * n, 2 * n, n)
+    matrix, space, pivots = call.areas
     number = {"positive": 1, "triangular": 3 if lower else 2}.get(kind, 0)
     if kind == "general":
         opening = f"{defined(call, dtype, factorizations.COPY)}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1)"

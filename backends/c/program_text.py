@@ -90,13 +90,16 @@ class ProgramWriter:
         self.memory = Memory()
         self.definitions = definitions
         self.nests = NestWriter(self.builder, CScalars(self.builder, definitions), self.memory)
-        self._in_frame: list[str] = []
+        self._in_frame: dict[str, list[str]] = {}
         self._in_frame_ids: set[int] = set()
+        self._scratch: set[int] = set()
+        """The scratch memory of routines, which hold several types."""
 
     def written(self) -> FunctionText:
         """The text."""
         program = self.program
         self._note_unread()
+        self._size_scratch(program.items)
         self._place_frame()
         workspace = self._assign()
         for item in program.items:
@@ -108,10 +111,9 @@ class ProgramWriter:
         body = self.builder.text(1)
         lines = [f"static int {self.name}({', '.join(listed)}) {{", "    int status = 0;"]
         lines += [f"    (void){name};" for name in [*self.names, "work"] if not _mentions(body, name)]
-        for declaration in self._in_frame:
-            name = declaration.split("[")[0].split()[-1]
+        for name, declarations in self._in_frame.items():
             if _mentions(body, name):
-                lines.append(f"    {declaration}")
+                lines += [f"    {declaration}" for declaration in declarations]
                 if not _mentions(_without_targets(body, name), name):  # what reads it turned out to be useless
                     lines.append(f"    (void){name};")
         return FunctionText("\n".join([*lines, body, "}"]), workspace)
@@ -146,6 +148,19 @@ class ProgramWriter:
         visit(self.program.items)
         arena = {id(b.storage) for item in self.program.items for b in buffers_of(item) if b.storage.kind == "arena"}
         self.nests.unread = (written - read) & arena
+
+    def _size_scratch(self, items: Sequence[kernels.Item]) -> None:
+        """Give scratch memory of routines the sizes that they need in C."""
+        for item in items:
+            if isinstance(item, kernels.LibraryCall):
+                from func.backends.c.library_routines import scratch_bytes  # for programs with linear algebra only
+
+                size = scratch_bytes(item)
+                if size is not None:
+                    item.outs[-1].buffer.size = max(1, size)
+                    self._scratch.add(id(item.outs[-1].buffer))
+            for body in bodies_of(item):
+                self._size_scratch(body)
 
     def _place_frame(self) -> None:
         """Choose the buffers that are arrays of the frame."""
@@ -182,7 +197,10 @@ class ProgramWriter:
             name = self.definitions.constant(self.program.constants[buffer.place])
         elif buffer.kind == "frame":
             name = self.builder.fresh("m")
-            self._in_frame.append(f"{word} {name}[{count}];")
+            self._in_frame[name] = [f"{word} {name}[{count}];"]
+            if id(buffer) in self._scratch:  # aligned for numbers of any type
+                room = f"double {name}_room[{-(-count // 8)}];"
+                self._in_frame[name] = [room, f"unsigned char *const {name} = (unsigned char *){name}_room;"]
         else:
             name = self.builder.fresh("m")
             start = f"work + {buffer.place}" if buffer.place else "work"

@@ -1,8 +1,8 @@
-"""Eigenvalues as functions of C, by QL steps; singular values and least squares, by Jacobi's rotations; solves for
-matrices of known structure with their condition numbers.
+"""Eigenvalues as functions of C, by QL steps; singular values and least squares, by QR steps; solves for matrices of
+known structure with their condition numbers.
 
 The texts have the places of `factorizations`. Sources: G. Golub, C. Van Loan, Matrix Computations, 4th edition, 8.3 and
-8.6.3; N. Higham, ACM TOMS 14 (1988), algorithm 4.1 (the estimate of a norm).
+8.6; N. Higham, ACM TOMS 14 (1988), algorithm 4.1 (the estimate of a norm).
 """
 
 SCALE = """\
@@ -38,15 +38,13 @@ static void func_mirror_TYPE(ptrdiff_t n, const TYPE *a, ptrdiff_t stride, bool 
     }
 }"""
 
-TURN = """\
-/* (c x - conj(s) y, s x + c y) in place of (x, y). */
-static void func_turn_TYPE(ptrdiff_t n, REAL c, TYPE s, TYPE *restrict x, ptrdiff_t x_step, TYPE *restrict y,
-                           ptrdiff_t y_step) {
-    const TYPE back = CONJ(s);
+ROTATE = """\
+/* (c x + s y, c y - s x) in place of (x, y). */
+static void func_rotate_TYPE(ptrdiff_t n, REAL c, REAL s, TYPE *restrict x, TYPE *restrict y) {
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const TYPE left = x[i * x_step], right = y[i * y_step];
-        x[i * x_step] = c * left - back * right;
-        y[i * y_step] = s * left + c * right;
+        const TYPE left = x[i], right = y[i];
+        x[i] = c * left + s * right;
+        y[i] = c * right - s * left;
     }
 }"""
 
@@ -61,21 +59,12 @@ static void func_tridiagonal_TYPE(ptrdiff_t n, TYPE *a, REAL *d, REAL *e, TYPE *
         for (ptrdiff_t i = 0; i < m; ++i) {
             v[i] = CONJ(v[i]);
         }
-        const TYPE alpha = v[0];
         d[k] = RE(v[-1]);
-        if (func_norm_TYPE(m - 1, v + 1, 1) == 0 && alpha == CONJ(alpha)) {
-            tau[k] = 0;
-            e[k] = RE(alpha);
+        e[k] = func_reflector_TYPE(m, v, tau + k);
+        const TYPE factor = tau[k];
+        if (factor == 0) {
             continue;
         }
-        const REAL beta = -COPYSIGN(func_norm_TYPE(m, v, 1), RE(alpha));
-        const TYPE scale = alpha - beta, factor = (beta - alpha) / beta;
-        for (ptrdiff_t i = 1; i < m; ++i) {
-            v[i] /= scale;
-        }
-        v[0] = 1;
-        tau[k] = factor;
-        e[k] = beta;
         for (ptrdiff_t i = 0; i < m; ++i) {
             w[i] = factor * func_inner_TYPE(m, block + i * n, 1, false, v, 1);
         }
@@ -113,10 +102,8 @@ static bool func_eigh_TYPE(ptrdiff_t n, TYPE *a, REAL *w, TYPE *v, ptrdiff_t str
     }
     for (ptrdiff_t k = n - 2; v != NULL && k >= 0; --k) {
         const TYPE *reflector = a + k * n + k + 1;
-        const ptrdiff_t m = n - k - 1;
-        for (ptrdiff_t j = k + 1; tau[k] != 0 && j < n; ++j) {
-            TYPE *row = v + j * stride + k + 1;
-            func_take_TYPE(m, tau[k] * func_inner_TYPE(m, reflector, 1, COMPLEX, row, 1), reflector, 1, row, 1);
+        if (tau[k] != 0) {
+            func_reflect_TYPE(n - k - 1, n - k - 1, tau[k], reflector, v + (k + 1) * (stride + 1), stride);
         }
     }
     for (ptrdiff_t l = 0; l < n; ++l) {
@@ -151,7 +138,7 @@ static bool func_eigh_TYPE(ptrdiff_t n, TYPE *a, REAL *w, TYPE *v, ptrdiff_t str
                 w[i + 1] = g + shift;
                 g = c * turn - beside;
                 if (v != NULL) {
-                    func_turn_TYPE(n, c, s, v + i * stride, 1, v + (i + 1) * stride, 1);
+                    func_rotate_TYPE(n, c, -s, v + i * stride, v + (i + 1) * stride);
                 }
             }
             e[m] = 0;
@@ -187,11 +174,254 @@ static bool func_eigh_TYPE(ptrdiff_t n, TYPE *a, REAL *w, TYPE *v, ptrdiff_t str
     return false;
 }"""
 
+RENEW_FOUR = """\
+/* Of four rows x, x - p y - q z in place of them; the sum of their products with t is added to `sum`. The numbers of
+   the rows are next to each other. */
+static void func_renew_four_TYPE(ptrdiff_t n, TYPE *restrict x0, TYPE *restrict x1, TYPE *restrict x2,
+                                 TYPE *restrict x3, const TYPE *restrict p, const TYPE *restrict y,
+                                 const TYPE *restrict q, const TYPE *restrict z, const TYPE *restrict t,
+                                 TYPE *restrict sum) {
+    const TYPE p0 = -p[0], p1 = -p[1], p2 = -p[2], p3 = -p[3], q0 = -q[0], q1 = -q[1], q2 = -q[2], q3 = -q[3];
+    const TYPE t0 = CONJ(t[0]), t1 = CONJ(t[1]), t2 = CONJ(t[2]), t3 = CONJ(t[3]);
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const TYPE r0 = PLUS(q0, z[i], PLUS(p0, y[i], x0[i])), r1 = PLUS(q1, z[i], PLUS(p1, y[i], x1[i]));
+        const TYPE r2 = PLUS(q2, z[i], PLUS(p2, y[i], x2[i])), r3 = PLUS(q3, z[i], PLUS(p3, y[i], x3[i]));
+        x0[i] = r0;
+        x1[i] = r1;
+        x2[i] = r2;
+        x3[i] = r3;
+        sum[i] = PLUS(t0, r0, sum[i]) + PLUS(t1, r1, PLUS(t2, r2, t3 * r3));
+    }
+}"""
+
+RENEW = """\
+/* The same for one row. */
+static void func_renew_TYPE(ptrdiff_t n, TYPE *restrict x, TYPE p, const TYPE *restrict y, TYPE q,
+                            const TYPE *restrict z, TYPE t, TYPE *restrict sum) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        x[i] = PLUS(-q, z[i], PLUS(-p, y[i], x[i]));
+        sum[i] = PLUS(CONJ(t), x[i], sum[i]);
+    }
+}"""
+
+BIDIAGONAL = """\
+/* The diagonal d of an upper bidiagonal matrix B and the numbers e beside it, all real, for a matrix A = Q B P*, of
+   m >= n rows, which is overwritten. Where they are not NULL, row k of `left` has the reflector that is factor k of Q,
+   and row k + 1 of `right` that of P. One pass over the rows takes off what the last reflectors of both sides change,
+   and sums up what the next one from the left needs; another one sums up for that from the right. `tau` has room for
+   2 n numbers, `work` for 3 m + 4 n. Source: G. Howell et al., ACM TOMS 34 (2008). */
+static void func_bidiagonal_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, REAL *d, REAL *e, TYPE *left, TYPE *right,
+                                 TYPE *tau, TYPE *work) {
+    TYPE *y = work, *next = work + n, *const back = work + 2 * n, *const own = work + 3 * n, *const z = work + 4 * n;
+    const TYPE *before = z;
+    for (ptrdiff_t i = 0; i < m + 4 * n; ++i) {
+        work[i] = 0;
+    }
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const ptrdiff_t behind = k + 1, count = n - behind;
+        TYPE *const v = left != NULL ? left + k * m : z + m + (k % 2) * m;
+        TYPE *const u = right != NULL && count > 0 ? right + behind * n : own;
+        TYPE *const row = a + k * n;
+        for (ptrdiff_t i = k; i < m; ++i) {
+            v[i] = a[i * n + k] - before[i] * y[k] - z[i] * back[k];
+        }
+        d[k] = func_reflector_TYPE(m - k, v + k, tau + k);
+        if (count == 0) {
+            break;
+        }
+        for (ptrdiff_t j = behind; j < n; ++j) {
+            next[j] = 0;
+        }
+        ptrdiff_t i = k;
+        for (; i + 4 <= m; i += 4) {
+            TYPE *const x = a + i * n + behind;
+            func_renew_four_TYPE(count, x, x + n, x + 2 * n, x + 3 * n, before + i, y + behind, z + i, back + behind,
+                                 v + i, next + behind);
+        }
+        for (; i < m; ++i) {
+            func_renew_TYPE(count, a + i * n + behind, before[i], y + behind, z[i], back + behind, v[i], next + behind);
+        }
+        for (ptrdiff_t j = behind; j < n; ++j) {
+            next[j] *= CONJ(tau[k]);
+            u[j] = CONJ(row[j] - next[j]);
+        }
+        e[k] = func_reflector_TYPE(count, u + behind, tau + n + k);
+        const TYPE factor = tau[n + k], across = func_inner_TYPE(count, next + behind, 1, false, u + behind, 1);
+        for (ptrdiff_t j = behind; j < n; ++j) {
+            back[j] = CONJ(u[j]);
+        }
+        for (i = behind; i + 4 <= m; i += 4) {
+            func_inner_of_four_TYPE(count, u + behind, false, a + i * n + behind, n, z + i);
+        }
+        for (; i < m; ++i) {
+            z[i] = func_inner_TYPE(count, a + i * n + behind, 1, false, u + behind, 1);
+        }
+        for (i = behind; i < m; ++i) {
+            z[i] = factor * (z[i] - v[i] * across);
+        }
+        TYPE *const kept = y;
+        y = next;
+        next = kept;
+        before = v;
+    }
+}"""
+
+ROTATION = """\
+/* The length of (f, g), and the rotation that turns it to the first axis. */
+static REAL func_rotation_TYPE(REAL f, REAL g, REAL *c, REAL *s) {
+    const REAL square = f * f + g * g;
+    const REAL length = square > LEAST && square < MOST ? SQRT(square) : HYPOT(f, g);
+    if (length == 0) {
+        *c = 1;
+        *s = 0;
+        return 0;
+    }
+    *c = f / length;
+    *s = g / length;
+    return length;
+}"""
+
+SMALLER = """\
+/* The smaller singular value of a triangle (f, g; 0, h). Source: LAPACK's dlas2. */
+static REAL func_smaller_TYPE(REAL f, REAL g, REAL h) {
+    const REAL first = REALABS(f), second = REALABS(h), beside = REALABS(g);
+    const REAL low = first < second ? first : second, high = first < second ? second : first;
+    if (low == 0) {
+        return 0;
+    }
+    if (beside < high) {
+        const REAL sum = 1 + low / high, rest = (high - low) / high, square = (beside / high) * (beside / high);
+        return low * (2 / (SQRT(sum * sum + square) + SQRT(rest * rest + square)));
+    }
+    const REAL share = high / beside;
+    if (share == 0) {
+        return low * high / beside;
+    }
+    const REAL sum = (1 + low / high) * share, rest = (high - low) / high * share;
+    return 2 * (low * (1 / (SQRT(1 + sum * sum) + SQRT(1 + rest * rest)))) * share;
+}"""
+
+DIAGONALIZE = """\
+/* The singular values of an upper bidiagonal matrix, of which d is the diagonal and e is beside it, in place of d, in
+   no order and of any sign; the n rows of `left` and `right`, of m and n numbers, are the columns of Q and P, and
+   become the singular vectors. The shift is zero where another one would spoil small values. Steps go from the larger
+   end to the smaller one; upwards they work on the transpose in reverse order. True where steps do not end. 
+   J. Demmel, W. Kahan, SIAM J. Sci. Stat. Comput. 11 (1990). */
+static bool func_diagonalize_TYPE(ptrdiff_t n, REAL *d, REAL *e, TYPE *left, ptrdiff_t m, TYPE *right) {
+    const REAL tolerance = 4 * EPSILON;
+    REAL bound = REALABS(d[0]), smallest = bound;
+    for (ptrdiff_t k = 1; k < n && bound > 0; ++k) {
+        bound = REALABS(d[k]) * (bound / (bound + REALABS(e[k - 1])));
+        smallest = bound < smallest ? bound : smallest;
+    }
+    const REAL relative = tolerance * (smallest / SQRT((REAL)n)), absolute = 6 * (REAL)n * (REAL)n * TINY;
+    const REAL least = relative > absolute ? relative : absolute;
+    ptrdiff_t last = n - 1, old_first = n, old_last = -1, work = 12 * n * n + 100;
+    bool down = true;
+    while (last > 0) {
+        ptrdiff_t first = last;
+        REAL largest = REALABS(d[last]);
+        for (; first > 0 && REALABS(e[first - 1]) > least; --first) {
+            const REAL one = REALABS(d[first - 1]), other = REALABS(e[first - 1]);
+            largest = one > largest ? one : largest;
+            largest = other > largest ? other : largest;
+        }
+        if (first > 0) {
+            e[first - 1] = 0;
+        }
+        if (first == last) {
+            --last;
+            continue;
+        }
+        if (first > old_last || last < old_first) {
+            down = REALABS(d[first]) >= REALABS(d[last]);
+        }
+        old_first = first;
+        old_last = last;
+        const ptrdiff_t count = last - first, step = down ? 1 : -1;
+        REAL *const on = down ? d + first : d + last, *const beside = down ? e + first : e + last - 1;
+        REAL *const end = on + step * count, *const end_beside = beside + step * (count - 1);
+        if (REALABS(*end_beside) <= tolerance * REALABS(*end)) {
+            *end_beside = 0;
+            continue;
+        }
+        bound = REALABS(*on);
+        smallest = bound;
+        bool splits = false;
+        for (ptrdiff_t k = 0; k < count && !splits; ++k) {
+            const REAL size = REALABS(beside[k * step]);
+            if (size <= tolerance * bound) {
+                beside[k * step] = 0;
+                splits = true;
+            }
+            bound = REALABS(on[(k + 1) * step]) * (bound / (bound + size));
+            smallest = bound < smallest ? bound : smallest;
+        }
+        if (splits) {
+            continue;
+        }
+        work -= count;
+        if (work < 0) {
+            return true;
+        }
+        REAL shift = 0;
+        if ((REAL)n * tolerance * (smallest / largest) > EPSILON) {
+            shift = func_smaller_TYPE(*(end - step), *end_beside, *end);
+            const REAL share = shift / REALABS(*on);
+            shift = share * share < EPSILON ? 0 : shift;
+        }
+        TYPE *near = down ? right : left, *far = down ? left : right;
+        const ptrdiff_t place = down ? first : last, near_length = down ? n : m, far_length = down ? m : n;
+        REAL c = 1, s = 0, far_c = 1, far_s = 0;
+        REAL f = shift == 0 ? 0 : (REALABS(*on) - shift) * (COPYSIGN(1, *on) + shift / *on), g = *beside;
+        for (ptrdiff_t k = 0; k < count; ++k) {
+            REAL *const here = on + k * step, *const there = here + step, *const edge = beside + k * step;
+            if (shift == 0) {
+                const REAL length = func_rotation_TYPE(*here * c, *edge, &c, &s);
+                if (k > 0) {
+                    edge[-step] = far_s * length;
+                }
+                *here = func_rotation_TYPE(far_c * length, *there * s, &far_c, &far_s);
+            } else {
+                const REAL length = func_rotation_TYPE(f, g, &c, &s);
+                if (k > 0) {
+                    edge[-step] = length;
+                }
+                f = c * *here + s * *edge;
+                *edge = c * *edge - s * *here;
+                g = s * *there;
+                *there *= c;
+                *here = func_rotation_TYPE(f, g, &far_c, &far_s);
+                f = far_c * *edge + far_s * *there;
+                *there = far_c * *there - far_s * *edge;
+                if (k < count - 1) {
+                    g = far_s * edge[step];
+                    edge[step] *= far_c;
+                }
+            }
+            if (near != NULL) {
+                const ptrdiff_t row = place + k * step;
+                func_rotate_TYPE(near_length, c, s, near + row * near_length, near + (row + step) * near_length);
+                func_rotate_TYPE(far_length, far_c, far_s, far + row * far_length, far + (row + step) * far_length);
+            }
+        }
+        if (shift == 0) {
+            const REAL rest = *end * c;
+            *end = rest * far_c;
+            *end_beside = rest * far_s;
+        } else {
+            *end_beside = f;
+        }
+    }
+    return false;
+}"""
+
 SINGULAR = """\
-/* The columns of U diag(s) in place of those of A = U diag(s) V*, m >= n of them; the columns of V in `v` (of n rows)
-   unless that is NULL; the singular values, descending, in `s`. Columns of a singular value 0 are 0. True where an
-   element is not finite, or rotations do not end. */
-static bool func_singular_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, TYPE *v, REAL *s) {
+/* The singular values, descending, in `s`, of a matrix of m >= n rows, which is overwritten. Where they are not NULL,
+   the rows of `left` (`columns` of them, n or m) and `right` (n) are the left and right singular vectors. `work` has
+   room for 3 m + 7 n numbers. True where an element is not finite, or steps do not end. */
+static bool func_singular_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t columns, TYPE *left, TYPE *right, REAL *s,
+                               TYPE *work) {
     const REAL scale = func_scale_TYPE(m * n, a);
     if (scale != scale) {
         return true;
@@ -199,95 +429,38 @@ static bool func_singular_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, TYPE *v, REAL 
     for (ptrdiff_t i = 0; i < m * n; ++i) {
         a[i] *= scale;
     }
-    for (ptrdiff_t i = 0; v != NULL && i < n * n; ++i) {
-        v[i] = i % (n + 1) == 0;
-    }
-    bool done = false;
-    const REAL least = EPSILON * 2 * SQRT((REAL)m);
-    for (int sweep = 0; sweep < 60 && !done; ++sweep) {
-        done = true;
-        for (ptrdiff_t p = 0; p < n; ++p) {
-            for (ptrdiff_t q = p + 1; q < n; ++q) {
-                TYPE *x = a + p * m, *y = a + q * m;
-                const REAL x_size = func_norm_TYPE(m, x, 1), y_size = func_norm_TYPE(m, y, 1);
-                const TYPE off = func_inner_TYPE(m, x, 1, COMPLEX, y, 1);
-                const REAL size = ABS(off);
-                if (x_size < LEAST_COLUMN || y_size < LEAST_COLUMN || !(size > least * x_size * y_size)) {
-                    continue;
-                }
-                done = false;
-                const REAL t = (y_size - x_size) * ((y_size + x_size) / (2 * size));
-                const REAL turn = (t < 0 ? -1 : 1) / (REALABS(t) + SQRT(1 + t * t));
-                const REAL c = 1 / SQRT(1 + turn * turn);
-                const TYPE sine = turn * c * (off / size);
-                func_turn_TYPE(m, c, sine, x, 1, y, 1);
-                if (v != NULL) {
-                    func_turn_TYPE(n, c, sine, v + p * n, 1, v + q * n, 1);
-                }
-            }
+    REAL *const e = (REAL *)(void *)work;
+    TYPE *const tau = work + n, *const space = tau + 2 * n;
+    func_bidiagonal_TYPE(m, n, a, s, e, left, right, tau, space);
+    if (left != NULL) {
+        func_qr_basis_TYPE(m, n, columns, left, m, tau);
+        for (ptrdiff_t i = 0; i < n; ++i) {
+            right[i] = i == 0;
+            right[i * n] = i == 0;
         }
+        func_qr_basis_TYPE(n - 1, n - 1, n - 1, right + n + 1, n, tau + n);
+    }
+    const bool failed = func_diagonalize_TYPE(n, s, e, left, m, right);
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        for (ptrdiff_t i = 0; s[j] < 0 && right != NULL && i < n; ++i) {
+            right[j * n + i] = -right[j * n + i];
+        }
+        s[j] = REALABS(s[j]);
     }
     for (ptrdiff_t j = 0; j < n; ++j) {
-        const REAL size = func_norm_TYPE(m, a + j * m, 1);
-        s[j] = size < LEAST_COLUMN ? 0 : size;
-    }
-    for (ptrdiff_t j = 0; j < n; ++j) {
-        ptrdiff_t largest = j;
+        ptrdiff_t place = j;
         for (ptrdiff_t i = j + 1; i < n; ++i) {
-            largest = s[i] > s[largest] ? i : largest;
+            place = s[i] > s[place] ? i : place;
         }
-        if (largest != j) {
-            const REAL kept = s[j];
-            s[j] = s[largest];
-            s[largest] = kept;
-            func_turn_TYPE(m, 0, 1, a + j * m, 1, a + largest * m, 1);
-            if (v != NULL) {
-                func_turn_TYPE(n, 0, 1, v + j * n, 1, v + largest * n, 1);
-            }
-        }
-        for (ptrdiff_t i = 0; i < m; ++i) {
-            a[j * m + i] = s[j] == 0 ? 0 : a[j * m + i] / scale;
-        }
-        s[j] /= scale;
-    }
-    return !done;
-}"""
-
-COMPLETE = """\
-/* Columns of length 1 by the columns of `a` and their norms; where that is 0, and behind the first `known` columns,
-   others that are orthogonal to them. */
-static void func_complete_TYPE(ptrdiff_t m, ptrdiff_t known, ptrdiff_t columns, TYPE *a, const REAL *s) {
-    ptrdiff_t good = 0;
-    while (good < known && s[good] != 0) {
-        TYPE *column = a + good * m;
-        const REAL size = func_norm_TYPE(m, column, 1);
-        for (ptrdiff_t i = 0; i < m; ++i) {
-            column[i] /= size;
-        }
-        ++good;
-    }
-    for (; good < columns; ++good) {
-        ptrdiff_t place = 0;
-        REAL best = -1;
-        for (ptrdiff_t i = 0; i < m; ++i) { /* the unit vector that the columns so far reach least */
-            const REAL reached = func_norm_TYPE(good, a + i, m), rest = 1 - reached * reached;
-            place = rest > best ? i : place;
-            best = rest > best ? rest : best;
-        }
-        TYPE *column = a + good * m;
-        for (ptrdiff_t i = 0; i < m; ++i) {
-            column[i] = i == place;
-        }
-        for (int turn = 0; turn < 2; ++turn) {
-            for (ptrdiff_t j = 0; j < good; ++j) {
-                func_take_TYPE(m, func_inner_TYPE(m, a + j * m, 1, COMPLEX, column, 1), a + j * m, 1, column, 1);
-            }
-            const REAL size = func_norm_TYPE(m, column, 1);
-            for (ptrdiff_t i = 0; i < m; ++i) {
-                column[i] /= size;
-            }
+        const REAL largest = s[place];
+        s[place] = s[j];
+        s[j] = largest / scale;
+        if (place != j && left != NULL) {
+            func_exchange_TYPE(m, left + j * m, left + place * m, 1);
+            func_exchange_TYPE(n, right + j * n, right + place * n, 1);
         }
     }
+    return failed;
 }"""
 
 ADJOINT = """\
@@ -301,11 +474,11 @@ static void func_adjoint_TYPE(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdif
 }"""
 
 LEAST_SQUARES = """\
-/* The solution x (of n rows and k columns) of least squares, of those the shortest, by what func_singular left: of A
-   where it has more rows than columns (`tall`), or of its adjoint. Singular values up to `limit` times the largest
+/* The solution x (of n rows and k columns) of least squares, of those the shortest, by the singular vectors of A where
+   it has at least as many rows as columns (`tall`), or of its adjoint. Singular values up to `limit` times the largest
    count as zero; `rest` has the sums of squared residuals. */
 static void func_least_squares_TYPE(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *a, ptrdiff_t stride,
-                                    const TYPE *b, ptrdiff_t b_stride, const TYPE *us, const TYPE *v, const REAL *s,
+                                    const TYPE *b, ptrdiff_t b_stride, const TYPE *u, const TYPE *v, const REAL *s,
                                     REAL limit, TYPE *x, ptrdiff_t x_stride, REAL *rest) {
     const bool tall = m >= n;
     const ptrdiff_t count = tall ? n : m;
@@ -315,9 +488,9 @@ static void func_least_squares_TYPE(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const
         }
     }
     for (ptrdiff_t j = 0; j < count && s[j] > limit * s[0] && s[j] > 0; ++j) {
-        const TYPE *left = tall ? us + j * m : v + j * m, *right = tall ? v + j * n : us + j * n;
+        const TYPE *left = tall ? u + j * m : v + j * m, *right = tall ? v + j * n : u + j * n;
         for (ptrdiff_t c = 0; c < k; ++c) {
-            const TYPE part = func_inner_TYPE(m, left, 1, COMPLEX, b + c, b_stride) / s[j] / s[j];
+            const TYPE part = func_inner_TYPE(m, left, 1, COMPLEX, b + c, b_stride) / s[j];
             func_take_TYPE(n, -part, right, 1, x + c, x_stride);
         }
     }

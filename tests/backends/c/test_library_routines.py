@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
@@ -230,6 +231,119 @@ def test_extreme_numbers(tmp_path: Path) -> None:
         for x, y in zip(got if isinstance(got, tuple) else (got,), func.tree.leaves(function(a)), strict=True):
             largest = np.max(np.abs(y), initial=0, where=np.isfinite(y))
             np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-10 * largest, err_msg=name)
+
+
+def bidiagonal(d: Any, e: Any) -> Any:
+    """An upper bidiagonal matrix."""
+    return np.diag(d) + np.diag(e, 1)
+
+
+def hilbert(n: int) -> Any:
+    """A matrix whose singular values fall to the rounding of the largest and below."""
+    return 1 / (np.arange(n)[:, None] + np.arange(n) + 1.0)
+
+
+SPECTRA: dict[str, Any] = {
+    **{f"{m} x {n}": numbers(m, n) for m, n in ((1, 1), (1, 6), (6, 1), (2, 2), (5, 3), (40, 40), (53, 20), (20, 53))},
+    "graded rows": np.logspace(0, -30, 30)[:, None] * numbers(30, 30),
+    "graded columns": np.logspace(-150, 150, 20) * numbers(20, 20),
+    "graded up": bidiagonal(np.logspace(-20, 0, 16), 0.5 * np.logspace(-20, -1, 15)) + 0j,
+    "graded down": bidiagonal(np.logspace(0, -20, 16), 0.5 * np.logspace(0, -19, 15)) + 0j,
+    "hilbert": hilbert(24) + 0j,
+    "rank 3": numbers(30, 3) @ numbers(3, 20),
+    "equal values": np.linalg.qr(numbers(25, 25))[0],
+    "pairs": np.kron(np.eye(8), np.ones((2, 2))) + 0j,
+    "zeros on the diagonal": bidiagonal([1.0, 0.0, 2.0, 0.0, 3.0, 0.0], np.ones(5)) + 0j,
+    "zeros beside it": bidiagonal(np.arange(1.0, 7.0), [1.0, 0.0, 1.0, 0.0, 0.0]) + 0j,
+    "a zero first": bidiagonal([0.0, 1.0, 1.0], np.ones(2)) + 0j,
+    "a zero last": bidiagonal([1.0, 1.0, 0.0], np.ones(2)) + 0j,
+    "wilkinson": np.diag(np.abs(np.arange(-10.0, 11.0))) + np.diag(np.ones(20), 1) + np.diag(np.ones(20), -1) + 0j,
+    "triangle of ones": np.triu(np.ones((40, 40))) + 0j,
+    "zero columns": np.stack([np.zeros(5), np.arange(5.0), np.zeros(5), np.ones(5)], axis=1) + 0j,
+}
+"""Matrices with spectra that are hard for some algorithm."""
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+def test_singular_values_of_hard_matrices(dtype: str, tmp_path: Path) -> None:
+    """Values and vectors are as exact as rounding lets them be, with and without vectors."""
+    single = dtype in ("float32", "complex64")
+    names = list(SPECTRA)[:: 1 if dtype == "float64" else 3]
+    tried = {name: as_dtype(SPECTRA[name], dtype) for name in names if not (single and name == "graded columns")}
+
+    def decompositions(a: Any, full: bool) -> Any:
+        return np_linalg.svd(a, compute_uv=False), *np_linalg.svd(a, full_matrices=full)
+
+    modules = [
+        func.to_c(decompositions, 1, name=f"f{place}")(a, place % 2 == 0) for place, a in enumerate(tried.values())
+    ]
+    for (name, a), run in zip(tried.items(), loaded(modules, tmp_path, (*STRICT, "-O0")), strict=True):
+        alone, u, s, vh = run(a)
+        limit = 30 * float(np.finfo(dtype).eps) * np.max(s) * len(a) ** 0.5
+        wide = a.astype(np.result_type(a, np.float64))
+        np.testing.assert_allclose(s, np_linalg.svd(wide, compute_uv=False), rtol=0, atol=limit, err_msg=name)
+        np.testing.assert_allclose(alone, s, rtol=0, atol=limit, err_msg=name)
+        assert (np.diff(s) <= 0).all() and (s >= 0).all(), name
+        k = len(s)
+        np.testing.assert_allclose((u[:, :k] * s) @ vh[:k], a, rtol=0, atol=limit, err_msg=name)
+        for q in (u, np.conj(vh.T)):
+            unit = 60 * float(np.finfo(dtype).eps) * len(a) ** 0.5
+            np.testing.assert_allclose(np.conj(q.T) @ q, np.eye(q.shape[1]), rtol=0, atol=unit, err_msg=name)
+
+
+def test_small_singular_values_of_bidiagonal_matrices_are_exact(tmp_path: Path) -> None:
+    """Each has few relative errors, however much smaller than the largest it is."""
+    d = np.array([1.0, 1e-4, 1e-9, 1e-15, 1e-22, 1e-30])
+    tried = [bidiagonal(d, 0.3 * d[:-1]), bidiagonal(d[::-1], 0.3 * d[-2::-1])]
+    modules = [func.to_c(lambda a: np_linalg.svd(a, compute_uv=False), name=f"f{i}")(a) for i, a in enumerate(tried)]
+    for a, run in zip(tried, loaded(modules, tmp_path), strict=True):
+        with mpmath.workdps(80):
+            wanted = [float(s) for s in mpmath.svd_r(mpmath.matrix(a.tolist()), compute_uv=False)]
+        np.testing.assert_allclose(run(a), wanted, rtol=1e-13)
+
+
+def test_cholesky_factors_of_all_sizes(tmp_path: Path) -> None:
+    """Tiles and blocks that do and do not divide the size."""
+    sizes = (1, 2, 5, 6, 7, 8, 9, 13, 16, 31, 97, 193, 230)
+    tried = []
+    for n in sizes:
+        a = numbers(n, n)
+        for dtype in ("float64", "complex128") if n < 100 else ("float64",):
+            tried.append(as_dtype(a @ np.conj(a.T) + n * np.eye(n), dtype))
+    modules = [
+        func.to_c(lambda a, b: (np_linalg.cholesky(a), sp.cholesky(b)), name=f"f{place}")(a, a)
+        for place, a in enumerate(tried)
+    ]
+    for a, run in zip(tried, loaded(modules, tmp_path), strict=True):
+        wanted = np_linalg.cholesky(a)
+        below, above = a.copy(), a.copy()
+        below[np.triu_indices(len(a), 1)], above[np.tril_indices(len(a), -1)] = 1e300, 1e300  # these are not read
+        lower, upper = run(below, above)
+        np.testing.assert_allclose(lower, wanted, rtol=1e-12, atol=1e-12 * len(a))
+        np.testing.assert_allclose(upper, np.conj(wanted.T), rtol=1e-12, atol=1e-12 * len(a))
+        failing = a.copy()
+        failing[-1, -1] = -1
+        with pytest.raises(ArithmeticError, match="singular"):
+            run(failing, a)
+
+
+def test_optimizers_find_nothing_to_warn_of(tmp_path: Path) -> None:
+    """With the optimizations of -O3, compilers see more of what a program does."""
+
+    def f(a: Any, b: Any, c: Any) -> Any:
+        return (
+            *np_linalg.svd(a),
+            np_linalg.svd(b, compute_uv=False),
+            np_linalg.qr(a),
+            np_linalg.eigh(c),
+            np_linalg.cholesky(c),
+            np_linalg.lstsq(b, a[:7], rcond=None),
+        )
+
+    args = [as_dtype(x, "float64") for x in (TALL, WIDE.T, POSITIVE)]
+    module = func.to_c(f, name="f")(*args)
+    (run,) = loaded([module], tmp_path, (*STRICT, "-O3"))
+    np.testing.assert_allclose(run(*args)[1], np_linalg.svd(args[0])[1], rtol=1e-12)
 
 
 MAIN = """\
