@@ -51,10 +51,13 @@ class RankCollective(LinearCollective):
         return Tracer(live, out, not_equal(bind(self, (numbers, index), params), 0))
 
 
-def _sent(xp: Any, x: Array, send: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Array:
-    """What comes back for an array of any backend: MPI takes and gives arrays of the host."""
+def _sent(name: str, xp: Any, x: Array, send: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Array:
+    """What comes back for an array of any backend: MPI takes and gives arrays of the host. The first message of a kind
+    from a device warns."""
     if is_device_array(x):
-        return xp.asarray(send(x.get()))
+        on_host = xp.on_host(send, f"func.collectives.{name.removeprefix('rank_')}")
+        on_host.warn("where MPI sends from")
+        return on_host.computed((x,), {})
     return send(np.asarray(x))[()]
 
 
@@ -81,7 +84,7 @@ def _collective(
 
     primitive = RankCollective(
         name,
-        lambda xp, x, index, *, ranks, **params: _sent(xp, x, lambda own: run(ranks, own, **params)),
+        lambda xp, x, index, *, ranks, **params: _sent(name, xp, x, lambda own: run(ranks, own, **params)),
         aval=lambda x, index, *, ranks, **params: aval(x, ranks),
         batch=batch,
         transpose=lambda ct, x, index, **params: (transpose(ct, index, **params), ZERO),
@@ -187,7 +190,7 @@ def _extremum(name: str, run: Callable[..., Any]) -> Primitive:
 
     primitive: Primitive = general(
         name,
-        lambda xp, x, index, *, ranks, label: _sent(xp, x, lambda own: run(ranks, own, label)),
+        lambda xp, x, index, *, ranks, label: _sent(name, xp, x, lambda own: run(ranks, own, label)),
         aval=lambda x, index, *, ranks, label: _same(x, ranks),
         parameters=PARAMETERS,
         batch=batch,

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import func
+from func.backends import namespace_of
 from func.collectives import axis_index, pmax, pmean, ppermute, psum
 from func.interpreters.core.processes import OneRank
 from func.interpreters.rank_axis import RankAxis, running_on
+from tests.support.device_double import DeviceArray
 
 X = np.linspace(0.1, 0.9, 5)
 YES = np.ones(5, bool)
@@ -115,3 +117,24 @@ def test_names_of_processes_and_of_vmaps() -> None:
             return psum(x, "ranks")
 
     np.testing.assert_array_equal(func.vmap(inside, axis_name="ranks")(X), X)
+
+
+def test_arrays_of_a_device_are_sent_from_the_host_with_one_warning() -> None:
+    """Values and derivatives stay arrays of the device."""
+
+    def f(x: Any) -> Any:
+        return np.sum(ppermute(psum(x, "ranks") * x, "ranks", [(0, 0)]) ** 2)
+
+    told = namespace_of((DeviceArray(X),)).told
+    told.clear()
+    with running_on(RankAxis("ranks", Noted(), 0)), pytest.warns(func.errors.HostComputationWarning) as caught:
+        found = func.value_and_grad(f)(DeviceArray(X))
+        again = func.grad(f)(DeviceArray(X))
+        expected = func.value_and_grad(f)(X)
+    assert [type(x) for x in (*found, again)] == [DeviceArray] * 3
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x.get(), y)
+    assert [str(warning.message).partition(":")[0] for warning in caught] == [
+        "func.collectives.psum is computed on the host, where MPI sends from",
+        "func.collectives.ppermute is computed on the host, where MPI sends from",
+    ]
