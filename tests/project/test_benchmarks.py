@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import func
-from benchmarks import apart, bars
+from benchmarks import apart, bars, ranks
 from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH
 from benchmarks.names import matches
 from benchmarks.pages import write_page
@@ -207,3 +208,45 @@ def test_the_bar_chart_of_readme_is_that_of_the_page() -> None:
     assert len(rows) >= 5 and all(len(ratios) == len(bars.PEERS) for ratios in rows.values())
     picture = bars.PICTURE.read_text(encoding="utf-8")
     assert "; ".join(map(bars.described, rows.items())) in picture
+
+
+MACHINE = ranks.Machine(
+    latency=2.0, byte=0.25, call=1.0, round=3.0, summed_byte=0.5, python=7.0, check=5.0, looks=8.0, switch=0.5
+)
+
+
+def test_simulated_ranks_take_what_the_formulas_say() -> None:
+    def along(rank: int, size: int) -> Any:
+        yield "work", 10.0 * (rank + 1)
+        yield from ranks.exchange(rank, [(i, i + 1) for i in range(size - 1)], 8, MACHINE)
+
+    def total(rank: int, size: int) -> Any:
+        yield from ranks.reduction(rank, size, 8, MACHINE)
+
+    def large(rank: int, size: int) -> Any:
+        yield from ranks.reduction(rank, size, 80_000, MACHINE)
+
+    assert ranks.seconds(1, along, MACHINE) == 10.0
+    assert ranks.seconds(4, along, MACHINE) == 41.0  # the last rank works longest, and its message has come
+    assert ranks.seconds(2, ranks.heat(5.0, 8, 3, MACHINE), MACHINE) == 3 * (5 + 2 * (1 + 2 + 2))
+    for size in (1, 2, 4, 8, 64):
+        rounds = math.log2(size)
+        assert ranks.seconds(size, total, MACHINE) == rounds * (3 + 4)
+        assert ranks.seconds(size, large, MACHINE) == 2 * (3 * rounds + 40_000 * (size - 1) / size)
+    assert ranks.seconds(5, total, MACHINE) == 3 * (3 + 4)  # there, two rounds while others are ahead, and back
+    assert ranks.seconds(64, ranks.gradients(5.0, 2, MACHINE), MACHINE) >= 2 * (5 + 12 * 7)
+
+
+def test_simulated_ranks_share_cores() -> None:
+    work = lambda rank, size: iter([("work", 10.0)] * 3)  # noqa: E731
+    one = MACHINE._replace(cores=1)
+    assert ranks.seconds(3, work, one) == 90.0 + 2 * one.switch
+
+    def there_and_back(rank: int, size: int) -> Any:
+        yield from ranks.exchange(rank, [(0, 1)], 0, one)
+        yield from ranks.exchange(rank, [(1, 0)], 0, one)
+
+    apart = ranks.seconds(2, there_and_back, MACHINE)
+    assert ranks.seconds(2, there_and_back, one) > apart + one.looks
+    with pytest.raises(RuntimeError, match=r"nobody sends: \[\(0, 1\)\]"):
+        ranks.seconds(2, lambda rank, size: iter([("receive", 0, 1.0)] * rank), MACHINE)
