@@ -69,18 +69,18 @@ LAYOUTS = [
     "np.swapaxes({0}, 0, -1)",
 ]  # fmt: skip
 LOOPS = [
-    "func.scan(lambda c, r: (np.tanh(c + r), c * r), np.zeros({s}, {d}), {x})[{i}]",
-    "func.scan(lambda c, r: (0.5 * c + np.sin(r), c), np.ones({s}, {d}), {x}, reverse=True)[{i}]",
+    "func.scan(lambda c, r: (np.tanh(c + r), c * r), np.zeros_like({x}[0]), {x})[{i}]",
+    "func.scan(lambda c, r: (0.5 * c + np.sin(r), c), np.ones_like({x}[0]), {x}, reverse=True)[{i}]",
     "func.scan(lambda c, r: ((c[1], c[0] + 0.5 * r), c[0] - c[1]),"
-    " (np.zeros({s}, {d}), np.ones({s}, {d})), {x})[1]",
-    "func.scan(lambda c, r: (c, np.sum({x} * r, axis=0)), np.zeros({s}, {d}), {x})[1]",
+    " (np.zeros_like({x}[0]), np.ones_like({x}[0])), {x})[1]",
+    "func.scan(lambda c, r: (c, np.sum({x} * r, axis=0)), np.zeros_like({x}[0]), {x})[1]",
     "func.fori_loop(0, 3, lambda i, v: np.cos(v) + 0.1 * {x}, {x})",
     "func.fori_loop(0, 2, lambda i, v: v - np.mean(v) + {x}[::-1] * 0.3, {x})",
     "func.cond(np.sum({x}) > 0.0123, lambda v: np.sin(v), lambda v: v * v + np.max(v), {x})",
     "func.vmap(lambda r: np.tanh(r) - np.sum(r * {x}))({x})",
     "func.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, np.sin(c[1]) + 0.1 * {x}), (0, {x}))[1]",
 ]  # fmt: skip
-"""Loops over the first axis of x, whose other axes are s, of dtype d."""
+"""Loops over the first axis of x. Their carries begin as arrays of the device where x is one."""
 
 
 @dataclass
@@ -358,12 +358,10 @@ class Maker:
         x = self.pick("f", 1)
         if not x or np.abs(self.values[x]).max() > 3:
             return
-        value = self.values[x]
         form = self.random.choice(LOOPS)
         if "max" in form and not self.unequal(x):
             return
-        rest = value.shape[1:]
-        self.add(form.format(x=x, s=rest, d=f"np.{value.dtype}", i=self.random.choice([0, 1])))
+        self.add(form.format(x=x, i=self.random.choice([0, 1])))
 
     def back(self) -> None:
         """A derivative inside the function."""
@@ -388,7 +386,8 @@ def tame(function: Callable[..., Any]) -> Callable[..., Any]:
         total = 0.0
         for place, out in enumerate(function(*given)):
             if out.dtype.kind == "f":
-                weights = np.cos(np.arange(out.size) + place).reshape(out.shape)
+                like = None if isinstance(out, np.generic) else out
+                weights = np.cos(np.arange(out.size, like=like) + place).reshape(out.shape)
                 total = total + np.sum(out * weights)
         return total
 
