@@ -2,8 +2,9 @@
 
 Every kernel of the sample table and of random programs is compiled by NVRTC for two architectures, which needs neither
 a driver nor a device (`pip install nvidia-cuda-nvrtc`); registers and spills are recorded. The same text runs on the
-processor, and the results are compared with those of native code. Half of the programs are planned with limits at which
-small arrays take the forms of large ones.
+processor, and the results are compared with those of native code: to the last bit where the plan says that operations
+and their order are the same. Half of the programs are planned with limits at which small arrays take the forms of large
+ones. A kernel that several programs have is compiled once; with `--cache`, so are those of earlier runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import contextlib
 import ctypes
 import functools
+import hashlib
 import importlib
 import json
 import multiprocessing
@@ -20,8 +22,9 @@ import re
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +34,9 @@ from func.backends.cuda.dialect import PRELUDE
 
 ARCHITECTURES = ("sm_80", "sm_90")
 BATCH = 40
-"""Programs that one process takes at a time."""
-TOGETHER = 16
-"""Texts that NVRTC compiles at once."""
+"""Programs, or primitives, that one process takes at a time."""
+TOGETHER = 40_000
+"""Characters of the texts that NVRTC compiles at once: a start of it takes as long as a kernel."""
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'(.*?)(?=Compiling entry function|\Z)", re.S)
 REGISTERS, SPILLS = (
     re.compile(r"Used (\d+) registers"),
@@ -111,48 +114,145 @@ def _read(log: str) -> Iterator[Compiled]:
 class Outcome:
     """What one process has found."""
 
-    cases: int
-    kernels: list[Compiled]
-    faults: list[str]
+    cases: int = 0
+    texts: list[str] = field(default_factory=list)
+    """The kernels of each program with what they call."""
+    faults: list[str] = field(default_factory=list)
+    orders: Counter[str] = field(default_factory=Counter)
+    """The programs that have to be equal to the last bit, and why others have not."""
+    seconds: float = 0.0
+    """Time of the processor."""
 
 
-def checked(task: tuple[str, tuple[Any, ...], bool, bool, bool]) -> Outcome:
-    """Check some programs: primitives by their names, or random programs by their numbers. If `is_small`, small arrays
-    take the forms of large ones."""
-    kind, items, numbers, compiles, is_small = task
+@dataclass(frozen=True)
+class Work:
+    """Primitives by their names, or random programs by their numbers. If `is_small`, small arrays take the forms of
+    large ones. Without `numbers` nothing is computed."""
+
+    kind: str
+    items: tuple[Any, ...]
+    is_small: bool
+    numbers: bool = True
+
+
+def checked(work: Work) -> Outcome:
+    """Plan programs, run their kernels and compare results."""
     from tests.support import cuda_cases
     from tests.support.cuda_host import HostDevice
     from tests.support.device_double import DeviceArray
 
     warnings.simplefilter("ignore")
-    plan.LIMITS = cuda_cases.SMALL if is_small else plan.Limits()
-    cases = list(cuda_cases.sample_cases(items) if kind == "samples" else cuda_cases.random_cases(items))
-    device = HostDevice(DeviceArray)
-    faults = cuda_cases.run_together(device, cases, numbers)
-    kernels: list[Compiled] = []
-    if compiles:
-        for text in joined(device.sources):
+    start = _seconds()
+    plan.LIMITS = cuda_cases.SMALL if work.is_small else plan.Limits()
+    made = cuda_cases.sample_cases(work.items) if work.kind == "samples" else cuda_cases.random_cases(work.items)
+    outcome, device, cases = Outcome(), HostDevice(DeviceArray), list(made)
+    outcome.faults = cuda_cases.run_together(device, cases, work.numbers, outcome.orders)
+    outcome.cases, outcome.texts = len(cases), device.sources
+    outcome.seconds = _seconds() - start
+    return outcome
+
+
+def _seconds() -> float:
+    """Time of the processor, of this process and of those that it started."""
+    return sum(os.times()[:4])
+
+
+def registers_of(task: tuple[str, str]) -> tuple[list[Compiled], str, float]:
+    """The kernels of a text for an architecture, the reason for which NVRTC refuses it, and the time that it took."""
+    text, architecture = task
+    start = _seconds()
+    try:
+        return compiled(text, architecture), "", _seconds() - start
+    except Refused as error:
+        return [], f"NVRTC for {architecture}: {str(error)[:2000]}", _seconds() - start
+
+
+class Kernels:
+    """The kernels that are to be compiled, each once, and what is known of them."""
+
+    def __init__(self, cache: Path | None = None) -> None:
+        self.cache = cache
+        self.known: dict[tuple[str, str], Compiled] = {}
+        """By the digest of the kernel with all that it calls, and the architecture."""
+        self.digests: dict[str, str] = {}
+        """By the names of the kernels that were added."""
+        self.texts: list[str] = []
+        self.repeated = 0
+        if cache is not None and cache.exists():
+            stored = json.loads(cache.read_text())
+            if stored["version"] == self.version():
+                self.known = {(digest, row["architecture"]): Compiled(**row) for digest, row in stored["kernels"]}
+
+    @staticmethod
+    def version() -> str:
+        """What results depend on beside the text."""
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        _check(nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+        return f"NVRTC {major.value}.{minor.value} {' '.join(OPTIONS)}"
+
+    def add(self, source: str) -> None:
+        """Take the kernels of a text that are new."""
+        definitions, *kernels = re.split(r'(?=^extern "C" __global__)', source, flags=re.M)
+        new = []
+        for kernel in kernels:
+            name = NAME.search(kernel)
+            assert name is not None
+            digest = hashlib.sha256(f"{PRELUDE}{definitions}{kernel}".encode()).hexdigest()
+            if name[1] in self.digests:
+                self.repeated += 1
+                continue
+            self.digests[name[1]] = digest
+            if any([(digest, architecture) not in self.known for architecture in ARCHITECTURES]):
+                new.append(kernel)
+        if new:
+            self.texts.append(definitions + "".join(new))
+
+    def tasks(self) -> Iterator[tuple[str, str]]:
+        """Texts and architectures for NVRTC, the longest texts first."""
+        for text in sorted(joined(self.texts), key=len, reverse=True):
             for architecture in ARCHITECTURES:
-                try:
-                    kernels += compiled(text, architecture)
-                except Refused as error:
-                    faults.append(f"NVRTC for {architecture}: {str(error)[:1000]}")
-    return Outcome(len(cases), kernels, faults)
+                yield text, architecture
+
+    def keep(self, rows: Iterable[Compiled]) -> None:
+        """Keep what NVRTC says of kernels."""
+        for row in rows:
+            self.known[self.digests[row.kernel], row.architecture] = row
+
+    def found(self) -> list[Compiled]:
+        """What is known of the kernels that were added."""
+        places = [(digest, architecture) for digest in self.digests.values() for architecture in ARCHITECTURES]
+        return [self.known[place] for place in places if place in self.known]
+
+    def store(self) -> None:
+        """Write the cache."""
+        if self.cache is not None:
+            rows = [(digest, asdict(row)) for (digest, _), row in self.known.items()]
+            self.cache.write_text(json.dumps({"version": self.version(), "kernels": rows}))
+
+
+NAME = re.compile(r"__global__ void __launch_bounds__\(\d+\) (\w+)\(")
 
 
 def joined(sources: Sequence[str]) -> Iterator[str]:
-    """Several texts as one, each in a namespace, since starting NVRTC takes as long as a kernel."""
-    for start in range(0, len(sources), TOGETHER):
-        some = sources[start : start + TOGETHER]
-        yield "\n".join([f"namespace n{place} {{\n{source}\n}}" for place, source in enumerate(some)])
+    """Several texts as one, each in a namespace."""
+    some: list[str] = []
+    size = 0
+    for source in sorted(sources, key=len):
+        if some and size + len(source) > TOGETHER:
+            yield "\n".join(some)
+            some, size = [], 0
+        some.append(f"namespace n{len(some)} {{\n{source}\n}}")
+        size += len(source)
+    if some:
+        yield "\n".join(some)
 
 
-def tasks(programs: int, samples: Sequence[str], numbers: bool, compiles: bool) -> Iterable[Any]:
+def works(programs: int, samples: Sequence[str], numbers: bool) -> Iterator[Work]:
     """The work in parts."""
-    for start in range(0, len(samples), BATCH):
-        yield "samples", tuple(samples[start : start + BATCH]), numbers, compiles, start // BATCH % 2 == 1
-    for start in range(0, programs, BATCH):
-        yield "random", tuple(range(start, min(start + BATCH, programs))), numbers, compiles, start // BATCH % 2 == 0
+    for place, start in enumerate(range(0, len(samples), BATCH)):
+        yield Work("samples", tuple(samples[start : start + BATCH]), place % 2 == 1, numbers)
+    for place, start in enumerate(range(0, programs, BATCH)):
+        yield Work("random", tuple(range(start, min(start + BATCH, programs))), place % 2 == 0, numbers)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -163,6 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--no-numbers", action="store_true", help="compile only")
     parser.add_argument("--no-nvrtc", action="store_true", help="compare results only")
+    parser.add_argument("--cache", type=Path, help="a file that keeps what NVRTC said of kernels for the next run")
     parser.add_argument("--json", type=Path, help="write registers and spills of every kernel to this file")
     options = parser.parse_args(arguments)
     compiles = not options.no_nvrtc
@@ -173,22 +274,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     names = sorted(SAMPLES) if options.primitives is None else options.primitives
     start = time.perf_counter()
-    outcomes: list[Outcome] = []
-    work = list(tasks(options.programs, names, not options.no_numbers, compiles))
+    total, kernels, faults, compiling = Outcome(), Kernels(options.cache if compiles else None), 0, 0.0
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        for outcome in pool.imap_unordered(checked, work):
-            outcomes.append(outcome)
+        for outcome in pool.imap_unordered(checked, works(options.programs, names, not options.no_numbers)):
+            total.cases += outcome.cases
+            total.seconds += outcome.seconds
+            total.orders += outcome.orders
+            faults += len(outcome.faults)
             for fault in outcome.faults:
                 print(fault, flush=True)
-    kernels = {(each.kernel, each.architecture): each for outcome in outcomes for each in outcome.kernels}
-    faults = sum([len(outcome.faults) for outcome in outcomes])
-    print(
-        f"{sum([outcome.cases for outcome in outcomes])} programs, {faults} faults, {time.perf_counter() - start:.0f} s"
-    )
-    if kernels:
-        print(summary(list(kernels.values())))
+            for text in outcome.texts if compiles else ():
+                kernels.add(text)
+        for rows, fault, seconds in pool.imap_unordered(registers_of, kernels.tasks()):
+            kernels.keep(rows)
+            compiling += seconds
+            if fault:
+                faults += 1
+                print(fault, flush=True)
+    print(f"{total.cases} programs, {faults} faults, {time.perf_counter() - start:.0f} s")
+    print(f"time of processors: {total.seconds:.0f} s for plans and results, {compiling:.0f} s for NVRTC")
+    for reason, count in total.orders.most_common():
+        print(f"  {count} {reason}")
+    found = kernels.found()
+    if found:
+        print(summary(found))
+    kernels.store()
     if options.json:
-        options.json.write_text(json.dumps([asdict(each) for each in kernels.values()], indent=0) + "\n")
+        options.json.write_text(json.dumps([asdict(each) for each in found], indent=0) + "\n")
     return int(faults > 0)
 
 

@@ -111,7 +111,7 @@ class SingleEmitter(Emitter):
         self.builder: Any = builder
         self.count = 1
         self.width = width
-        self.fused = False
+        self.fused = operations.fused
         self.operations = operations
         self.double = width == 64
         self.digits = 52 if self.double else 23
@@ -165,6 +165,10 @@ INLINED = frozenset(
 
 class CScalars(Scalars):
     """Writes operations with a builder; what they call is defined in `definitions`."""
+
+    fused = False
+    """Whether bodies of elementary functions may ask for fused multiply-add, which C computes slowly where the machine
+    has none."""
 
     def __init__(self, builder: CBuilder, definitions: CDefinitions) -> None:
         self.builder: Any = builder

@@ -371,6 +371,8 @@ class CudaDefinitions(CDefinitions):
 class CudaScalars(CScalars):
     """Writes operations on elements; complex functions are those above."""
 
+    fused = True
+
     def complex_library(self, name: str, args: Sequence[Value]) -> Value:
         """A function of complex doubles."""
         b = self.builder

@@ -85,14 +85,29 @@ def test_weak_colors_are_found() -> None:
     assert [found.split(":")[0] for found in site_check.weak_colors(sheet)] == ["a"]
 
 
-def test_kernels_compile_for_two_architectures() -> None:
+def test_kernels_compile_for_two_architectures(tmp_path: Path) -> None:
     from tools import cuda_check
 
     if cuda_check.nvrtc() is None:
         pytest.skip("NVRTC is not installed (extra 'cuda')")
-    outcome = cuda_check.checked(("samples", ("tanh", "softmax", "gather", "cumsum"), False, True, True))
-    assert not outcome.faults and {each.architecture for each in outcome.kernels} == {"sm_80", "sm_90"}
-    assert all(8 <= each.registers <= 255 for each in outcome.kernels)
+    outcome = cuda_check.checked(cuda_check.Work("samples", ("tanh", "softmax", "gather", "cumsum"), True, False))
+    file = tmp_path / "cache.json"
+    kernels = cuda_check.Kernels(file)
+    for text in outcome.texts * 2:
+        kernels.add(text)
+    assert kernels.repeated == len(kernels.digests)
+    for task in kernels.tasks():
+        rows, fault, _ = cuda_check.registers_of(task)
+        assert not fault
+        kernels.keep(rows)
+    found = kernels.found()
+    assert len(found) == 2 * len(kernels.digests) and {each.architecture for each in found} == {"sm_80", "sm_90"}
+    assert all(8 <= each.registers <= 255 for each in found)
+    kernels.store()
+    again = cuda_check.Kernels(file)
+    for text in outcome.texts:
+        again.add(text)
+    assert not list(again.tasks()) and again.found() == found
     with pytest.raises(cuda_check.Refused, match="undefined"):
         cuda_check.compiled('extern "C" __global__ void kernel() { missing(); }', "sm_80")
-    assert cuda_check.summary(outcome.kernels).startswith("sm_80: ")
+    assert cuda_check.summary(found).startswith("sm_80: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from func.interpreters.core import dtype_of
 from tests.interpreters.primitives.test_devices import OF_ANY_PHASE, ON_THE_HOST_ALONE
 from tests.interpreters.primitives.test_samples import of_active, outputs
 from tests.support.cuda_host import HostDevice
+from tests.support.cuda_orders import differing_bits, why_orders_differ
 from tests.support.device_double import DeviceArray, namespace, to_device
 from tests.support.random_functions import Maker, tame
 from tests.support.samples import SAMPLES
@@ -21,6 +23,7 @@ from tests.support.sampling import Sample
 
 LIMITS = {"float16": 2e-2, "float32": 2e-5, "complex64": 2e-5}
 """How far results of these dtypes may be from native code's; others by 1e-10."""
+EXACT = "equal to the last bit"
 NO_DERIVATIVE = {"schur": "a real Schur form has a derivative for real eigenvalues only"}
 
 
@@ -93,9 +96,12 @@ def there(args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(func.tree.map(lambda x: to_device(np.asarray(x) if isinstance(x, np.generic) else x), list(args)))
 
 
-def run_together(device: HostDevice, cases: Sequence[Case], numbers: bool = True) -> list[str]:
+def run_together(
+    device: HostDevice, cases: Sequence[Case], numbers: bool = True, orders: Counter[str] | None = None
+) -> list[str]:
     """Compile the kernels of all cases at once, run them, and say what differs from native code. Without `numbers`
-    kernels are only collected."""
+    kernels are only collected. `orders` counts the cases that have to be equal to the last bit, as EXACT, and the others
+    by the reason."""
     faults: list[str] = []
     before, namespace.device_of = namespace.device_of, lambda args: device
     try:
@@ -104,7 +110,9 @@ def run_together(device: HostDevice, cases: Sequence[Case], numbers: bool = True
             collect(device, cases, numbers)
             for case in cases if numbers else ():
                 try:
-                    check(case)
+                    reason = check(case)
+                    if orders is not None:
+                        orders[reason] += 1
                 except Exception as error:
                     faults.append(f"{case.title}: {type(error).__name__}: {str(error)[:600]}")
     finally:
@@ -125,8 +133,10 @@ def collect(device: HostDevice, cases: Sequence[Case], numbers: bool = True) -> 
         device.build()
 
 
-def check(case: Case) -> None:
-    """Compare the results on the device with those of native code."""
+def check(case: Case) -> str:
+    """Compare the results on the device with those of native code: to the last bit where the plan says that operations
+    and their order are the same (the answer is EXACT), else as far as the dtypes allow (the answer is the reason)."""
+    reason = why_orders_differ(case.function, case.args)
     got = func.tree.leaves(case.function(*there(case.args)))
     for place, (own, want) in enumerate(zip(got, func.tree.leaves(case.function(*case.args)), strict=True)):
         expected = np.asarray(want)
@@ -134,3 +144,7 @@ def check(case: Case) -> None:
         assert (value.dtype, value.shape) == (expected.dtype, expected.shape), place
         limit = case.limit or LIMITS.get(expected.dtype.name, 1e-10)
         np.testing.assert_allclose(value, expected, rtol=limit, atol=limit, err_msg=f"output {place}")
+        if reason is None:
+            count = differing_bits(value, expected)
+            assert not count, f"output {place} has {count} elements that differ in last places: {value} and {expected}"
+    return reason or EXACT

@@ -1,6 +1,8 @@
 /* CUDA C on a processor: the blocks of a grid run one after the other. The threads of a block are fibers, which change
-   at barriers and shuffles only; a kernel without any runs them one after the other, too. */
+   at barriers and shuffles only; a kernel without any runs them one after the other, too. A fiber is made once and runs
+   its thread of one block after the other. */
 #include <cmath>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,17 +31,19 @@ struct Barrier {
     int arrived, generation;
 };
 enum { MOST = 1024, STACK = 1 << 16 };
-ucontext_t scheduler, fibers[MOST];
-bool done[MOST];
+jmp_buf scheduler, fibers[MOST];
+ucontext_t contexts[MOST], start;
+bool exists[MOST], done[MOST];
 char *stacks;
 Barrier block_barrier, warp_barriers[MOST / 32];
 uint64_t exchanged[MOST];
 void (*body)(void **);
 void **arguments;
 
-void yield_fiber() {
-    const int me = threadIdx.x;
-    swapcontext(&fibers[me], &scheduler);
+void yield_fiber() { /* _setjmp asks the kernel for nothing, as swapcontext does for the mask of signals */
+    if (_setjmp(fibers[threadIdx.x]) == 0) {
+        _longjmp(scheduler, 1);
+    }
 }
 
 void wait_at(Barrier &barrier, int count) {
@@ -55,8 +59,28 @@ void wait_at(Barrier &barrier, int count) {
 }
 
 void fiber() {
-    body(arguments);
-    done[threadIdx.x] = true;
+    for (;;) {
+        body(arguments);
+        done[threadIdx.x] = true;
+        yield_fiber();
+    }
+}
+
+void resume(int t) {
+    threadIdx.x = t;
+    if (_setjmp(scheduler) != 0) {
+        return;
+    }
+    if (exists[t]) {
+        _longjmp(fibers[t], 1);
+    }
+    exists[t] = true;
+    getcontext(&contexts[t]);
+    contexts[t].uc_stack.ss_sp = stacks + static_cast<size_t>(t) * STACK;
+    contexts[t].uc_stack.ss_size = STACK;
+    contexts[t].uc_link = nullptr;
+    makecontext(&contexts[t], fiber, 0);
+    swapcontext(&start, &contexts[t]);
 }
 
 void func_host_run(int blocks, int threads, bool has_barriers, void (*kernel)(void **), void **given) {
@@ -76,19 +100,11 @@ void func_host_run(int blocks, int threads, bool has_barriers, void (*kernel)(vo
         }
         block_barrier = Barrier();
         memset(warp_barriers, 0, sizeof warp_barriers);
-        for (int t = 0; t < threads; ++t) {
-            getcontext(&fibers[t]);
-            fibers[t].uc_stack.ss_sp = stacks + static_cast<size_t>(t) * STACK;
-            fibers[t].uc_stack.ss_size = STACK;
-            fibers[t].uc_link = &scheduler;
-            done[t] = false;
-            makecontext(&fibers[t], fiber, 0);
-        }
+        memset(done, 0, sizeof done);
         for (int left = threads; left > 0;) {
             for (int t = 0; t < threads; ++t) {
                 if (!done[t]) {
-                    threadIdx.x = t;
-                    swapcontext(&scheduler, &fibers[t]);
+                    resume(t);
                     left -= done[t];
                 }
             }

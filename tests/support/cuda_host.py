@@ -22,6 +22,7 @@ import pytest
 
 from func.backends.cuda.device import KernelError, ProductOperand
 from func.backends.cuda.dialect import PRELUDE
+from tests.support import host_functions
 
 HEADER = Path(__file__).parent / "cuda_host.h"
 COMPILER = shutil.which("g++") or shutil.which("c++")
@@ -47,7 +48,7 @@ def launchers(source: str) -> str:
 def built(source: str, folder: Path | None = None) -> ctypes.CDLL:
     """A text compiled and loaded."""
     assert COMPILER is not None
-    text = f'#include "{HEADER}"\n{PRELUDE}\n{source}\n'
+    text = f'#include "{HEADER}"\n{host_functions.declarations()}\n{PRELUDE}\n{source}\n'
     place = folder or Path(tempfile.mkdtemp(prefix="func-cuda-"))
     stem = hashlib.sha256(text.encode()).hexdigest()[:16]
     (place / f"{stem}.cpp").write_text(text)
@@ -57,6 +58,7 @@ def built(source: str, folder: Path | None = None) -> ctypes.CDLL:
     if done.returncode:
         raise KernelError(f"{done.stderr[:3000]}\n{place / stem}.cpp")
     loaded = ctypes.CDLL(str(library))
+    host_functions.connect(loaded)
     if folder is None:
         shutil.rmtree(place)
     return loaded

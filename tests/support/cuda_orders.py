@@ -1,0 +1,89 @@
+"""Programs whose results on a device are native code's to the last bit, found by what their plans say.
+
+Operations round alike on both sides: kernels have the same arithmetic without fused operations, and call the functions
+that native code calls (`host_functions.py`). What may differ is the order of sums and products, the functions of complex
+numbers, and what a library computes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.cuda.device_steps import MatrixProduct, Step, steps_in
+from func.backends.cuda.nest_kernels import Launch
+from func.backends.cuda.plan import MissingForm, Planner
+from func.backends.llvm.math.own_functions import host_features
+from func.backends.loops.kernels import Accumulate, Instruction, LoopNest, Reduce, Running, StoreAt
+from func.interpreters.compile.inlining import prepare_call
+from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.translate import translate
+
+COMPLEX_FUNCTION = re.compile(r"\bfunc_c\w+\((?!double|func_complex)")
+ROUNDING = frozenset({"add", "multiply"})
+
+
+def why_orders_differ(function: Any, args: Sequence[Any]) -> str | None:
+    """The reason for which a jitted function may differ in last places on a device; None where it may not."""
+    if not host_features().fma:
+        return "the host has no fused multiply-add"
+    compiled = function.cached_call(args, {})[-1].compiled
+    try:
+        plan = Planner(translate(prepare_call(compiled), libraries=False)).plan()
+    except (NotNative, MissingForm):
+        return "a library computes a part"
+    for step in launches_of(plan.steps):
+        if isinstance(step, MatrixProduct):
+            return "a library computes a product"
+        if isinstance(step, Launch) and step.nest is not None and not same_order(step.nest):
+            return "a sum of several orders"
+    kernels = plan.source.partition("__global__")[2]
+    return "a complex function" if COMPLEX_FUNCTION.search(kernels) else None
+
+
+def launches_of(steps: Sequence[Step]) -> Iterator[Step]:
+    """All steps, with those that one block runs."""
+    for step in steps_in(steps):
+        yield step
+        if isinstance(step, Launch) and step.inside is not None:
+            yield from launches_of(step.inside)
+
+
+def same_order(nest: LoopNest) -> bool:
+    """Whether a nest has no sum or product with rounding whose terms may be combined in several orders.
+
+    Terms of running sums, and of additions at computed places, come in the order of the loops everywhere.
+    """
+    return all([_has_one_order(nest, each) for each in nest.code])
+
+
+def _has_one_order(nest: LoopNest, each: Instruction) -> bool:
+    if not isinstance(each, (Reduce, Accumulate)) or each.op not in ROUNDING:
+        return True
+    dtype = each.out.dtype if isinstance(each, Reduce) else each.ref.buffer.dtype
+    if dtype.kind not in "fc":
+        return True
+    if isinstance(each, Reduce):
+        return math.prod(nest.domain[nest.outer or 0 :]) <= 2
+    strides = nest.padded(each.ref).strides
+    return math.prod([length for length, stride in zip(nest.domain, strides, strict=True) if stride == 0]) <= 2
+
+
+def differing_bits(value: np.ndarray, expected: np.ndarray) -> int:
+    """The number of elements that are not equal to the last bit; NaNs are equal."""
+    parts = [(value, expected)]
+    if value.dtype.kind == "c":
+        parts = [(value.real, expected.real), (value.imag, expected.imag)]
+    count = 0
+    for own, want in parts:
+        if own.dtype.kind not in "fV":
+            count += int(np.count_nonzero(own != want))
+            continue
+        bits = f"u{own.dtype.itemsize}"
+        unlike = np.ascontiguousarray(own).view(bits) != np.ascontiguousarray(want).view(bits)
+        count += int(np.count_nonzero(unlike & ~(np.isnan(own) & np.isnan(want))))
+    return count
