@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.backends import namespace_of
 from func.backends.error_base import DeviceError
-from func.interpreters.compile.inlining import inline, prepare_program
+from func.interpreters.compile.inlining import inline, optimized, prepare_program
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
@@ -58,12 +59,14 @@ def compile_program(
     donated: frozenset[int] = frozenset(),
     nan_safe: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Executable:
-    """The program compiled for arrays of a backend, where it may overwrite the inputs in `donated`.
+    """The program compiled for arrays of a backend, where it may overwrite the inputs in `donated`. With constants on a
+    device it is for that device, also where all inputs are numbers of the host.
 
     Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
     """
     name, *options = (compiler or "").split("+")
-    prepared = Prepared(program)
+    prepared = Prepared(program, xp)
+    xp = prepared.xp
     if xp is np and name in NATIVE:
         executable = _compile_native(prepared, "fast" in options, donated, nan_safe)
         if executable is not None:
@@ -85,17 +88,16 @@ def compile_program(
 class Prepared:
     """A traced program on its way to code: with calls inlined at once, and optimised when that is asked for."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, xp: Any) -> None:
         self.inlined = inline(program)
+        self.xp = namespace_of(tuple(self.inlined.constants.values())) if xp is np else xp
         self._optimized: Program | None = None
 
     @property
     def optimized(self) -> Program:
         """The program as it is executed."""
         if self._optimized is None:
-            from func.interpreters.compile.passes import optimize  # start-up time: programs on disk need no passes
-
-            self._optimized = optimize(self.inlined)
+            self._optimized = optimized(self.inlined, self.xp is not np)
         return self._optimized
 
 

@@ -18,11 +18,16 @@ LARGE = 1000
 """Equations above which a compiled call is not inlined: it stays a call of separately compiled code."""
 
 
-def prepare_program(program: Program) -> Program:
+def prepare_program(program: Program, is_for_device: bool = False) -> Program:
     """The program as it is executed: calls inlined, optimised."""
-    from func.interpreters.compile.passes import optimize  # start-up time: programs on disk need no passes
+    return optimized(inline(program), is_for_device)
 
-    return optimize(inline(program))
+
+def optimized(program: Program, is_for_device: bool = False) -> Program:
+    """An inlined program optimised, for arrays of a device or of the host."""
+    from func.interpreters.compile import passes  # start-up time: programs on disk need no passes
+
+    return passes.optimize(passes.with_small_constants_on_host(program) if is_for_device else program)
 
 
 def prepare_call(compiled: CompiledCall) -> Program:

@@ -8,7 +8,6 @@ numbers, and what a library computes.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,12 +17,14 @@ from func.backends.cuda.device_steps import MatrixProduct, Step, steps_in
 from func.backends.cuda.nest_kernels import Launch
 from func.backends.cuda.plan import MissingForm, Planner
 from func.backends.llvm.math.own_functions import host_features
-from func.backends.loops.kernels import Accumulate, Instruction, LoopNest, Reduce, Running, StoreAt
+from func.backends.loops.kernels import Accumulate, Dot, Instruction, Item, LoopNest, Reduce
+from func.backends.loops.traversal import bodies_of
 from func.interpreters.compile.inlining import prepare_call
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.translate import translate
 
-COMPLEX_FUNCTION = re.compile(r"\bfunc_c\w+\((?!double|func_complex)")
+COMPLEX_FUNCTION = "func_complex func_c"
+"""How the definition of a complex function begins, which stands in the text of programs that call it."""
 ROUNDING = frozenset({"add", "multiply"})
 
 
@@ -31,18 +32,27 @@ def why_orders_differ(function: Any, args: Sequence[Any]) -> str | None:
     """The reason for which a jitted function may differ in last places on a device; None where it may not."""
     if not host_features().fma:
         return "the host has no fused multiply-add"
-    compiled = function.cached_call(args, {})[-1].compiled
+    program = prepare_call(function.cached_call(args, {})[-1].compiled)
     try:
-        plan = Planner(translate(prepare_call(compiled), libraries=False)).plan()
+        plan = Planner(translate(program, libraries=False)).plan()
     except (NotNative, MissingForm):
         return "a library computes a part"
+    if any([isinstance(item, Dot) and item.sizes[1] > 1 for item in items_of(translate(program).items)]):
+        return "a library computes a product"  # native code leaves it to BLAS, whose sums are fused
     for step in launches_of(plan.steps):
         if isinstance(step, MatrixProduct):
             return "a library computes a product"
         if isinstance(step, Launch) and step.nest is not None and not same_order(step.nest):
             return "a sum of several orders"
-    kernels = plan.source.partition("__global__")[2]
-    return "a complex function" if COMPLEX_FUNCTION.search(kernels) else None
+    return "a complex function" if COMPLEX_FUNCTION in plan.source else None
+
+
+def items_of(items: Sequence[Item]) -> Iterator[Item]:
+    """The items of a native program, with those inside loops and branches."""
+    for item in items:
+        yield item
+        for body in bodies_of(item):
+            yield from items_of(body)
 
 
 def launches_of(steps: Sequence[Step]) -> Iterator[Step]:

@@ -102,7 +102,9 @@ class DeviceProgram:
         if self.nan_safe is None:
             return None
         try:
-            return self._planned(rerolled(prepare_program(self.nan_safe.variant.program)), False, True)
+            return self._planned(
+                rerolled(prepare_program(self.nan_safe.variant.program, is_for_device=True)), False, True
+            )
         except (NotNative, MissingForm):
             return self.nan_safe
 

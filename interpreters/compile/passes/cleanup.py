@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import is_device_array
 from func.backends.quiet import quietly
 from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
@@ -102,6 +103,19 @@ def _constant_key(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_HASHED_BYTES:
         return type(value), value.dtype, value.shape, value.strides, value.tobytes()
     return id(value)
+
+
+def with_small_constants_on_host(program: Program) -> Program:
+    """The program with small constants of a device as arrays of the host, where passes look into them. They are copies
+    already, so nobody writes to them, and executables bring them back once."""
+    moved = {
+        var: value.get()
+        for var, value in program.constants.items()
+        if is_device_array(value) and value.nbytes <= MAX_FOLDED_BYTES
+    }
+    if not moved:
+        return program
+    return Program(program.inputs, program.equations, program.outputs, {**program.constants, **moved})
 
 
 def fold_constants(program: Program) -> Program:

@@ -70,6 +70,24 @@ def test_numbers_of_the_host_are_arguments(device: HostDevice) -> None:
         np.testing.assert_array_equal(out.get(), np.arange(5.0) * number + 0.5)
 
 
+def test_constants_choose_the_device(device: HostDevice) -> None:
+    weights = to_device(np.arange(3.0))
+    out = func.jit(lambda a: weights * a)(2.0)
+    assert isinstance(out, DeviceArray) and device.calls
+    np.testing.assert_array_equal(out.get(), [0, 2, 4])
+    alone = func.jit(lambda: (weights + 1, np.zeros_like(weights)))()
+    assert [type(each) for each in alone] == [DeviceArray] * 2
+
+
+def test_small_constants_of_the_device_are_folded(device: HostDevice) -> None:
+    def text(weights: Any, x: Any) -> Any:
+        return func.jit(lambda x: x * (np.sqrt(weights) + 1) * np.ones_like(weights)).lower(x).source
+
+    x, weights = to_device(np.ones(3)), np.arange(3.0)
+    assert text(to_device(weights), x) == text(np.asarray(weights), x)
+    assert "sqrt" not in text(to_device(weights), x)
+
+
 def test_views_of_arrays_are_read(device: HostDevice) -> None:
     x = np.arange(24.0).reshape(4, 6)
     out = func.jit(lambda x: x * 2)(DeviceArray(x.T[1:]))

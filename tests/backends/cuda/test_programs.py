@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 import func
 from func.backends.cuda import plan
-from tests.support.cuda_cases import SMALL, Case, random_cases, run_together, sample_cases
+from tests.support.cuda_cases import EXACT, SMALL, Case, random_cases, run_together, sample_cases
 from tests.support.cuda_host import HostDevice, needs_compiler
+from tests.support.cuda_orders import why_orders_differ
 from tests.support.device_double import DeviceArray
 from tests.support.samples import SAMPLES
 
@@ -25,7 +27,38 @@ def test_samples() -> None:
 
 def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "LIMITS", SMALL)
-    faults = run_together(HostDevice(DeviceArray), list(random_cases(range(12))))
+    orders: Counter[str] = Counter()
+    faults = run_together(HostDevice(DeviceArray), list(random_cases(range(12))), orders=orders)
+    assert not faults, faults
+    assert orders[EXACT] > 4
+
+
+X = np.linspace(-2, 2, 15).reshape(5, 3)
+ORDERS: dict[str, tuple[Any, Any, str]] = {
+    "functions": (lambda x: np.exp(np.sin(x)) / (1 + func.special.expit(x)), X, EXACT),
+    "powers and arcs": (lambda x: np.arctan2(x, np.abs(x) ** 1.5) + func.special.gammaln(x * x + 1), X, EXACT),
+    "single precision": (lambda x: np.tanh(x) * np.log1p(x * x), X.astype(np.float32), EXACT),
+    "gathers": (lambda x: x[np.array([3, -1, 3]), ::-1] * 0.1, X, EXACT),
+    "running sums": (lambda x: np.cumsum(np.sin(x), axis=1), X, EXACT),
+    "updates": (lambda x: _scattered(x, np.array([0, 2, 0, 0, 1])), np.tile(X, (12, 1))[:5], EXACT),
+    "sums of two": (lambda x: x[:2].sum(axis=0), X, EXACT),
+    "sums of integers": (lambda x: x.astype(np.int64).sum(axis=1), X, EXACT),
+    "extrema": (lambda x: (x.max(axis=0), x.argmin(axis=1)), X, EXACT),
+    "sums of three": (lambda x: np.sin(x).sum(axis=1), X, "a sum of several orders"),
+    "products of numbers": (lambda x: np.prod(x), X, "a sum of several orders"),
+    "sums of complex numbers": (lambda x: np.sum(x * 1j), X, "a sum of several orders"),
+    "a product": (lambda x: x @ x.T, np.cos(np.arange(4096.0)).reshape(64, 64), "a library computes a product"),
+    "complex functions": (lambda x: np.exp(x * 1j), X, "a complex function"),
+    "a decomposition": (lambda x: np.linalg.svd(x)[1], X, "a library computes a part"),
+}
+
+
+def test_the_plan_says_where_orders_are_the_same() -> None:
+    """Equality to the last bit is asked for where the plan has one order, and holds there."""
+    cases = [Case(name, func.jit(function), (x,)) for name, (function, x, _) in ORDERS.items()]
+    reasons = [why_orders_differ(case.function, case.args) or EXACT for case in cases]
+    assert reasons == [reason for _, _, reason in ORDERS.values()]
+    faults = run_together(HostDevice(DeviceArray), cases)
     assert not faults, faults
 
 
