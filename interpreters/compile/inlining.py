@@ -25,9 +25,9 @@ def prepare_program(program: Program, is_for_device: bool = False) -> Program:
 
 def optimized(program: Program, is_for_device: bool = False) -> Program:
     """An inlined program optimised, for arrays of a device or of the host."""
-    from func.interpreters.compile import passes  # start-up time: programs on disk need no passes
+    from func.interpreters.compile.passes import cleanup, optimize  # start-up time: programs on disk need no passes
 
-    return passes.optimize(passes.with_small_constants_on_host(program) if is_for_device else program)
+    return optimize(cleanup.with_small_constants_on_host(program) if is_for_device else program)
 
 
 def prepare_call(compiled: CompiledCall) -> Program:

@@ -100,8 +100,8 @@ def run_together(
     device: HostDevice, cases: Sequence[Case], numbers: bool = True, orders: Counter[str] | None = None
 ) -> list[str]:
     """Compile the kernels of all cases at once, run them, and say what differs from native code. Without `numbers`
-    kernels are only collected. `orders` counts the cases that have to be equal to the last bit, as EXACT, and the others
-    by the reason."""
+    kernels are only collected. `orders` counts the cases that have to be equal to the last bit, as EXACT, and others by
+    the reason."""
     faults: list[str] = []
     before, namespace.device_of = namespace.device_of, lambda args: device
     try:

@@ -1,7 +1,7 @@
 """Programs whose results on a device are native code's to the last bit, found by what their plans say.
 
 Operations round alike on both sides: kernels have the same arithmetic without fused operations, and call the functions
-that native code calls (`host_functions.py`). What may differ is the order of sums and products, the functions of complex
+that native code calls (`host_functions.py`). What may differ is the order of sums and products, functions of complex
 numbers, and what a library computes.
 """
 

@@ -15,7 +15,6 @@ from func.interpreters.compile.passes.cleanup import (
     fold_constants,
     pin_messages,
     strip_annotations,
-    with_small_constants_on_host,
 )
 from func.interpreters.compile.passes.contraction_order import order_contractions
 from func.interpreters.compile.passes.linalg.cholesky_pullback import (
