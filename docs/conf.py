@@ -49,7 +49,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": r".*\.rst",
     "reset_modules": ("matplotlib", "tools.gallery_style.apply"),
     "image_srcset": ["2x"],
-    "subsection_order": ["../examples/with_scipy", "../examples/study"],
+    "subsection_order": [f"../examples/{name}" for name in ("with_scipy", "workers", "processes", "study")],
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,

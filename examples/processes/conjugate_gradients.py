@@ -1,7 +1,13 @@
-"""Solve a Poisson equation on many processes by conjugate gradients, and differentiate through the solution.
+"""
+Conjugate gradients on many processes, differentiated
+=====================================================
 
-The derivative of a solution is one more solution: `func.custom_linear_solve` says so, and the transposed system is
-solved on the same processes. Run it with `mpiexec -n 4 python -m examples.processes.conjugate_gradients`.
+A rod on an elastic ground is solved on many processes by conjugate gradients. Its energy has a derivative by the
+stiffness of the ground at every place. The derivative of a solution is one more solution:
+``func.custom_linear_solve`` says so, and the transposed system is solved on the same processes.
+
+Run it with ``mpiexec -n 4 python -m examples.processes.conjugate_gradients``. Without ``mpiexec``, as here, it runs on
+one process.
 """
 
 from __future__ import annotations
@@ -12,6 +18,10 @@ import numpy as np
 
 import func
 from func.collectives import axis_size, ppermute, psum
+
+# %%
+# The program of a process
+# ------------------------
 
 AXIS = "ranks"
 
@@ -61,6 +71,11 @@ def energy(stiffness: Any, b: Any) -> Any:
     return 0.5 * np.sum(b * solved(stiffness, b))
 
 
+# %%
+# The data, and the energy in one process
+# ---------------------------------------
+
+
 def problem(size: int = 64) -> tuple[Any, Any]:
     """A stiffness and a load."""
     x = np.linspace(0, 1, size)
@@ -74,6 +89,22 @@ def dense(stiffness: Any, b: Any) -> Any:
     return 0.5 * b @ np.linalg.solve(matrix, b)
 
 
+def draw(gradients: Any) -> None:
+    """The load, and the slopes of the energy by the load and by the stiffness, beside those of a dense matrix."""
+    import matplotlib.pyplot as plt
+
+    names = ["slope by the stiffness, -u²/2", "slope by the load, u"]
+    _, axes = plt.subplots(2, 1, figsize=(6, 5), layout="constrained", sharex=True)
+    truth = func.grad(dense, argnums=(0, 1))(*problem())
+    for place, name, gradient, expected in zip(axes, names, gradients, truth, strict=True):
+        place.plot(expected, color="C1", label="dense matrix")
+        place.plot(gradient, ".", color="C0", label="conjugate gradients")
+        place.set(title=name)
+    axes[0].legend()
+    axes[1].set(xlabel="place")
+    plt.show()
+
+
 def main() -> None:
     from mpi4py import MPI
 
@@ -85,7 +116,15 @@ def main() -> None:
     parts = [np.array_split(values, comm.size)[comm.rank] for values in truth]
     error = max(np.max(np.abs(x - y)) for x, y in zip(gradients, parts, strict=True))
     print(f"rank {comm.rank}: energy {value:.6f}, gradients differ from those of one process by {error:.1e}")
+    assert error < 1e-10
+    whole = comm.gather(gradients)
+    if whole is not None:
+        draw([np.concatenate(x) for x in zip(*whole, strict=True)])
 
+
+# %%
+# The picture
+# -----------
 
 if __name__ == "__main__":
     main()

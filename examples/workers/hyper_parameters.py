@@ -1,7 +1,10 @@
-"""A sweep of hyper-parameters on processes: the validation loss of ridge regression, and its slope, for many penalties.
+"""
+A sweep of hyper-parameters on processes
+========================================
 
-`python examples/workers/hyper_parameters.py` starts a pool of two processes. Each maps a chunk of the penalties; the
-gradient of the validation loss with respect to a penalty goes through the solution of the normal equations.
+The validation loss of ridge regression, and its slope, for many penalties. A pool of two processes maps chunks of the
+penalties; the gradient of the validation loss with respect to a penalty goes through the solution of the normal
+equations.
 """
 
 import multiprocessing
@@ -10,6 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 import func
+
+# %%
+# The loss as a function of the penalty
+# -------------------------------------
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 20))
@@ -24,6 +31,27 @@ def validation(log_penalty):
     return np.mean((X[VALID] @ weights - Y[VALID]) ** 2)
 
 
+# %%
+# The sweep
+# ---------
+# With ``spawn`` each process imports this script, which is why it starts them under its last line alone.
+
+
+def draw(penalties, losses, slopes):
+    """The losses, and every twentieth slope."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    axes.plot(penalties, losses, label="validation loss")
+    for x, y, slope in list(zip(penalties, losses, slopes, strict=True))[10::20]:
+        axes.plot([x - 0.5, x + 0.5], [y - slope / 2, y + slope / 2], color="C1")
+    axes.plot(penalties[np.argmin(losses)], losses.min(), "o", color="C2", label="best penalty")
+    axes.plot([], color="C1", label="slopes")
+    axes.set(xlabel="logarithm of the penalty")
+    axes.legend()
+    plt.show()
+
+
 def main():
     penalties = np.linspace(-3.0, 9.0, 240)
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as executor:
@@ -32,7 +60,12 @@ def main():
     print(f"best log-penalty {penalties[best]:.2f}, loss {losses[best]:.3f}, slope there {slopes[best]:+.4f}")
     assert slopes[0] < 0 < slopes[-1] or losses[best] <= losses.min()
     np.testing.assert_allclose(np.diff(losses), (slopes[1:] + slopes[:-1]) / 2 * np.diff(penalties), atol=1e-3)
+    draw(penalties, losses, slopes)
 
+
+# %%
+# The picture
+# -----------
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,10 @@
-"""Logistic regression over a Dask array that is larger than the memory of a worker, by Newton's method.
+"""
+Logistic regression over a Dask array larger than memory
+========================================================
 
-`python examples/workers/regression_over_blocks.py` starts a cluster of two processes with 300 MB each, below what the
-data takes. Blocks are made where they are used and forgotten; parameters go out, and values, gradients and Hessians
-come back.
+A cluster of two processes with 300 MB each, below what the data takes. Blocks are made where they are used and
+forgotten; parameters go out, and values, gradients and Hessians come back: a step of Newton's method is two passes over
+the data.
 """
 
 import dask.array as da
@@ -10,6 +12,10 @@ import numpy as np
 from dask.distributed import Client, LocalCluster
 
 import func
+
+# %%
+# The loss of one sample, and Newton's method
+# -------------------------------------------
 
 TRUTH = np.array([0.5, -1.0, 0.25, 1.5])
 
@@ -32,13 +38,32 @@ def main(rows=8_000_000, block=100_000):
     ):
         objective = func.sum_over(loss, (x, u), executor=client.get_executor())
         w = np.zeros(4)
+        path = [w]
         for step in range(3):
             value, gradient = func.value_and_grad(objective)(w)
             w = w - np.linalg.solve(func.hessian(objective)(w), gradient)
+            path.append(w)
             print(f"step {step}: loss {value:.6f}, |gradient| {np.linalg.norm(gradient):.1e}")
     print("weights", np.round(w, 3))
     np.testing.assert_allclose(w, TRUTH, atol=0.05)
+    draw(np.stack(path))
 
+
+def draw(path):
+    """The weights after each step."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    axes.plot(path, "o-")
+    for weight in TRUTH:
+        axes.axhline(weight, color="gray", linestyle=":", linewidth=1)
+    axes.set(title="weights; dotted: those that made the data", xlabel="steps of Newton's method", xticks=range(4))
+    plt.show()
+
+
+# %%
+# The picture
+# -----------
 
 if __name__ == "__main__":
     main()

@@ -16,6 +16,8 @@ FOLDER = ROOT / "examples"
 STUDY = FOLDER / "study" / "per_sample_gradients.py"
 SHORT = sorted(FOLDER.glob("*.py"))
 LONG = sorted((FOLDER / "with_scipy").glob("*.py"))
+SPREAD = [*sorted((FOLDER / "processes").glob("*.py")), FOLDER / "workers" / "hyper_parameters.py"]
+"""Of processes and workers; another one needs a cluster and is run, on less data, by the tests of workers."""
 MOST_LINES = {"examples": 60, "with_scipy": 150, "study": 300}
 """In a folder: of a short program the lines after its introduction that are not empty, of others all lines."""
 WITHOUT_JIT = {
@@ -77,6 +79,22 @@ def code_lines(text: str) -> int:
 @pytest.mark.parametrize("script", SHORT + LONG, ids=lambda script: script.stem)
 def test_example_keeps_its_promise_and_draws(script: Path) -> None:
     assert run("-m", "tools.gallery_style", script).strip(), "an example says what it found"
+
+
+@pytest.mark.parametrize("script", SPREAD, ids=lambda script: script.stem)
+def test_example_of_processes_draws(script: Path) -> None:
+    pytest.importorskip("mpi4py", reason="mpi4py cannot be installed here")
+    assert run("-m", "tools.gallery_style", script).strip(), "an example says what it found"
+
+
+@pytest.mark.parametrize("folder", ["processes", "workers"])
+def test_examples_of_processes_are_pages(folder: str) -> None:
+    assert (FOLDER / folder / "GALLERY_HEADER.rst").exists()
+    for script in (FOLDER / folder).glob("*.py"):
+        text = script.read_text(encoding="utf-8")
+        assert re.match(r'"""\n.+\n=+\n\n', text), "sphinx-gallery makes the page's title of it"
+        assert "\n# %%\n" in text and text.count("    plt.show()\n") == 1 and len(DRAWING.findall(text)) == 1
+        assert "assert " in text or "assert_allclose(" in text
 
 
 @pytest.mark.parametrize("script", [*SHORT, *LONG, STUDY], ids=lambda script: script.stem)

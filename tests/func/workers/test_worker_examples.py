@@ -23,10 +23,16 @@ def test_every_program_is_run() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_program_keeps_its_promise(name: str, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
+    pytest.importorskip("matplotlib")
     folder = ROOT / "examples" / "workers"
     script = tmp_path / "run.py"
-    script.write_text(f"import {name}\nif __name__ == '__main__':\n    {name}.{CALLS[name]}\n")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    script.write_text(
+        f"import {name}\nimport matplotlib.pyplot as plt\nfrom tools.gallery_style import apply, faults\n"
+        f"if __name__ == '__main__':\n    apply({{}}, '')\n    {name}.{CALLS[name]}\n"
+        "    assert plt.get_fignums() and not faults(plt.gcf()), faults(plt.gcf())\n"
+    )
+    path = os.pathsep.join([str(ROOT), str(folder)])
+    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg"}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip()
