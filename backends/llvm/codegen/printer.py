@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from func.backends.hashing import new_hash
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, loop, number
-from func.backends.llvm.codegen.matrix_products import DotPrinter
 from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import ERRORS, Task, copying
 from func.backends.llvm.linalg.blas_threads import BlasThreads
@@ -21,6 +21,9 @@ from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops import kernels
 from func.backends.loops.chunking import chunkings_of
 from func.backends.loops.traversal import buffers_of
+
+if TYPE_CHECKING:
+    from func.backends.llvm.codegen.matrix_products import DotPrinter
 
 STATUS = ir.IntType(32)
 BYTE = ir.IntType(8)
@@ -61,11 +64,18 @@ class Printer:
         self.scalars.builder = builder
         self.nests = NestPrinter(builder, self.scalars, self.memory, features.bits)
         self.threads = BlasThreads(builder)
-        self.dots = DotPrinter(self.nests.context, features, self.threads)
         self.bits = features.bits
         self._end: Any = None
         """The block that returns, if an item before the last one may end the program."""
         self._instructions = self._blocks = 0
+
+    @functools.cached_property
+    def dots(self) -> DotPrinter:
+        """What emits products."""
+        # imported here, since a first call without products needs no BLAS
+        from func.backends.llvm.codegen.matrix_products import DotPrinter
+
+        return DotPrinter(self.nests.context, self.features, self.threads)
 
     def emit(self) -> None:
         """The whole function, and those that it calls for the rest where it would become too long."""
@@ -278,7 +288,6 @@ class Printer:
         printer = self._sibling(task.context.builder)
         printer.memory, printer.scalars, printer.threads = task.context.memory, task.context.scalars, self.threads
         printer.nests = NestPrinter(*task.context)
-        printer.dots = DotPrinter(task.context, self.features, self.threads)
         return printer
 
     def _slide(self, slices: Sequence[kernels.Buffer], at: ir.Value) -> None:

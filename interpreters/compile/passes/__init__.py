@@ -6,6 +6,7 @@ comes in; a Program with the same outputs and less work comes out of `optimize`,
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -17,12 +18,6 @@ from func.interpreters.compile.passes.cleanup import (
     strip_annotations,
 )
 from func.interpreters.compile.passes.contraction_order import order_contractions
-from func.interpreters.compile.passes.linalg.cholesky_pullback import (
-    simplify_cholesky_pullbacks,
-    simplify_hermitian_cholesky_pullbacks,
-)
-from func.interpreters.compile.passes.linalg.shared_lu import share_lu
-from func.interpreters.compile.passes.linalg.solve_rules import simplify_solves
 from func.interpreters.compile.passes.low_rank import exploit_outer_products
 from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
 from func.interpreters.compile.passes.rewriting.sum_trees import join_padded_sums
@@ -32,6 +27,23 @@ from func.interpreters.program.program import Program
 
 Pass: TypeAlias = Callable[[Program], Program]
 
+LINALG = "func.interpreters.primitives.linalg."
+"""The package of the primitives for whose sake the passes of `passes/linalg/` rewrite programs."""
+
+
+def _of_linalg(module: str, name: str) -> Pass:
+    """A pass of `passes/linalg/`, which is imported when a program with linear algebra is met first."""
+
+    def apply_pass(program: Program) -> Program:
+        if not any([equation.primitive.defined_in.startswith(LINALG) for equation in program.equations]):
+            return program
+        found: Pass = getattr(importlib.import_module(f"{__name__}.linalg.{module}"), name)
+        return found(program)
+
+    apply_pass.__name__ = name
+    return apply_pass
+
+
 PIPELINE: tuple[Pass, ...] = (
     eliminate_dead_code,
     strip_annotations,
@@ -39,14 +51,14 @@ PIPELINE: tuple[Pass, ...] = (
     simplify_algebra,
     eliminate_common_subexpressions,
     drop_unneeded_orders,
-    simplify_solves,
-    simplify_hermitian_cholesky_pullbacks,
+    _of_linalg("solve_rules", "simplify_solves"),
+    _of_linalg("cholesky_pullback", "simplify_hermitian_cholesky_pullbacks"),
     join_padded_sums,
     order_contractions,
     exploit_diagonal_sparsity,
-    simplify_cholesky_pullbacks,
+    _of_linalg("cholesky_pullback", "simplify_cholesky_pullbacks"),
     exploit_outer_products,
-    share_lu,
+    _of_linalg("shared_lu", "share_lu"),
 )
 """The passes of one round, in order."""
 MAX_ROUNDS = 4
