@@ -64,6 +64,9 @@ implements_creation = _registrar(CREATION)
 implements_ufunc = _registrar(UFUNCS)
 """The same for ufuncs."""
 
+LATE: list[Callable[[], None]] = []
+"""What registers further ufuncs, once the modules that have them are imported."""
+
 
 def ufunc_function(ufunc: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`@ufunc_function(np.sign)` registers the traced version of a ufunc and makes it a public function.
@@ -130,6 +133,9 @@ def rule_of(ufunc: Any) -> Callable[..., Any] | None:
     for package, own in (("scipy.special", "func.special"), ("scipy.stats", "func.scipy.stats")):
         if function is None and package in sys.modules and own not in sys.modules:
             importlib.import_module(own)
+        if function is None:
+            for register in LATE:
+                register()
             function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
     return function
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special
 
+from func.backends.support.arrays import scipy_of
 from func.interpreters.core import Array, Primitive, Tracer, dtype_of, operand
 from func.interpreters.primitives.elementwise.table import (
     absolute,
@@ -186,7 +186,7 @@ def _in_loop(name: str, *values: Any) -> list[Array]:
     """Operands in the dtypes of the loop that SciPy's ufunc of this name has for them."""
     operands = [operand(value) for value in values]
     kinds = [float if type(x) in (int, float) else dtype_of(x) for x in operands]
-    loop = getattr(scipy.special, name).resolve_dtypes((*kinds, None))
+    loop = getattr(scipy_of(np, "special"), name).resolve_dtypes((*kinds, None))
     return [convert(x, dtype=dtype) for x, dtype in zip(operands, loop, strict=False)]
 
 
@@ -206,7 +206,7 @@ def voigt_profile(x: Array, sigma: Array, gamma: Array) -> Array:
     """
     x, sigma, gamma = operand(x), operand(sigma), operand(gamma)
     if not any([type(value) is Tracer for value in (x, sigma, gamma)]):
-        return scipy.special.voigt_profile(x, sigma, gamma)
+        return scipy_of(np, "special").voigt_profile(x, sigma, gamma)
     x, sigma, gamma = _in_loop("voigt_profile", x, sigma, gamma)
     narrow = equal(sigma, 0)
     width = where(narrow, full_like(sigma, 1, ()), sigma)

@@ -1,17 +1,26 @@
-"""SciPy's ufuncs on traced arrays: each is implemented by a primitive or by a function of func.special."""
+"""SciPy's ufuncs on traced arrays: each is implemented by a primitive or by a function of func.special.
+
+SciPy's module takes several times as long to import as func.special, and traced and compiled code may never need it. So
+what is registered for its ufuncs waits until a ufunc without a traced version is met while that module is there.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from func.interpreters.core import PRIMITIVES, Array, dtype_of, operand
 from func.interpreters.primitives.elementwise.builder import Elementwise, ElementwiseConstant
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy.protocol import DIRECT, F, implements_ufunc
+from func.numpy.protocol import DIRECT, LATE, F, implements_ufunc
+
+_REGISTRATIONS: list[Callable[[Any], None]] = []
+"""What registers for the ufuncs of scipy.special, given the module, in order."""
+_done = 0
+"""How many of them have run."""
 
 
 def implements_scipy(*names: str) -> Callable[[F], F]:
@@ -19,8 +28,31 @@ def implements_scipy(*names: str) -> Callable[[F], F]:
 
     Names with an underscore are private ufuncs of SciPy, which not every version has; missing ones are skipped.
     """
-    ufuncs = [getattr(scipy.special._ufuncs if name.startswith("_") else scipy.special, name, None) for name in names]
-    return implements_ufunc(*[ufunc for ufunc in ufuncs if ufunc is not None])
+
+    def implements(function: F) -> F:
+        def register(special: Any) -> None:
+            modules = [special._ufuncs if name.startswith("_") else special for name in names]
+            ufuncs = [getattr(module, name, None) for module, name in zip(modules, names, strict=True)]
+            implements_ufunc(*[ufunc for ufunc in ufuncs if ufunc is not None])(function)
+
+        _REGISTRATIONS.append(register)
+        return function
+
+    return implements
+
+
+def register_late() -> None:
+    """Register what waits for scipy.special, if that has been imported. Two threads may both do it."""
+    global _done
+    special, count = sys.modules.get("scipy.special"), len(_REGISTRATIONS)
+    if count == _done or special is None or getattr(special.__spec__, "_initializing", False):
+        return
+    for register in _REGISTRATIONS[_done:count]:
+        register(special)
+    _done = count
+
+
+LATE.append(register_late)
 
 
 def in_first_loop(x: Array) -> Array:
@@ -30,10 +62,15 @@ def in_first_loop(x: Array) -> Array:
     return convert(x, dtype=np.dtype(np.float64)) if is_half else x
 
 
-def register_primitives() -> None:
+def _register_primitives(special: Any) -> None:
     """Register every elementwise primitive that is a ufunc of scipy.special as the traced version of it."""
     for primitive in PRIMITIVES.values():
         if primitive.scipy is not None and isinstance(primitive, (Elementwise, ElementwiseConstant)):
-            ufunc: Any = getattr(scipy.special, primitive.scipy)
+            ufunc: Any = getattr(special, primitive.scipy)
             if isinstance(ufunc, np.ufunc):
                 DIRECT[ufunc] = primitive
+
+
+def register_primitives() -> None:
+    """Register the elementwise primitives that there are by then; called when all modules have been imported."""
+    _REGISTRATIONS.append(_register_primitives)

@@ -113,6 +113,11 @@ class Pointwise(Primitive):
             dtype = self._dtypes[key] = np.asarray(quietly(self.impl, np, *probes)).dtype
         return dtype
 
+    def keeps_dtypes(self, *dtypes: Any) -> None:
+        """State that arguments of one of these dtypes give a result of it, so that nothing is computed on ones."""
+        for dtype in map(np.dtype, dtypes):
+            self._dtypes[((dtype, False),) * self.arity] = dtype
+
     def _batch_aligned(self, size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return self(*align_ranks(size, batched, args))
 

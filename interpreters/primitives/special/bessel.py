@@ -29,20 +29,20 @@ def _half_gap(first: Array, second: Array) -> Array:
     return multiply(subtract(first, second), 0.5)
 
 
-def _by_order(name: str) -> Elementwise:
+def _by_order(name: str, is_complex: bool = False) -> Elementwise:
     """A function of the order v (as x) and the argument (as y) with C'_v = (C_(v-1) - C_(v+1)) / 2."""
 
     def partial(x: Array, y: Array) -> Array:
         return _half_gap(primitive(subtract(x, 1), y), primitive(add(x, 1), y))
 
-    primitive = special_primitive(name, missing(name, "its order v"), partial)
+    primitive = special_primitive(name, missing(name, "its order v"), partial, is_complex=is_complex)
     return primitive
 
 
 jv: Elementwise = _by_order("jv")
 yv: Elementwise = _by_order("yv")
-hankel1: Elementwise = _by_order("hankel1")
-hankel2: Elementwise = _by_order("hankel2")
+hankel1: Elementwise = _by_order("hankel1", is_complex=True)
+hankel2: Elementwise = _by_order("hankel2", is_complex=True)
 yn: Elementwise = special_primitive(
     "yn", missing("yn", "its order n"), lambda x, y: _half_gap(yv(subtract(x, 1), y), yv(add(x, 1), y))
 )
@@ -71,11 +71,13 @@ hankel1e: Elementwise = special_primitive(
     "hankel1e",
     missing("hankel1e", "its order v"),
     lambda x, y, out: subtract(_half_gap(hankel1e(subtract(x, 1), y), hankel1e(add(x, 1), y)), multiply(out, 1j)),
+    is_complex=True,
 )
 hankel2e: Elementwise = special_primitive(
     "hankel2e",
     missing("hankel2e", "its order v"),
     lambda x, y, out: add(_half_gap(hankel2e(subtract(x, 1), y), hankel2e(add(x, 1), y)), multiply(out, 1j)),
+    is_complex=True,
 )
 
 iv: Elementwise = special_primitive(

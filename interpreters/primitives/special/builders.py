@@ -52,13 +52,16 @@ def special_primitive(
     ufunc: str | None = None,
     impl: Callable[..., Array] | None = None,
     cost: float = costs.SPECIAL,
+    is_complex: bool = False,
 ) -> Elementwise:
-    """An elementwise primitive that scipy.special computes."""
+    """An elementwise primitive that scipy.special computes; `is_complex` if it is complex for real arguments."""
     if impl is not None:
         return elementwise(name, *partials, impl=impl, cost=cost)
     scipy = ufunc or name
     primitive = elementwise(name, *partials, impl=_ufunc_impl(scipy), cost=cost, scipy=scipy)
     _bind_at_first_call(primitive, scipy)
+    if not is_complex:
+        primitive.keeps_dtypes(np.float64, np.float32)
     return primitive
 
 
@@ -66,6 +69,7 @@ def special_constant(name: str, arity: int) -> ElementwiseConstant:
     """A piecewise constant function of scipy.special."""
     primitive = elementwise_constant(name, arity, impl=_ufunc_impl(name), cost=costs.SPECIAL, scipy=name)
     _bind_at_first_call(primitive, name)
+    primitive.keeps_dtypes(np.float64, np.float32)
     return primitive
 
 

@@ -73,7 +73,7 @@ def _dawsn_partial(x: Array, out: Array) -> Array:
 
 dawsn: Elementwise = special_primitive("dawsn", _dawsn_partial)
 """Dawson's integral. DLMF 7.10.3 for the derivative of the scaled functions."""
-wofz: Elementwise = special_primitive("wofz", lambda x, out: add(times(x, out, -2), 1j * _SLOPE))
+wofz: Elementwise = special_primitive("wofz", lambda x, out: add(times(x, out, -2), 1j * _SLOPE), is_complex=True)
 """Faddeeva's function w(z) = exp(-z²) erfc(-i z). DLMF 7.10.2."""
 
 

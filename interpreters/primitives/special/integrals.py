@@ -74,6 +74,7 @@ lambertw: Elementwise = special_primitive(
     lambda out: divide(exp(negative(out)), add(out, 1)),
     missing("lambertw", "its branch k"),
     missing("lambertw", "its tolerance"),
+    is_complex=True,
 )
 """W of z, its branch k and a tolerance. DLMF 4.13.4."""
 wrightomega: Elementwise = special_primitive("wrightomega", lambda out: divide(out, add(out, 1)))

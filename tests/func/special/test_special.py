@@ -15,10 +15,13 @@ from mpmath import mp
 
 import func
 import func.special
+from func.backends.quiet import quietly
 from func.errors import NotDifferentiableError, UnsupportedFunctionError
-from func.interpreters.core import PRIMITIVES
+from func.interpreters.core import PRIMITIVES, Aval
+from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.numpy.protocol import DIRECT, UFUNCS
 from func.special import by_equations, sequences, spherical
+from func.special.protocol import register_late
 from tests.support import device_double, samples_special
 from tests.support import numpy_properties as check
 
@@ -204,7 +207,39 @@ def test_single_precision_stays_single(name: str) -> None:
     assert np.asarray(getattr(func.special, name)(*in_single_precision(name))).dtype == np.float32
 
 
+@pytest.mark.filterwarnings("ignore:non-integer arg:DeprecationWarning")
+def test_dtypes_are_those_that_scipy_computes() -> None:
+    """Most are stated, so that a trace needs no SciPy; what is stated is compared with what SciPy gives."""
+    stated = 0
+    for primitive in PRIMITIVES.values():
+        if primitive.scipy is not None and isinstance(primitive, Pointwise):
+            for dtype in map(np.dtype, ("float32", "float64")):
+                stated += ((dtype, False),) * primitive.arity in primitive._dtypes
+                ones = [dtype.type(1)] * primitive.arity
+                computed = np.asarray(quietly(primitive.impl, np, *ones)).dtype
+                assert primitive._result_dtype([Aval((), dtype)] * primitive.arity) == computed, primitive.name
+    assert stated >= 200
+
+
+SCIPY_AFTERWARDS = """
+import sys
+import numpy as np, func
+x = np.linspace(0.1, 0.9, 7)
+func.make_program(func.grad(lambda x: np.sum(func.special.erf(x) * x)))(x)
+print("scipy.special" in sys.modules)
+import scipy.special
+print(func.grad(lambda x: scipy.special.erf(x) + scipy.special.radian(x, 1.0, 2.0))(0.5) > 0.8)
+print(func.grad(lambda x: np.sum(scipy.special.jv.outer(0.0, np.stack([x, x]))))(0.5) < 0)
+"""
+
+
+def test_scipy_may_be_imported_after_its_functions_are_traced() -> None:
+    done = subprocess.run([sys.executable, "-c", SCIPY_AFTERWARDS], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["False", "True", "True"], done.stderr
+
+
 def test_every_ufunc_is_registered() -> None:
+    register_late()
     ufuncs = [getattr(scipy.special, name) for name in func.special.__all__]
     missing = [u for u in ufuncs if isinstance(u, np.ufunc) and u not in DIRECT and u not in UFUNCS]
     assert missing == []
