@@ -28,6 +28,7 @@ class _BlockWriter:
         self.names: dict[int, str] = {}
         self.buffers: list[Buffer] = []
         self.takes_status = False
+        self.shared = 0
 
     def written(self) -> Launch:
         """The launch."""
@@ -40,7 +41,10 @@ class _BlockWriter:
         self._run(self.steps)
         parameters = [f"{stored_type(buffer.dtype)} *{self.names[id(buffer)]}" for buffer in self.buffers]
         parameters += ["int *func_status"] if self.takes_status and not self.library.guarded else []
-        name, takes_status = self.library.add(self.builder.text(1), parameters, THREADS, False)
+        text = self.builder.text(1)
+        if self.shared:
+            text = f"    __shared__ __align__(16) char func_shared[{self.shared}];\n{text}"
+        name, takes_status = self.library.add(text, parameters, THREADS, False)
         takes_status = takes_status or self.takes_status
         return Launch(name, 1, THREADS, self.buffers, takes_status, "one block", None, list(self.steps))
 
@@ -49,6 +53,9 @@ class _BlockWriter:
         for step in steps:
             if isinstance(step, Launch):
                 passed = [self.names[id(buffer)] for buffer in step.buffers]
+                if step.shared:
+                    self.shared = max(self.shared, step.shared)
+                    passed.append("func_shared")
                 if step.takes_status:
                     self.takes_status = True
                     passed.append("func_status")
@@ -74,7 +81,7 @@ class _BlockWriter:
     def _repeat(self, step: Repeat) -> None:
         b = self.builder
         index = b.fresh("i")
-        with b.braces(f"for (int {index} = 0; {index} < {step.length}; ++{index}) {{"):
+        with b.braces(f"for (func_long {index} = 0; {index} < {step.length}; ++{index}) {{"):
             at = f"({step.length - 1} - {index})" if step.reverse else index
             for view in step.slices:
                 assert view.base is not None

@@ -143,39 +143,40 @@ def without_unit_axes(nest: LoopNest) -> LoopNest:
     return permuted(nest, order, outer)
 
 
-def split_stages(nest: LoopNest) -> list[LoopNest]:
-    """One nest for each stage, in order; registers of the rows go through memory."""
+def split_stages(nest: LoopNest, together: int = 1) -> list[LoopNest]:
+    """Nests of so many stages each, in order; registers of the rows go from one to the next through memory."""
     outer = nest.outer or 0
     rows = nest.domain[:outer]
-    defined: dict[int, tuple[int, Register]] = {}
+    defined: dict[int, int] = {}
     homes: dict[int, StridedRef] = {}
     nests: list[LoopNest] = []
-    for stage in nest.stages:
-        number = len(nests)
+    for place, stage in enumerate(nest.stages):
+        if place % together == 0:
+            nests.append(LoopNest(nest.domain, outer, []))
+            replaced: dict[int, Operand] = {}
+        number = len(nests) - 1
         loads: list[Instruction] = []
-        replaced: dict[int, Operand] = {}
         for each in stage.code:
             for x in operands_of(each):
-                if id(x) not in defined or id(x) in replaced:
+                if defined.get(id(x), number) == number or id(x) in replaced:
                     continue
+                assert isinstance(x, Register)
                 home = homes.get(id(x))
                 if home is None:
                     home = homes[id(x)] = StridedRef(Buffer(math.prod(rows), x.dtype), 0, row_major(rows))
-                    _at_end(nests[defined[id(x)][0]], Store(home, x))
-                fresh = Register(x.dtype)
-                replaced[id(x)] = fresh
-                loads.append(Load(fresh, home))
+                    _at_end(nests[defined[id(x)]], Store(home, x))
+                replaced[id(x)] = Register(x.dtype)
+                loads.append(Load(replaced[id(x)], home))
         code = [with_operands(each, replaced) for each in stage.code]
-        if stage.inner:
-            stages = [NestStage(True, code)]
-            if loads:
-                stages.insert(0, NestStage(False, loads))
+        if not stage.inner:
+            nests[-1].stages.append(NestStage(False, [*loads, *code]))
         else:
-            stages = [NestStage(False, [*loads, *code])]
-        nests.append(LoopNest(nest.domain, outer, stages))
+            if loads:
+                nests[-1].stages.append(NestStage(False, loads))
+            nests[-1].stages.append(NestStage(True, code))
         for each in stage.code:
             if isinstance(each, Reduce) or (not stage.inner and isinstance(each, (Load, LoadAt, Position, Apply))):
-                defined[id(each.out)] = (number, each.out)
+                defined[id(each.out)] = number
     nests[0].fills = nest.fills
     return nests
 

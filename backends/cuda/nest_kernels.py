@@ -29,8 +29,13 @@ THREADS = 256
 MOST_BLOCKS = 4096
 """Blocks of the largest grid; threads run through what is left in strides."""
 SMALL_INDEX = 1 << 31
-SHARED = 1 << 15
-"""Bytes of shared memory that a kernel uses at most."""
+MOST_SLOTS = 16
+"""Places of one type in shared memory through which the warps of a block combine reductions."""
+
+
+SIZES = {"double": 8, "float": 4, "uint64_t": 8, "int64_t": 8, "uint32_t": 4, "int32_t": 4, "uint16_t": 2}
+SIZES |= {"int16_t": 2, "uint8_t": 1, "int8_t": 1, "bool": 1}
+"""Bytes of the types of C."""
 
 
 class Launch(Record):
@@ -46,6 +51,8 @@ class Launch(Record):
     """What it computes, for reports and models."""
     inside: Any = None
     """The steps that one block runs, where the kernel is that of `block_programs.py`."""
+    shared: int = 0
+    """Bytes of shared memory that a function takes from the kernel of one block that calls it."""
 
 
 class Unit(Record):
@@ -128,6 +135,16 @@ class KernelWriter:
         self.writes: set[int] = set()
         self.local: dict[int, str] = {}
         """The names of memory (by id) that belongs to the kernel."""
+        self.shared = 0
+
+    def declare_shared(self, word: str, name: str, count: int) -> None:
+        """Declare an array in shared memory. Functions that one kernel calls after each other have theirs at one place,
+        since a block has 48 KiB in all."""
+        if not self.library.is_inside:
+            self.builder.line(f"__shared__ {word} {name}[{count}];")
+            return
+        self.builder.line(f"{word} *const {name} = reinterpret_cast<{word} *>(func_shared + {self.shared});")
+        self.shared += -(-count * SIZES[word] // 16) * 16
 
     def declare(self, nest: kernels.LoopNest, more: Sequence[kernels.Buffer] = ()) -> None:
         """Name the buffers that a nest touches, and others that are written."""
@@ -159,8 +176,9 @@ class KernelWriter:
     def launch(self, blocks: int, threads: int) -> Launch:
         """The launch of what has been written."""
         body = self.builder.text(1)
-        name, takes_status = self.library.add(body, self.parameters(), threads, "status |=" in body)
-        return Launch(name, blocks, threads, self.buffers, takes_status, self.title, self.nest)
+        parameters = [*self.parameters(), *(["char *func_shared"] if self.shared else [])]
+        name, takes_status = self.library.add(body, parameters, threads, "status |=" in body)
+        return Launch(name, blocks, threads, self.buffers, takes_status, self.title, self.nest, None, self.shared)
 
     def index_word(self, total: int) -> str:
         """The type of indices: 64 bits only where 32 are too few."""
@@ -354,6 +372,9 @@ class _UnitWriter(KernelWriter):
         self.pending: set[int] = set()
         """Memory (by id) that was written since the last barrier."""
         self.touched: set[int] = set()
+        self.slots: dict[str, list[str]] = {}
+        """Places of values of warps by their type, and how many have been asked for."""
+        self.taken: dict[str, int] = {}
         self.has_barrier = False
         self.word = self.index_word(math.prod(nest.domain) * unit.chunks)
 
@@ -399,7 +420,7 @@ class _UnitWriter(KernelWriter):
         for buffer in self.unit.shared or ():
             name, word = self.local[id(buffer)], stored_type(buffer.dtype)
             size = buffer.size * (2 if buffer.dtype.kind == "c" else 1)
-            self.builder.line(f"__shared__ {word} {name}_all[{size * units}];")
+            self.declare_shared(word, f"{name}_all", size * units)
             place = f" + (int)threadIdx.x / {self.unit.lanes} * {size}" if units > 1 else ""
             self.builder.line(f"{word} *const {name} = {name}_all{place};")
 
@@ -494,16 +515,27 @@ class _UnitWriter(KernelWriter):
             warps = unit.lanes // WARP
             word = [c_type(part.type) for part in accumulator._parts(accumulator.start)]
             starts = [literal(part) for part in accumulator._parts(accumulator.start)]
-            for name, kind in zip(accumulator.names, word, strict=True):
-                b.line(f"__shared__ {kind} {name}_all[{WARP}];")
+            slots = [self._slot(kind) for kind in word]
             with b.braces("if (lane % 32 == 0) {"):
-                for name in accumulator.names:
-                    b.effect(f"{name}_all[lane / 32] = {name};")
+                for name, slot in zip(accumulator.names, slots, strict=True):
+                    b.effect(f"{slot}[lane / 32] = {name};")
             self._barrier()
-            for name, start in zip(accumulator.names, starts, strict=True):
-                b.effect(f"{name} = lane % 32 < {warps} ? {name}_all[lane % 32] : {start};")
+            for name, slot, start in zip(accumulator.names, slots, starts, strict=True):
+                b.effect(f"{name} = lane % 32 < {warps} ? {slot}[lane % 32] : {start};")
             self._tree(accumulator, warps)
             self.has_barrier = True
+
+    def _slot(self, word: str) -> str:
+        """A place in shared memory for a value of every warp; it is used again after a barrier."""
+        own = self.slots.setdefault(word, [])
+        place = self.taken.get(word, 0)
+        self.taken[word] = place + 1
+        if place < MOST_SLOTS:
+            own.append(self.builder.fresh("w"))
+            self.declare_shared(word, own[-1], WARP)
+        elif place % MOST_SLOTS == 0:
+            self._barrier()
+        return own[place % MOST_SLOTS]
 
     def _tree(self, accumulator: Accumulator, lanes: int) -> None:
         b = self.builder

@@ -121,6 +121,9 @@ class Limits(Record):
     block_work: int = 1 << 13
     """Elements of the largest nest, and an eighth of the multiplications of the largest product, that one block runs
     among others."""
+    together: int = 32
+    """Stages of loop nests that one kernel runs at most, loops aside: NVRTC takes longer for a kernel than for its
+    parts."""
 
 
 LIMITS = Limits()
@@ -181,10 +184,11 @@ class Planner:
     def plan(self) -> DevicePlan:
         """The plan."""
         program = self.program
-        items = program.items
+        items = [part for item in program.items for part in without_long_chains(item, self.limits.together)]
         if len(items) + (program.flag is not None) > 1 and is_small(items, self.limits.block_work):
             flags = [(program.flag, FOUND_NAN)] if program.flag is not None else []
-            steps = [self._one_block(items, flags)]
+            groups = groups_of(items, self.limits.together)
+            steps = [self._one_block(group, flags if group is groups[-1] else []) for group in groups]
         else:
             steps = self._items(items)
             if program.flag is not None:
@@ -493,6 +497,32 @@ def is_small(items: Sequence[Item], work: int) -> bool:
     return True
 
 
+def groups_of(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """Items in groups of at most so many, those inside loops and branches counted, and what is one item left whole."""
+    groups: list[list[Item]] = [[]]
+    size = 0
+    for item in items:
+        own = _count(item)
+        if groups[-1] and size + own > most:
+            groups.append([])
+            size = 0
+        groups[-1].append(item)
+        size += own
+    return list(groups)
+
+
+def _count(item: Item) -> int:
+    own = len(item.stages) if isinstance(item, LoopNest) else 1
+    return own + sum([_count(each) for body in bodies_of(item) for each in body])
+
+
+def without_long_chains(item: Item, most: int) -> list[Item]:
+    """A nest of one row with many stages, cut into several; any other item as it is."""
+    if not isinstance(item, LoopNest) or len(item.stages) <= most or math.prod(item.domain[: item.outer or 0]) != 1:
+        return [item]
+    return list(split_stages(item, most))
+
+
 def _lies_across(nest: LoopNest) -> bool:
     """Whether neighbouring rows, not neighbouring elements of a row, lie next to each other in memory."""
     outer, rank = nest.outer or 0, len(nest.domain)
@@ -527,13 +557,16 @@ def _shared_buffers(items: Sequence[Item]) -> set[int]:
 
 def is_for_library(dot: Dot) -> bool:
     """Whether cuBLAS computes a product: of floats, whose matrices have adjacent elements along one axis, with at most
-    one axis of a batch."""
+    one axis of a batch, and numbers below 2**31."""
     if dot.out.buffer.dtype.kind != "f" or dot.out.buffer.dtype.itemsize < 4:
         return False
     if math.prod(dot.batch) * math.prod(dot.sizes) < LIMITS.library_work:
         return False
     m, k, n = dot.sizes
     shapes = ((dot.out, (m, n)), (dot.x, (m, k)), (dot.y, (k, n)))
+    numbers = [m, k, n, math.prod(dot.batch), *[abs(stride) for ref, _ in shapes for stride in ref.strides[-2:]]]
+    if max(numbers) >= 1 << 31:
+        return False
     return all([_is_matrix(ref.strides[-2:], shape) and _is_one_batch(ref, dot.batch) for ref, shape in shapes])
 
 

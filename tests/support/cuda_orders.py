@@ -15,7 +15,7 @@ import numpy as np
 
 from func.backends.cuda.device_steps import MatrixProduct, Step, steps_in
 from func.backends.cuda.nest_kernels import Launch
-from func.backends.cuda.plan import MissingForm, Planner
+from func.backends.cuda.plan import DevicePlan, MissingForm, Planner
 from func.backends.llvm.math.own_functions import host_features
 from func.backends.loops.kernels import Accumulate, Dot, Instruction, Item, LoopNest, Reduce
 from func.backends.loops.traversal import bodies_of
@@ -28,16 +28,25 @@ COMPLEX_FUNCTION = "func_complex func_c"
 ROUNDING = frozenset({"add", "multiply"})
 
 
+def plan_of(function: Any, *args: Any) -> DevicePlan:
+    """The plan of a jitted function for arguments like these. Raises NotNative, MissingForm."""
+    return Planner(translate(prepare_call(_compiled(function, args)), libraries=False)).plan()
+
+
+def _compiled(function: Any, args: Sequence[Any]) -> Any:
+    return function.cached_call(args, {})[-1].compiled
+
+
 def why_orders_differ(function: Any, args: Sequence[Any]) -> str | None:
     """The reason for which a jitted function may differ in last places on a device; None where it may not."""
     if not host_features().fma:
         return "the host has no fused multiply-add"
-    program = prepare_call(function.cached_call(args, {})[-1].compiled)
     try:
-        plan = Planner(translate(program, libraries=False)).plan()
+        plan = plan_of(function, *args)
     except (NotNative, MissingForm):
         return "a library computes a part"
-    if any([isinstance(item, Dot) and item.sizes[1] > 1 for item in items_of(translate(program).items)]):
+    native = translate(prepare_call(_compiled(function, args)))
+    if any([isinstance(item, Dot) and item.sizes[1] > 1 for item in items_of(native.items)]):
         return "a library computes a product"  # native code leaves it to BLAS, whose sums are fused
     for step in launches_of(plan.steps):
         if isinstance(step, MatrixProduct):

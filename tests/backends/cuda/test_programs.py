@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 import func
 from func.backends.cuda import plan
+from func.backends.cuda.nest_kernels import Launch
 from tests.support.cuda_cases import EXACT, SMALL, Case, random_cases, run_together, sample_cases
 from tests.support.cuda_host import HostDevice, needs_compiler
-from tests.support.cuda_orders import why_orders_differ
+from tests.support.cuda_orders import launches_of, plan_of, why_orders_differ
 from tests.support.device_double import DeviceArray
 from tests.support.samples import SAMPLES
 
@@ -100,6 +102,60 @@ LARGE: dict[str, tuple[Any, ...]] = {
         RNG.integers(0, 50, 4000),
     ),
 }
+
+
+def _long_chain(x: Any) -> Any:
+    """Reductions one after the other, no two steps alike."""
+    for step in range(40):
+        function = (np.arctan, np.tanh, np.abs, np.negative)[step * step % 7 % 4]
+        x = function(x - (step + 1) / 50 * (np.mean, np.max, np.sum)[step * step % 5 % 3](x * (step + 2)) / x.size)
+    return x
+
+
+def test_long_chains_are_cut() -> None:
+    """No kernel has more than a few dozen steps, nor more shared memory than a block has."""
+    x = RNG.normal(size=1500)
+    step = func.jit(_long_chain)
+    text = plan_of(step, x).source
+    assert 2 <= text.count("__global__") <= 4
+    faults = run_together(
+        HostDevice(DeviceArray), [Case("a chain", step, (x,)), Case("rows", func.jit(_of_rows), (x,))]
+    )
+    assert not faults, faults
+
+
+def _of_rows(x: Any) -> Any:
+    """The chain in a block beside other steps, whose functions share their memory."""
+    return func.scan(lambda c, r: (_long_chain(c * r), r), x, np.cos(np.arange(3.0)))[0]
+
+
+SHAPES = ((3, 1 << 30), (50_000, 50_000))
+WIDE: dict[str, Any] = {
+    "elements": lambda x: x * 2 + 1,
+    "a transpose": lambda x: x.T + 1,
+    "rows": lambda x: np.sum(x, axis=1),
+    "columns": lambda x: np.sum(x, axis=0),
+    "all": lambda x: np.max(x),
+    "softmax": lambda x: func.special.softmax(x, axis=-1),
+    "running": lambda x: np.cumsum(x, axis=1),
+    "slices": lambda x: x[::-2, 1:],
+    "steps of a loop": lambda x: func.scan(lambda c, r: (c + r[0], r[1]), x[0, 0], x)[0],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", WIDE)
+def test_indices_of_wide_arrays_have_64_bits(name: str, shape: tuple[int, ...]) -> None:
+    x = np.broadcast_to(np.zeros((), np.float32), shape)
+    plan = plan_of(func.jit(WIDE[name]), x)
+    wide = 0
+    for step in launches_of(plan.steps):
+        if isinstance(step, Launch) and max([buffer.storage.size for buffer in step.buffers]) >= 1 << 30:
+            text = plan.library.texts.get(step.kernel) or plan.library.definitions.texts[step.kernel]
+            counted = re.findall(r"for \((\w+) (?:row|pack|part|next|[ij]\d+) = ", text)
+            assert set(counted) <= {"func_long", "ptrdiff_t"}, text
+            wide += len(counted)
+    assert wide
 
 
 def test_large_arrays() -> None:
