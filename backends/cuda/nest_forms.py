@@ -165,8 +165,9 @@ def split_stages(nest: LoopNest, together: int = 1) -> list[LoopNest]:
                 if home is None:
                     home = homes[id(x)] = StridedRef(Buffer(math.prod(rows), x.dtype), 0, row_major(rows))
                     _at_end(nests[defined[id(x)]], Store(home, x))
-                replaced[id(x)] = Register(x.dtype)
-                loads.append(Load(replaced[id(x)], home))
+                fresh = Register(x.dtype)
+                replaced[id(x)] = fresh
+                loads.append(Load(fresh, home))
         code = [with_operands(each, replaced) for each in stage.code]
         if not stage.inner:
             nests[-1].stages.append(NestStage(False, [*loads, *code]))
