@@ -1,9 +1,9 @@
 """How the first call of a long program grows with its length.
 
 `python -m benchmarks.long_programs [--longest N]` prints, for straight code without a pattern and for an unrolled loop
-of the differential equation's steps, the processor time of tracing, of the passes, and of the rest (rules, printing,
-LLVM), in microseconds for each traced equation, and the slope of the logarithms: 1 is linear. Nothing comes from the
-cache.
+of the differential equation's steps, the processor time of tracing, of the passes with the search for loops, and of the
+rest (rules, printing, LLVM), in microseconds for each traced equation, and the slope of the logarithms: 1 is linear.
+Nothing comes from the cache.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import func
 from benchmarks.libraries.compiling import Func
 from benchmarks.workloads import lotka_volterra
 from func.interpreters.compile.execution import Prepared
+from func.interpreters.compile.native.executable import with_loops
 
 Job = tuple[Callable[..., Any], tuple[Any, ...]]
 LENGTHS = (1_000, 5_000, 20_000, 100_000)
@@ -63,7 +64,7 @@ def measured(job: Job) -> tuple[int, dict[str, float]]:
     compiled = jitted.cached_call(args, {})[3].compiled
     times["trace"] = time.process_time() - before
     before = time.process_time()
-    Prepared(compiled.program).optimized  # noqa: B018
+    with_loops(Prepared(compiled.program, np))
     times["passes"] = time.process_time() - before
     before = time.process_time()
     jitted(*args)

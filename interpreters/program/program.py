@@ -43,6 +43,10 @@ class Var(Shaped):
         self.__init__(Aval(*state))  # type: ignore[misc]
 
 
+_PLAIN = frozenset({type(None), bool, int, float, complex, str})
+"""Types of parameters that hold no program, and are most of them."""
+
+
 class Equation:
     """One applied primitive: outputs = primitive(inputs, **params). An input is a Var or a Python scalar."""
 
@@ -75,8 +79,10 @@ class Equation:
 
     def nested(self) -> list[tuple[str, Program]]:
         """The programs among the parameters, with their names: `body`, `branches[0]`."""
-        programs = []
+        programs: list[tuple[str, Program]] = []
         for key, value in self.params.items():
+            if type(value) in _PLAIN:
+                continue
             is_sequence = isinstance(value, (tuple, list))
             for i, entry in enumerate(value if is_sequence else (value,)):
                 program = entry if isinstance(entry, Program) else getattr(entry, "program", None)
@@ -87,7 +93,9 @@ class Equation:
     @property
     def communicates(self) -> bool:
         """Whether it, or a program among its parameters, exchanges messages with other processes."""
-        return self.primitive.communicates or any([program.communicates for _, program in self.nested()])
+        if not self.params or self.primitive.communicates:
+            return self.primitive.communicates
+        return any([program.communicates for _, program in self.nested()])
 
 
 class _Evaluated(threading.local):

@@ -14,7 +14,7 @@ import numpy as np
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.loops.interface import Interface
-from func.interpreters.compile.execution import Prepared, compile_source
+from func.interpreters.compile.execution import LONG, Prepared, compile_source
 from func.interpreters.compile.native import stored_programs
 from func.interpreters.compile.native.failures import warn_of_failure
 from func.interpreters.compile.native.not_native import NotNative
@@ -76,7 +76,7 @@ def compile_native(
         if executable is not None:
             return with_aliased(executable.flat_stub(), executable.interface), executable, None
     compiler = _Compiler(fast)
-    program = rerolled(prepared.optimized)
+    program = with_loops(prepared)
     try:
         run, native = compiler.whole(program, donated, nan_safe)
     except NotNative:
@@ -102,9 +102,9 @@ def _loaded(
     interface, code = stored
 
     def program() -> NativeProgram:
-        return _translated(rerolled(prepared.optimized), fast, donated, nan_safe is not None)
+        return _translated(with_loops(prepared), fast, donated, nan_safe is not None)
 
-    run = checked(_Fallback(lambda: rerolled(prepared.optimized)), nan_safe)
+    run = checked(_Fallback(lambda: with_loops(prepared)), nan_safe)
     executable = _executable(program, run, nan_safe, interface)
     return executable if executable.load(code) else None
 
@@ -132,6 +132,19 @@ def _pieces(parts: Program) -> list[Any]:
     from func.interpreters.compile.native.native_parts import pieces
 
     return pieces(parts)
+
+
+def with_loops(prepared: Prepared) -> Program:
+    """The optimised program with unrolled loops as loops again.
+
+    In a long program loops are sought before most passes too: these then run on one step in the place of all.
+    """
+    program = prepared.inlined
+    if len(program.equations) < LONG or program.communicates:
+        return rerolled(prepared.optimized)
+    from func.interpreters.compile.passes import clean, optimize
+
+    return rerolled(optimize(rerolled(clean(program))))
 
 
 def rerolled(program: Program) -> Program:

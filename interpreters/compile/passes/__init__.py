@@ -61,11 +61,25 @@ PIPELINE: tuple[Pass, ...] = (
     _of_linalg("shared_lu", "share_lu"),
 )
 """The passes of one round, in order."""
+CLEANING: tuple[Pass, ...] = (
+    eliminate_dead_code,
+    strip_annotations,
+    fold_constants,
+    eliminate_common_subexpressions,
+)
+"""The passes after which equal steps of a loop have equal equations."""
 MAX_ROUNDS = 4
 """The passes are repeated until a whole round changes nothing, at most this often."""
 LONG_PROGRAM = 1000
 """From this number of equations on, further rounds are not worth their time."""
 MAX_ROUNDS_IF_LONG = 2
+
+
+def clean(program: Program) -> Program:
+    """The program without equations that are not needed or there twice."""
+    for apply_pass in CLEANING:
+        program = apply_pass(program)
+    return program
 
 
 def optimize(program: Program) -> Program:

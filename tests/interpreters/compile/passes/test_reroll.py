@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import func
 import func.numpy as np
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.compile.execution import compile_program
+from func.interpreters.compile.execution import Prepared, compile_program
 from func.interpreters.compile.inlining import prepare_program
+from func.interpreters.compile.native import executable
 from func.interpreters.compile.passes.reroll.canonical_order import canonical_order
 from func.interpreters.compile.passes.reroll.loop_steps import find_stretches
 from func.interpreters.compile.passes.reroll.reroll import reroll
@@ -282,6 +283,22 @@ def test_gradients_of_loops_are_rerolled(name: str) -> None:
 def test_tangents_of_loops_are_rerolled(name: str) -> None:
     function, args, least = LOOPS[name]
     assert_rerolled(lambda *args: func.jvp(function, args, args), args, least - 2)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_sought_before_the_passes_are_those_found_after_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, args, _ = LOOPS[name]
+    program = func.make_program(func.value_and_grad(function, tuple(range(len(args)))))(*args)
+    prepared = Prepared(program, onp)
+    monkeypatch.setattr(executable, "LONG", 1 << 30)
+    after = executable.with_loops(prepared)
+    monkeypatch.setattr(executable, "LONG", 1)
+    before = executable.with_loops(prepared)
+    before.check()
+    assert max(scans(before), default=0) >= max(scans(after), default=0) - 2
+    leaves = func.tree.flatten(args)[0]
+    for x, y in zip(after.run(leaves), before.run(leaves), strict=True):
+        onp.testing.assert_allclose(y, x, rtol=1e-11, atol=1e-12, strict=True)
 
 
 def test_the_gradient_of_a_recurrent_network_is_two_loops() -> None:
