@@ -16,6 +16,7 @@ from typing_extensions import Unpack
 
 from func.backends.array_memory import MEMORY
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.fusion import FUSION
 
 COMPILERS = (None, "numpy", "llvm", "cuda")
 
@@ -27,6 +28,7 @@ class Settings(TypedDict, total=False):
     compiler: str | None
     check_frozen: bool
     promote_integers: bool
+    compile_backward: bool
     array_cache: int | str
     matmul_precision: str
 
@@ -116,6 +118,7 @@ class Config:
         if name not in COMPILERS:
             raise ArgumentError(f"func.config.compiler={name!r} is not one of {', '.join(map(repr, COMPILERS))}")
         self._compiler = name
+        FUSION.has_compiler = name in (None, "llvm")
 
     @property
     def check_frozen(self) -> bool:
@@ -151,6 +154,27 @@ class Config:
     @promote_integers.setter
     def promote_integers(self, is_on: bool) -> None:
         self._promote_integers = bool(is_on)
+
+    @property
+    def compile_backward(self) -> bool:
+        """Whether eager transforms compile the backward passes over large arrays that they run again and again.
+
+        On at first. A compiled pass reads and writes arrays once where NumPy's operations would do so many times. What
+        the function itself computes is NumPy's; gradients differ from those of NumPy's operations by rounding. So
+        gradients of equal arguments agree bit for bit only before the compilation, or after it; switch it off where
+        they always have to. A `compiler` that is not native switches it off, too.
+
+        Example:
+            >>> import func
+            >>> with func.config.override(compile_backward=False):
+            ...     func.config.compile_backward
+            False
+        """
+        return FUSION.is_on
+
+    @compile_backward.setter
+    def compile_backward(self, is_on: bool) -> None:
+        FUSION.is_on = bool(is_on)
 
     @property
     def array_cache(self) -> int:
@@ -238,8 +262,8 @@ class Config:
 
     def __repr__(self) -> str:
         names = (
-            *("num_threads", "compiler", "check_frozen", "promote_integers", "array_cache", "matmul_precision"),
-            "cache_dir",
+            *("num_threads", "compiler", "check_frozen", "promote_integers", "compile_backward"),
+            *("array_cache", "matmul_precision", "cache_dir"),
         )
         values = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"func.config({', '.join(values)})"

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
 from heapq import heappop, heappush
+from math import prod
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -32,8 +33,10 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
+from func.interpreters.core.fusion import FUSION
 from func.interpreters.core.modes import MODE, Setting, is_suspended, value_in_force
 from func.interpreters.core.scopes import restore_error_state
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, without_mask
 
 
@@ -61,6 +64,11 @@ class Node(NamedTuple):
 SERIAL, RULE, PARENTS, NEEDS_COTANGENT, SAVED, PARAMS, AVAL = range(7)
 """The fields of a node, by which the engine reads the plain tuple."""
 
+LARGE = 1 << 15
+"""Elements of a large array: one operation on it takes longer than to look up a program takes for each operation."""
+_NEAR = 4
+"""Nodes between an output and a large array before it, at most: a sum, a division by a count, a factor."""
+
 SERIALS = itertools.count(0, -1)
 """The serials of new nodes."""
 
@@ -69,6 +77,7 @@ class LeafRule:
     """The rule of a leaf: nothing to pull back."""
 
     name = "leaf"
+    pulls_by_primitives = True
 
     def pull(self, ct: Any, needs_cotangent: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ()
@@ -83,6 +92,7 @@ class OutputRule:
     """Selects one output of a node with several; its parent collects {position: cotangent}."""
 
     name = "output"
+    pulls_by_primitives = True
 
     def pull(self, ct: Any, needs_cotangent: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ({saved: ct},)
@@ -181,6 +191,35 @@ def walk(
     With `live`, cotangents are traced by it from where they can have structural zeros. Where nodes do not hold what
     they saved themselves, `opened(node, ct)` gives it just before the node is pulled back.
     """
+    if live is None and opened is None:
+        seeds = list(seeds)
+        if is_large(seeds, leaves) and FUSION.is_on and FUSION.has_compiler and PULLING.get() is None:
+            return WIRING.fused_walk(seeds, leaves)
+    return walk_nodes(seeds, leaves, live, opened)
+
+
+def is_large(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> bool:
+    """Whether a graph has large arrays at one of its ends: a leaf, or what its few outputs were reduced from."""
+    for leaf in leaves:
+        if prod(leaf[AVAL].shape) >= LARGE:
+            return True
+    for node, _ in seeds:
+        for _ in range(_NEAR):
+            if node is None or node[AVAL] is None:
+                break
+            if prod(node[AVAL].shape) >= LARGE:
+                return True
+            node = next((parent for parent in node[PARENTS] if parent is not None), None)
+    return False
+
+
+def walk_nodes(
+    seeds: Iterable[tuple[Any, Array]],
+    leaves: Sequence[Any],
+    live: Live | None = None,
+    opened: Callable[[Any, Any], Any] | None = None,
+) -> list[Any]:
+    """`walk`, node by node."""
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []
     for node, seed in seeds:

@@ -237,6 +237,7 @@ def _keeps_single(evaluate: Callable[[Any], Any], count: int) -> bool:
 class FastRule:
     """The pullback of an elementwise primitive: real arrays are multiplied at once, all else by primitives."""
 
+    pulls_by_primitives = True
     __slots__ = ("covers", "keeps_out", "keeps_x", "name", "partials", "primitive", "selects", "unchecked")
 
     def __init__(self, primitive: Elementwise) -> None:
@@ -303,6 +304,7 @@ class UncheckedRule:
     """The pullback of an elementwise primitive whose operands and output are real arrays of one shape and dtype:
     factor times cotangent. `FastRule` does what is not that."""
 
+    pulls_by_primitives = True
     __slots__ = ("checked", "covers", "name", "retraced")
 
     def __init__(self, checked: FastUnary | FastBinary) -> None:

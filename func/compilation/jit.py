@@ -28,6 +28,7 @@ from func.compilation.profile import Profile, profile_of
 from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
+from func.interpreters.calls.fused_backward import PLANS
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
 from func.interpreters.core.exact_keys import content_key
@@ -666,7 +667,7 @@ def clear_caches() -> None:
 
     Needed where a global or an attribute that a function has read while it was traced has changed since.
     `jitted.clear_cache()` does the same for one function. Memory of dead arrays that transforms keep for the next ones
-    (`func.config.array_cache`) goes back to the system.
+    (`func.config.array_cache`) goes back to the system. Backward passes that eager code has compiled are forgotten.
 
     Example:
         >>> import func
@@ -679,6 +680,7 @@ def clear_caches() -> None:
     """
     for jitted in list(_JITTED.values()):
         jitted.clear_cache()
+    PLANS.clear()
     MEMORY.release()
 
 

@@ -35,6 +35,7 @@ from func.interpreters.core.errors import ArgumentError, BlockedArrayError, Scal
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.strides import copy_lying
 from func.interpreters.imperative.interpreter import copy_of
+from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.structural.shapes import full_like
 from func.numpy.sharing import note_inner_arguments, read_only, shared_groups
 
@@ -293,10 +294,14 @@ _EXCLUSIVE = _references_of_a_leaf()
 def own(leaves: list[Any]) -> list[Any]:
     """Make results owned by the caller, in place: writable arrays that share memory with nothing else.
 
-    An array that only this list refers to stays as it is; any other one is copied.
+    An array that only this list refers to stays as it is; any other one is copied. So does one that compiled code has
+    made for this list: the code keeps a reference to it, for use as soon as the caller has dropped it.
     """
+    is_fresh = type(leaves) is FreshCotangents and len(set(map(id, leaves))) == len(leaves)
     for i in range(len(leaves)):
         leaf = leaves[i]
+        if is_fresh and type(leaf) is ndarray and leaf.base is None:
+            continue
         if type(leaf) is Tracer:
             leaves[i] = unbox(leaf) if leaf._interpreter is EVALUATE else copy_of(leaf)
             leaf = leaves[i]

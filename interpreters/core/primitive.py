@@ -121,6 +121,9 @@ class Primitive:
     The other keywords are `Facts`.
     """
 
+    pulls_by_primitives = False
+    """A fact of a rule: its `pull` calls primitives alone, so that a Program can represent it."""
+
     __slots__ = (
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
@@ -313,6 +316,7 @@ def unboxed(value: Array) -> Array:
 class Linear(Primitive):
     """A primitive that is linear in its arguments at `positions` (None: in all), given the others."""
 
+    pulls_by_primitives = True
     __slots__ = ("positions",)
     positions: frozenset[int] | None
 
@@ -409,6 +413,7 @@ def _batch_of_one(batch: Callable[..., Any]) -> Callable[..., Any]:
 class Bilinear(Primitive):
     """A primitive of two arrays that is linear in each; `transpose` takes the operand that is not Shaped as a value."""
 
+    pulls_by_primitives = True
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:

@@ -24,6 +24,7 @@ SET_BY = {
     "compile_program": "func.interpreters.compile.execution",
     "convert_traced": "func.numpy.creation",
     "draw_program": "func.interpreters.program.drawing",
+    "fused_walk": "func.interpreters.calls.fused_backward",
     "hold_converters": "func.numpy.patching",
     "install_doors": "func.scipy.imports",
     "library_hint": "func.numpy.conversions",
@@ -64,6 +65,8 @@ class Wiring:
     """(primitive, values, parents, params): the outputs and the linear tangent program, which is the pullback."""
     compile_program: Callable[..., Any]
     """(program, xp, compiler, donated, nan_safe): the program as an Executable."""
+    fused_walk: Callable[[Any, Any], list[Any]]
+    """(seeds, leaves): the cotangents of the leaves of a graph with large arrays."""
     reroll_loops: Callable[[Any, str | None], Any]
     """(program, compiler): a long program with its unrolled loops as scans, where native code runs it."""
     renamed_options: Callable[..., Any]

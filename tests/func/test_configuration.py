@@ -123,8 +123,8 @@ def test_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNC_CACHE_DIR", "")
     func.config.num_threads = 3
     assert repr(func.config) == (
-        "func.config(num_threads=3, compiler=None, check_frozen=False, promote_integers=False, array_cache=268435456, "
-        "matmul_precision='highest', cache_dir=None)"
+        "func.config(num_threads=3, compiler=None, check_frozen=False, promote_integers=False, "
+        "compile_backward=True, array_cache=268435456, matmul_precision='highest', cache_dir=None)"
     )
 
 

@@ -177,6 +177,7 @@ class ElementwiseConstant(Pointwise, NonDifferentiable):
 class Elementwise(Pointwise):
     """A pointwise primitive that is given by its partial derivatives."""
 
+    pulls_by_primitives = True
     __slots__ = ("fast", "keeps", "mixes", "partials", "selects")
     partials: tuple[Partial | None, ...]
 

@@ -80,6 +80,7 @@ class Reduction(Primitive):
     """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
     element, from which both modes follow; for a real result of complex elements it is the steepest ascent."""
 
+    pulls_by_primitives = True
     __slots__ = ("partial",)
     partial: Callable[..., Array]
 

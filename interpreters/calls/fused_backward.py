@@ -1,0 +1,282 @@
+"""Backward passes over large arrays as compiled programs.
+
+NumPy computes the values of eager code, one operation after the other, and so it would the cotangents: a pullback reads
+and writes all of a large array, and there are several for each operation. But a backward pass is known as a whole
+before it begins. Its graph is traced into a Program, whose inputs are the seeds and what nodes have saved, and native
+code computes it in few passes over memory.
+
+Graphs are alike where nothing but the numbers in their arrays differs: `Structure` has a key for that. Passes of a
+structure run node by node until they have taken as long as compilation takes. From then on its code runs, unless it
+turns out to be slower.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from func.interpreters import drivers
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer
+from func.interpreters.core.exact_keys import exact_key
+from func.interpreters.core.garbage import rare_collections
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.grad import OUTPUT, PARENTS, SERIAL, walk_nodes
+from func.interpreters.nan_safe import FreshCotangents
+from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
+from func.interpreters.program.program import Program
+from func.interpreters.stage import DerivedStage
+
+LONGEST = 256
+"""Nodes of the longest graph that is compiled: compilation takes time in proportion, and so does the key."""
+BASE_COST, COST_OF_NODE = 0.15, 0.002
+"""Seconds that compilation takes, about: with the start of the compiler, and for each node."""
+TRIALS = 3
+"""Runs that tell whether the code is faster."""
+MOST_PLANS = 256
+"""Structures that are remembered."""
+
+_COMPILED_DTYPES = frozenset(
+    map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"))
+)
+
+_log = logging.getLogger("func")
+
+
+class _NotFused(Exception):
+    """A graph has what no program of arrays can represent."""
+
+
+class _FoundNaN(Exception):
+    """The code has found a NaN among the cotangents."""
+
+
+class Structure:
+    """The graph below some seeds: `key` has all of it but the numbers in `arrays`.
+
+    Raises:
+        _NotFused: A rule is not made of primitives, a value is no array of the host, or the graph is long.
+    """
+
+    __slots__ = ("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "key")
+
+    def __init__(self, seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> None:
+        self.arrays: list[Array] = []
+        """The seeds and what nodes have saved, each array once."""
+        self._slots: dict[int, int] = {}
+        self._nodes = _newest_first([node for node, _ in seeds])
+        self._places = places = {node[SERIAL]: place for place, node in enumerate(self._nodes)}
+        self._seeds = [(places[node[SERIAL]], self._slot(ct)) for node, ct in seeds]
+        self._leaves = [places.get(leaf[SERIAL]) for leaf in leaves]
+        nodes = [self._described_node(node) for node in self._nodes]
+        arrays = [(x.shape, x.dtype) for x in self.arrays]
+        self.key = tuple(self._seeds), tuple(self._leaves), tuple(nodes), tuple(arrays)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def _described_node(self, node: Any) -> Any:
+        _, rule, parents, needs_cotangent, saved, params, _ = node
+        if not getattr(rule, "pulls_by_primitives", False) or getattr(rule, "calls_python", False):
+            raise _NotFused
+        places = self._places
+        above = tuple([None if parent is None else places[parent[SERIAL]] for parent in parents])
+        if rule is OUTPUT:
+            return rule, above, saved
+        described = None if saved is None else self._described(saved)
+        if not params:
+            return rule, above, tuple(needs_cotangent), described
+        options = tuple([(name, exact_key(value)) for name, value in params.items()])
+        return rule, above, tuple(needs_cotangent), described, options
+
+    def _described(self, value: Any) -> Any:
+        """All that the key says of a saved value."""
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind, *[self._described(member) for member in value]
+        if value is None or kind is Aval:
+            return value
+        if kind in PYTHON_SCALARS:
+            return exact_key(value)
+        return self._slot(value)
+
+    def _slot(self, value: Any) -> int:
+        """The place of an array of the host among the inputs."""
+        slot = self._slots.get(id(value))
+        if slot is None:
+            if type(value) not in HOST_ARRAYS or value.dtype not in _COMPILED_DTYPES:
+                raise _NotFused
+            slot = self._slots[id(value)] = len(self.arrays)
+            self.arrays.append(value)
+        return slot
+
+    def trace(self) -> tuple[Program, tuple[bool, ...]]:
+        """(the cotangents as a Program of the arrays, which leaves have one): the nodes' rules on variables."""
+        has_cotangent: list[bool] = []
+
+        def pulled(*inputs: Tracer) -> list[Array]:
+            def traced(value: Any) -> Any:
+                kind = type(value)
+                if kind is tuple or kind is list:
+                    return kind([traced(member) for member in value])
+                return inputs[self._slots[id(value)]] if id(value) in self._slots else value
+
+            nodes: dict[int, Any] = {}
+            for node in reversed(self._nodes):
+                serial, rule, parents, needs_cotangent, saved, params, aval = node
+                above = tuple([None if parent is None else nodes[parent[SERIAL]] for parent in parents])
+                if rule is OUTPUT:
+                    nodes[serial] = serial, rule, above, above, saved, params, aval
+                else:
+                    nodes[serial] = serial, rule, above, needs_cotangent, traced(saved), params, aval
+            places = [node[SERIAL] for node in self._nodes]
+            seeds = [(nodes[places[place]], inputs[slot]) for place, slot in self._seeds]
+            leaves = [nodes[places[place]] for place in self._leaves if place is not None]
+            reached = iter(walk_nodes(seeds, leaves))
+            cotangents = [ZERO if place is None else next(reached) for place in self._leaves]
+            has_cotangent[:] = [ct is not ZERO for ct in cotangents]
+            return [ct for ct in cotangents if ct is not ZERO]
+
+        avals = [Aval(x.shape, x.dtype) for x in self.arrays]
+        return drivers.stage_flat(pulled, avals, BackwardStage("grad")), tuple(has_cotangent)
+
+
+class BackwardStage(DerivedStage):
+    """Stages a backward pass whose cotangents are looked through for NaN: rules run as they do on arrays."""
+
+    checks_nan = True
+
+
+def _newest_first(roots: Sequence[Any]) -> list[Any]:
+    """The nodes of a graph in the order in which a backward pass takes them."""
+    nodes: dict[int, Any] = {}
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node[SERIAL] not in nodes:
+            nodes[node[SERIAL]] = node
+            stack += [parent for parent in node[PARENTS] if parent is not None]
+            if len(nodes) > LONGEST:
+                raise _NotFused
+    return [nodes[serial] for serial in sorted(nodes)]
+
+
+class Plan:
+    """How passes of one structure run: node by node at first, later by `_run`, its code."""
+
+    __slots__ = ("_best", "_has_cotangent", "_is_native", "_is_settled", "_lock", "_run", "_spent", "_trials")
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+        self._best = float("inf")
+        """Seconds of the fastest pass that ran node by node."""
+        self._run: Any = None
+        self._has_cotangent: tuple[bool, ...] = ()
+        self._trials: list[float] = []
+        self._is_settled = False
+        """Whether it is known which way is faster, or that there is no code."""
+        self._is_native = False
+        """Whether the code is native as a whole, not in parts between calls of NumPy."""
+        self._lock = Lock()
+
+    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+        """The cotangents of the leaves."""
+        run = self._run
+        start = perf_counter()
+        if run is not None:
+            try:
+                outs = run(*structure.arrays)
+            except _FoundNaN:
+                return walk_nodes(seeds, leaves)
+            if not self._is_settled:
+                self._judge(perf_counter() - start)
+            outputs = iter(outs)
+            cotangents = [next(outputs) if has_one else ZERO for has_one in self._has_cotangent]
+            return FreshCotangents(cotangents) if self._is_native else cotangents
+        cotangents_by_node = walk_nodes(seeds, leaves)
+        if not self._is_settled:
+            seconds = perf_counter() - start
+            self._best = min(self._best, seconds)
+            self._spent += seconds
+            if self._spent > BASE_COST + COST_OF_NODE * len(structure) and self._lock.acquire(blocking=False):
+                try:
+                    self._compile(structure)
+                finally:
+                    self._lock.release()
+        return cotangents_by_node
+
+    def _judge(self, seconds: float) -> None:
+        """Keep the code if it is faster."""
+        self._trials.append(seconds)
+        if len(self._trials) >= TRIALS:
+            self._is_settled = True
+            if min(self._trials) > self._best:
+                self._run = None
+
+    def _compile(self, structure: Structure) -> None:
+        if self._run is not None or self._is_settled:
+            return
+        try:
+            with rare_collections():
+                program, self._has_cotangent = structure.trace()
+                executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
+        except Exception as error:
+            _log.debug("a backward pass is not compiled: %s", error)
+            self._is_settled = True
+            return
+        if executable.native is None and executable.parts is None:
+            self._is_settled = True
+        else:
+            self._is_native = executable.native is not None
+            self._run = executable.call
+
+
+def _refuse_nan(*arrays: Array) -> Any:
+    """What code calls that has found a NaN among the cotangents."""
+    raise _FoundNaN
+
+
+class Plans:
+    """The plans of the structures that were used last. There is no lock, which a fork could leave locked."""
+
+    __slots__ = ("_plans",)
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+
+    def of(self, key: Any) -> Plan:
+        """The plan of a structure, made when there is none."""
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = Plan()
+        with contextlib.suppress(KeyError):  # another thread has removed it in between
+            self._plans.move_to_end(key)
+            if len(self._plans) > MOST_PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self._plans.clear()
+
+
+PLANS = Plans()
+
+
+def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> list[Any]:
+    """`walk` on arrays, by compiled code where it is worth it."""
+    try:
+        structure = Structure(seeds, leaves)
+        plan = PLANS.of(structure.key)
+    except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
+        return walk_nodes(seeds, leaves)
+    return plan.walk(structure, seeds, leaves)
+
+
+WIRING.fused_walk = fused_walk

@@ -1,0 +1,282 @@
+"""Compiled backward passes: the gradients of NumPy's operations, for whatever graph there is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.backends.llvm import machine
+from func.interpreters import grad
+from func.interpreters.calls import fused_backward
+from func.interpreters.calls.fused_backward import PLANS, Plan
+
+RNG = np.random.default_rng(20261124)
+Array = np.ndarray[Any, Any]
+
+pytestmark = pytest.mark.skipif(not machine.available(), reason="no LLVM")
+
+
+@pytest.fixture(autouse=True)
+def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every graph is large, is compiled after its first pass, and stays so."""
+    monkeypatch.setattr(grad, "LARGE", 1)
+    monkeypatch.setattr(fused_backward, "BASE_COST", 0.0)
+    monkeypatch.setattr(fused_backward, "COST_OF_NODE", 0.0)
+    monkeypatch.setattr(fused_backward, "TRIALS", 1 << 60)
+    PLANS.clear()
+    yield
+    PLANS.clear()
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each pass that was looked up, whether code ran it."""
+    seen: list[bool] = []
+    walk = Plan.walk
+
+    def watched(plan: Plan, *args: Any) -> list[Any]:
+        seen.append(plan._run is not None)
+        return walk(plan, *args)
+
+    monkeypatch.setattr(Plan, "walk", watched)
+    return seen
+
+
+def softmax(x: Array) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x: Array) -> Any:
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) * x[0] + x[1]
+
+
+def written(x: Array) -> Any:
+    out = np.zeros_like(x)
+    out[1:] = x[:-1] * x[1:]
+    out[0] += x[2]
+    return out
+
+
+FUNCTIONS: dict[str, Callable[[Array], Any]] = {
+    "softmax": softmax,
+    "softmax of columns": lambda x: softmax(x.T),
+    "layer norm": layer_norm,
+    "logsumexp": lambda x: np.log(np.sum(np.exp(x), axis=0)) * x[0],
+    "gelu": lambda x: 0.5 * x * (1.0 + np.tanh(0.8 * (x + 0.044715 * x * x * x))),
+    "variance": lambda x: np.var(x, axis=1) * np.std(x, axis=(0, 1)),
+    "products": lambda x: np.tanh(x @ x.T) @ x,
+    "gather": lambda x: x[[0, 2, 2]] * x[np.array([True, False, True, True, False, False])][:1],
+    "cumulative": lambda x: np.cumsum(x, axis=1) * np.flip(x, 0),
+    "joined": lambda x: np.concatenate([x, x * x], axis=1) * np.pad(x, ((0, 0), (4, 4)))[:, :16],
+    "selected": lambda x: np.where(x > 0, np.sqrt(np.abs(x)), x**3),
+    "sorted": lambda x: np.sort(x, axis=1) * x,
+    "clipped": lambda x: np.clip(x, -0.5, 0.5) * np.minimum(x, x[:1]),
+    "norm": lambda x: np.linalg.norm(x, axis=1) / np.linalg.norm(x),
+    "spectrum": lambda x: np.abs(np.fft.rfft(x, axis=1)) ** 2,
+    "written": written,
+    "one number": lambda x: x[0, 0] * np.float64(2.0) / x.size,
+    "itself": lambda x: x,
+}
+
+
+def data(dtype: Any = np.float64) -> Array:
+    return RNG.normal(size=(6, 8)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_are_those_of_the_operations(name: str, dtype: Any, runs: list[bool]) -> None:
+    weights = RNG.normal(size=np.shape(FUNCTIONS[name](data()))).astype(dtype)
+    gradient = func.grad(lambda x: np.sum(FUNCTIONS[name](x) * weights))
+    for _ in range(3):
+        x = data(dtype)
+        with func.config.override(compile_backward=False):
+            expected = gradient(x)
+        actual = gradient(x)
+        assert (actual.dtype, type(actual)) == (expected.dtype, type(expected))
+        np.testing.assert_allclose(actual, expected, rtol=1e-12 if dtype is np.float64 else 2e-4, atol=1e-6)
+    assert runs == [False, True, True]
+
+
+def test_complex_values(runs: list[bool]) -> None:
+    gradient = func.grad(lambda z: np.sum(np.abs(np.exp(z) * z) ** 2))
+    z = data() + 1j * data()
+    np.testing.assert_allclose(gradient(z), gradient(z), rtol=1e-12)
+    assert runs == [False, True]
+
+
+def test_several_arguments_and_those_that_take_no_part() -> None:
+    gradient = func.grad(lambda p: np.sum(np.tanh(p["x"] @ p["w"] + p["b"])), allow_int=True)
+    tree = {"x": data(), "w": data().T.copy(), "b": np.float64(0.5), "unused": data(), "count": 3}
+    first, second = gradient(tree), gradient(tree)
+    assert first.keys() == second.keys()
+    for name in ("x", "w", "b", "unused"):
+        assert type(first[name]) is type(second[name])
+        np.testing.assert_allclose(first[name], second[name], rtol=1e-12)
+
+
+def test_structural_zeros_stay(runs: list[bool]) -> None:
+    gradient = func.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)))
+    for x in (np.arange(1.0, 9.0), np.arange(8.0), np.arange(8.0)):
+        with np.errstate(divide="ignore"):
+            expected = np.where(x > 0, 0.5 / np.sqrt(x), 0.0)
+        np.testing.assert_allclose(gradient(x), expected, rtol=1e-14)
+    assert runs == [False, True, True]
+
+
+def test_computed_nan_stays() -> None:
+    gradient = func.grad(lambda x: np.sum(np.log(1 / x)))
+    for x in (np.ones(4), np.ones(4), np.array([1.0, np.inf, 2.0, 3.0])):
+        with np.errstate(divide="ignore"):
+            actual = gradient(x)
+        with np.errstate(divide="ignore"), func.config.override(compile_backward=False):
+            np.testing.assert_array_equal(np.isnan(actual), np.isnan(gradient(x)))
+
+
+def test_numbers_and_identities_are_part_of_the_key() -> None:
+    """What differs in a number of Python, or in which operands are one array, is another program."""
+    x, y = data(), data()
+    for _ in range(3):
+        for factor in (2.0, 3.0, -0.0, 0.0, 2):
+            gradient = func.grad(lambda x, factor=factor: np.sum(x * factor))(x)
+            np.testing.assert_array_equal(gradient, np.full_like(x, factor))
+            assert np.signbit(gradient).all() == np.signbit(float(factor))
+        product = func.grad(lambda a, b: np.sum(a * b * b), argnums=(0, 1))
+        for other in (y, x):
+            np.testing.assert_allclose(product(x, other), (other * other, 2 * x * other), rtol=1e-13)
+
+
+def test_results_belong_to_the_caller() -> None:
+    """Also those for which code uses the memory of earlier results."""
+    x, weights = RNG.normal(size=(2, 300, 300))
+    gradient = func.grad(lambda a, b: np.sum((a + b) * weights), argnums=(0, 1))
+    results = [array for _ in range(4) for array in gradient(x, x)]
+    for i, result in enumerate(results):
+        assert result.flags.writeable
+        assert not any(np.shares_memory(result, other) for other in (*results[:i], x, weights))
+        result[...] = np.nan
+    np.testing.assert_allclose(gradient(x, x), [weights] * 2, rtol=1e-14)
+
+
+def test_writes_to_what_was_saved_change_nothing() -> None:
+    buffer = data()
+
+    def loss(x: Array) -> Any:
+        total = 0.0
+        for step in range(3):
+            buffer[...] = step
+            total = total + np.sum(x * x * buffer)
+        return total
+
+    x = data()
+    for _ in range(3):
+        np.testing.assert_allclose(func.grad(loss)(x), 6 * x, rtol=1e-14)
+
+
+def test_other_transforms_around_and_inside() -> None:
+    def loss(x: Array) -> Any:
+        return np.sum(softmax(x) * x)
+
+    x, v = data(), data()
+    with func.config.override(compile_backward=False):
+        product = func.jvp(func.grad(loss), (x,), (v,))[1]
+    second = func.grad(lambda x: np.sum(func.grad(loss)(x) * v))
+    for _ in range(3):
+        np.testing.assert_allclose(second(x), product, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(func.jvp(func.grad(loss), (x,), (v,))[1], product, rtol=1e-10, atol=1e-12)
+        rows = func.vmap(func.grad(lambda row: np.sum(softmax(row) * row)))(x)
+        np.testing.assert_allclose(rows, func.grad(loss)(x), rtol=1e-10, atol=1e-12)
+        _, pullback = func.vjp(softmax, x)
+        np.testing.assert_allclose(pullback(v)[0], pullback(v)[0], rtol=1e-13)
+
+
+def test_rules_of_users_are_called_each_time(runs: list[bool]) -> None:
+    calls = []
+
+    @func.custom_vjp
+    def doubled(x: Any) -> Any:
+        return 2 * x
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        calls.append(None)
+        return (2 * ct,)
+
+    doubled.defvjp(lambda x: (2 * x, None), backward)
+    gradient = func.grad(lambda x: np.sum(doubled(x) * x))
+    x = data()
+    for _ in range(3):
+        np.testing.assert_allclose(gradient(x), 4 * x, rtol=1e-14)
+    assert len(calls) == 3
+    assert runs == []
+
+
+def test_long_graphs_are_walked(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
+    monkeypatch.setattr(fused_backward, "LONGEST", 10)
+
+    def loss(x: Array) -> Any:
+        y = x
+        for _ in range(20):
+            y = np.sin(y)
+        return np.sum(y)
+
+    func.grad(loss)(data())
+    assert runs == []
+
+
+def test_slower_code_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_backward, "TRIALS", 2)
+    times = iter([0.0, 1.0, 5.0, 7.0, 10.0, 12.0, *range(100, 200)])
+    monkeypatch.setattr(fused_backward, "perf_counter", lambda: float(next(times)))
+    gradient = func.grad(lambda x: np.sum(x * x))
+    for _ in range(4):
+        np.testing.assert_array_equal(gradient(np.arange(4.0)), 2 * np.arange(4.0))
+    (plan,) = PLANS._plans.values()
+    assert plan._is_settled
+    assert plan._run is None
+
+
+def test_few_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_backward, "MOST_PLANS", 3)
+    monkeypatch.setattr(fused_backward, "BASE_COST", 1e9)
+    for size in range(1, 8):
+        func.grad(lambda x: np.sum(x * x))(np.ones(size))
+    assert len(PLANS._plans) == 3
+    func.clear_caches()
+    assert not PLANS._plans
+
+
+@pytest.mark.parametrize("settings", [{"compile_backward": False}, {"compiler": "numpy"}])
+def test_switches(settings: Any, runs: list[bool]) -> None:
+    with func.config.override(**settings):
+        for _ in range(2):
+            func.grad(lambda x: np.sum(x * x))(data())
+    assert runs == []
+
+
+def test_threads() -> None:
+    gradient = func.grad(lambda x: np.sum(softmax(x) * x))
+    xs = [data() for _ in range(4)]
+    with func.config.override(compile_backward=False):
+        expected = [gradient(x) for x in xs]
+    failures: list[BaseException] = []
+
+    def work(x: Array, wanted: Array) -> None:
+        try:
+            for _ in range(30):
+                np.testing.assert_allclose(gradient(x), wanted, rtol=1e-12)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(xs, expected, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
