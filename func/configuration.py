@@ -15,8 +15,8 @@ import numpy as np
 from typing_extensions import Unpack
 
 from func.backends.array_memory import MEMORY
+from func.interpreters.core.backward_fusion import FUSION
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.fusion import FUSION
 
 COMPILERS = (None, "numpy", "llvm", "cuda")
 

@@ -33,7 +33,7 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.core.fusion import FUSION
+from func.interpreters.core.backward_fusion import FUSION
 from func.interpreters.core.modes import MODE, Setting, is_suspended, value_in_force
 from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.core.wiring import WIRING

@@ -167,10 +167,10 @@ def _newest_first(roots: Sequence[Any]) -> list[Any]:
     return [nodes[serial] for serial in sorted(nodes)]
 
 
-class Plan:
+class PassPlan:
     """How passes of one structure run: node by node at first, later by `_run`, its code."""
 
-    __slots__ = ("_best", "_has_cotangent", "_is_native", "_is_settled", "_lock", "_run", "_spent", "_trials")
+    __slots__ = ("_best", "_has_cotangent", "_is_decided", "_is_native", "_lock", "_run", "_spent", "_trials")
 
     def __init__(self) -> None:
         self._spent = 0.0
@@ -179,7 +179,7 @@ class Plan:
         self._run: Any = None
         self._has_cotangent: tuple[bool, ...] = ()
         self._trials: list[float] = []
-        self._is_settled = False
+        self._is_decided = False
         """Whether it is known which way is faster, or that there is no code."""
         self._is_native = False
         """Whether the code is native as a whole, not in parts between calls of NumPy."""
@@ -194,13 +194,13 @@ class Plan:
                 outs = run(*structure.arrays)
             except _FoundNaN:
                 return walk_nodes(seeds, leaves)
-            if not self._is_settled:
+            if not self._is_decided:
                 self._judge(perf_counter() - start)
             outputs = iter(outs)
             cotangents = [next(outputs) if has_one else ZERO for has_one in self._has_cotangent]
             return FreshCotangents(cotangents) if self._is_native else cotangents
         cotangents_by_node = walk_nodes(seeds, leaves)
-        if not self._is_settled:
+        if not self._is_decided:
             seconds = perf_counter() - start
             self._best = min(self._best, seconds)
             self._spent += seconds
@@ -215,12 +215,12 @@ class Plan:
         """Keep the code if it is faster."""
         self._trials.append(seconds)
         if len(self._trials) >= TRIALS:
-            self._is_settled = True
+            self._is_decided = True
             if min(self._trials) > self._best:
                 self._run = None
 
     def _compile(self, structure: Structure) -> None:
-        if self._run is not None or self._is_settled:
+        if self._run is not None or self._is_decided:
             return
         try:
             with rare_collections():
@@ -228,10 +228,10 @@ class Plan:
                 executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
         except Exception as error:
             _log.debug("a backward pass is not compiled: %s", error)
-            self._is_settled = True
+            self._is_decided = True
             return
         if executable.native is None and executable.parts is None:
-            self._is_settled = True
+            self._is_decided = True
         else:
             self._is_native = executable.native is not None
             self._run = executable.call
@@ -248,13 +248,13 @@ class Plans:
     __slots__ = ("_plans",)
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._plans: OrderedDict[Any, PassPlan] = OrderedDict()
 
-    def of(self, key: Any) -> Plan:
+    def of(self, key: Any) -> PassPlan:
         """The plan of a structure, made when there is none."""
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = Plan()
+            plan = self._plans[key] = PassPlan()
         with contextlib.suppress(KeyError):  # another thread has removed it in between
             self._plans.move_to_end(key)
             if len(self._plans) > MOST_PLANS:

@@ -13,7 +13,7 @@ import func
 from func.backends.llvm import machine
 from func.interpreters import grad
 from func.interpreters.calls import fused_backward
-from func.interpreters.calls.fused_backward import PLANS, Plan
+from func.interpreters.calls.fused_backward import PLANS, PassPlan
 
 RNG = np.random.default_rng(20261124)
 Array = np.ndarray[Any, Any]
@@ -37,13 +37,13 @@ def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each pass that was looked up, whether code ran it."""
     seen: list[bool] = []
-    walk = Plan.walk
+    walk = PassPlan.walk
 
-    def watched(plan: Plan, *args: Any) -> list[Any]:
+    def watched(plan: PassPlan, *args: Any) -> list[Any]:
         seen.append(plan._run is not None)
         return walk(plan, *args)
 
-    monkeypatch.setattr(Plan, "walk", watched)
+    monkeypatch.setattr(PassPlan, "walk", watched)
     return seen
 
 
@@ -238,7 +238,7 @@ def test_slower_code_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
         np.testing.assert_array_equal(gradient(np.arange(4.0)), 2 * np.arange(4.0))
     (plan,) = PLANS._plans.values()
-    assert plan._is_settled
+    assert plan._is_decided
     assert plan._run is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Fusion:
+class BackwardFusion:
     """`is_on` is `func.config.compile_backward`; `has_compiler` says that `func.config.compiler` is native code."""
 
     __slots__ = ("has_compiler", "is_on")
@@ -13,4 +13,4 @@ class Fusion:
         self.has_compiler = True
 
 
-FUSION = Fusion()
+FUSION = BackwardFusion()
