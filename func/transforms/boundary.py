@@ -123,8 +123,8 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
             raise BlockedArrayError(
                 f"func.{transform}: {path or 'an argument'} is a Dask array, and func.{transform} takes the whole of "
                 "one\nMap a function of one row, func.vmap(func.grad(f))(x), or of one element, "
-                "func.elementwise_grad(f)(x), block by block; sum a loss over the rows by func.sum_over; or pass "
-                "x.compute()."
+                "func.elementwise_grad(f)(x), block by block; take func.grad of a loss over sums of blocks; sum a loss "
+                "over the rows by func.sum_over; or pass x.compute()."
             )
         if kind in HOST_TYPES or hasattr(value, "dtype") or hasattr(value, "__array__"):
             return operand(value)

@@ -118,7 +118,7 @@ def transformed(
             try:
                 return call(args, kwargs)
             except Exception as error:
-                if type(error) is BlockedArrayError and (by_blocks := _by_blocks(transform)) is not None:
+                if type(error) is BlockedArrayError and (by_blocks := _by_blocks(transform, args, kwargs)) is not None:
                     return by_blocks(_remade(transform, function, options), args, kwargs)
                 hide_engine_frames(error)
                 raise
@@ -133,10 +133,12 @@ def transformed(
     return decorate
 
 
-def _by_blocks(transform: Callable[..., Any]) -> Callable[..., Any] | None:
-    """How a transform works on arrays of Dask; None if it takes whole arrays."""
+def _by_blocks(
+    transform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., Any] | None:
+    """How a transform works on arrays of Dask; None if it takes whole arrays, or if none are among the arguments."""
     blocks: Any = importlib.import_module("func.workers.dask_arrays")
-    return blocks.BY_BLOCKS.get(transform.__name__)  # type: ignore[no-any-return]
+    return blocks.BY_BLOCKS.get(transform.__name__) if blocks.has_blocks(args, kwargs) else None
 
 
 def _remade(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from func import tree
 from func.interpreters.core.errors import MappedAxisError
 from func.transforms.boundary import argument_paths, is_dask_array, name_of
 from func.transforms.vmapping import _one_of_two, _split_dims, broadcast_prefix, vmap
+from func.workers.dask_gradients import gradient_by_blocks
 
 
 def vmap_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -142,5 +143,16 @@ def elementwise_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return da.map_blocks(made, *args, dtype=dtype, name=label, meta=np.empty(0, dtype))
 
 
-BY_BLOCKS = {"vmap": vmap_by_blocks, "elementwise_grad": elementwise_by_blocks}
+def has_blocks(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether there are Dask arrays among the arguments of a call."""
+    return any([is_dask_array(leaf) for leaf in tree.leaves((args, kwargs))])
+
+
+BY_BLOCKS = {
+    "vmap": vmap_by_blocks,
+    "elementwise_grad": elementwise_by_blocks,
+    "grad": gradient_by_blocks,
+    "value_and_grad": gradient_by_blocks,
+    "grad_and_value": gradient_by_blocks,
+}
 """The transforms that work on blocks, by name."""

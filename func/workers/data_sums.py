@@ -215,7 +215,7 @@ class SampleSum(CalledChunk):
 
     def with_data(self, data: Sequence[Any]) -> AtData:
         """The function with the samples of its chunk."""
-        return AtData(self, [_read_only(x) for x in data])
+        return AtData(self, [read_only(x) for x in data])
 
     def at(self, operands: Sequence[Array], data: Sequence[Any]) -> list[Array]:
         """The outputs."""
@@ -238,7 +238,7 @@ class SampleSum(CalledChunk):
         return loss, params, extra, batch if type(batch) is tuple else (batch,)
 
 
-def _read_only(x: Any) -> Any:
+def read_only(x: Any) -> Any:
     """A view that nobody writes to, of which graphs need no copy."""
     view = x.view() if isinstance(x, np.ndarray) else x
     if view is not x:
@@ -249,12 +249,13 @@ def _read_only(x: Any) -> Any:
 class AtData:
     """A chunk function with its samples."""
 
-    def __init__(self, chunk: SampleSum, data: Sequence[Any]) -> None:
+    def __init__(self, chunk: Any, data: Sequence[Any]) -> None:
         self.chunk = chunk
         self.data = data
 
     def __call__(self, *operands: Array) -> list[Array]:
-        return self.chunk.at(operands, self.data)
+        outs: list[Array] = self.chunk.at(operands, self.data)
+        return outs
 
 
 class SampleNorms(SampleSum):

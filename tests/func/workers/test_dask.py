@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 import func
-from func.errors import BlockedArrayError, ExecutorError, RaggedChunksError, TravelError
+from func.errors import (
+    ArgumentError,
+    BlockedArrayError,
+    ExecutorError,
+    RaggedChunksError,
+    TravelError,
+    UnsupportedFunctionError,
+)
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -148,6 +155,112 @@ def test_dask_arrays_are_mapped_block_by_block() -> None:
     np.testing.assert_allclose(slopes.compute(scheduler="synchronous"), 2 * np.sin(X) * np.cos(X))
 
 
+def by_blocks(x: Any, function: Any, *others: Any) -> Any:
+    """A function of blocks, of Dask arrays and of plain ones."""
+    return x.map_blocks(function, *others) if hasattr(x, "map_blocks") else function(x, *others)
+
+
+TALL, GRID, LABELS = [(X, (70, 3)), (X, (100, 2)), (Y, 70)]
+LOSSES: dict[str, tuple[Any, list[Any], Any]] = {
+    "elements": (lambda x: np.sum(np.sin(x) ** 2), [GRID], 0),
+    "sums in a function": (lambda x: np.log(np.sum(x**2)) * np.mean(np.cos(x)), [GRID], 0),
+    "products": (lambda w, x, y: np.mean(np.logaddexp(0, x @ w) - y * (x @ w)), [W, TALL, LABELS], (0, 1, 2)),
+    "blocks": (
+        lambda x, w, y: by_blocks(x, lambda x, w, y: np.tanh(x @ w) * y, w, y).sum() + w[0],
+        [TALL, W, LABELS],
+        (0, 1),
+    ),
+    "captured": (lambda x, s: by_blocks(x, lambda x: np.sum(np.tanh(x * s))).sum(), [TALL, 0.3], (0, 1)),
+    "trees": (lambda p: np.sum(p["x"] * np.exp(p["b"])), [{"x": GRID, "b": np.array(0.3)}], 0),
+    "decisions": (lambda x: np.sum(x**2) if np.sum(x) > 0 else np.sum(-(x**3)), [TALL], 0),
+    "holes": (lambda x: np.sum(np.sqrt(np.abs(x))), [(X * (X > 0), (70, 3))], 0),
+    "float32": (lambda x: np.sum(x**2), [(X.astype("f4"), (70, 3))], 0),
+    "complex": (lambda x: np.sum(np.abs(x) ** 2), [(X + 1j, (70, 3))], 0),
+    "no sum": (lambda x, w: np.sum(w), [TALL, W], (0, 1)),
+}
+
+
+def with_cut(given: Any, make: Any) -> Any:
+    """Arguments, with what `make` makes of values and chunks."""
+    if type(given) is tuple:
+        return make(*given)
+    if type(given) is dict:
+        return {name: with_cut(value, make) for name, value in given.items()}
+    return [with_cut(value, make) for value in given] if type(given) is list else given
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.value_and_grad])
+def test_gradients_of_sums_over_blocks_have_the_chunks_of_the_arguments(transform: Any) -> None:
+    for case, (loss, given, argnums) in LOSSES.items():
+        blocked = with_cut(given, lambda values, chunks: array.from_array(values, chunks))
+        plain = with_cut(given, lambda values, chunks: values)
+        found, expected = transform(loss, argnums)(*blocked), transform(loss, argnums)(*plain)
+        assert func.tree.structure(found) == func.tree.structure(expected), case
+        by_chunks = {leaf.chunks for leaf in func.tree.leaves(blocked) if hasattr(leaf, "chunks")}
+        for own, leaf in zip(func.tree.leaves(found), func.tree.leaves(expected), strict=True):
+            if isinstance(own, array.Array):
+                assert own.chunks in by_chunks and own.dtype == leaf.dtype, case
+                own = own.compute(scheduler="synchronous")
+            assert own.dtype == leaf.dtype, case
+            np.testing.assert_allclose(own, leaf, rtol=1e-6 if own.dtype == "f4" else 1e-11, err_msg=case)
+
+
+def test_gradients_of_sums_over_blocks_are_computed_on_the_cluster(client: Any) -> None:
+    x, y = client.persist(array.from_array(X, chunks=(70, 3))), array.from_array(Y, chunks=70)
+    both = func.value_and_grad(LOSSES["products"][0], (0, 1))
+    value, (of_w, of_x) = both(W, x, y)
+    expected = both(W, X, Y)
+    np.testing.assert_allclose(value, expected[0])
+    np.testing.assert_allclose(of_w, expected[1][0])
+    np.testing.assert_allclose(client.compute(of_x).result(), expected[1][1])
+
+
+WITHOUT: dict[str, tuple[Any, str]] = {
+    "indexing": (lambda x: x[0].sum(), "indexing"),
+    "axes": (lambda x: np.sum(np.sum(x, axis=0)), "numpy.sum with other arguments"),
+    "arrays": (lambda x: np.sum(x + np.ones(3)), r"numpy.add of it and an array of shape \(3,\)"),
+    "others": (lambda x: np.sum(np.sort(x)), "numpy.sort"),
+    "attributes": (lambda x: np.sum(x.T), "an attribute T"),
+    "products": (lambda x: np.sum(W[:2] @ x), "products but those of blocks of whole rows with a matrix or vector"),
+    "means": (lambda x: x.map_blocks(np.sin).mean(), "means of what map_blocks returns"),
+    "values": (lambda x: np.sum(x) if x else x, "decisions by its values"),
+    "conversion": (lambda x: np.sum(np.asarray(x)), "conversion to an array"),
+    "reduce": (lambda x: np.add.reduce(x), "numpy.add.reduce"),
+    "mixed": (lambda x: np.sum(np.sin(x) * x.map_blocks(np.cos)), "numpy.multiply of arrays with other chunks"),
+    "outside": (lambda x: x.map_blocks(np.multiply, array.ones(3)).sum(), "Dask arrays that are no arguments"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT)
+def test_what_is_not_done_block_by_block_is_named(case: str) -> None:
+    loss, words = WITHOUT[case]
+    message = f"func.grad: a Dask array whose gradient is asked for is computed block by block, without {words}\n"
+    with pytest.raises(UnsupportedFunctionError, match=message):
+        func.grad(loss)(array.from_array(X, chunks=(70, 3)))
+
+
+def test_gradients_by_blocks_refuse_what_they_cannot_do() -> None:
+    x = array.from_array(X, chunks=(70, 3))
+
+    def total(x: Any, w: Any = 1.0) -> Any:
+        return np.sum(x**2) * w
+
+    for call, kind, words in [
+        (lambda: func.grad(total)(array.ones(4, dtype=int)), TypeError, "dtype int64 has no gradient; convert it"),
+        (lambda: func.grad(total, has_aux=True)(x), ArgumentError, "takes positional arguments and argnums"),
+        (lambda: func.grad(lambda x, y: np.sum(x))(x, x.rechunk(60)), RaggedChunksError, "have different chunks: "),
+        (
+            lambda: func.grad(lambda w: func.grad(total)(x, w))(2.0),
+            UnsupportedFunctionError,
+            "are not differentiated or batched again by a transform around them",
+        ),
+        (lambda: func.grad(lambda x: sum([np.sum(x) for _ in range(65)]))(x), ArgumentError, "more than 64 sums"),
+        (lambda: func.hessian(total)(x), BlockedArrayError, "func.hessian takes the whole of one"),
+    ]:
+        with pytest.raises(kind, match=words):
+            call()
+
+
 def test_names_on_the_dashboard_are_those_of_the_functions(client: Any) -> None:
     from distributed.utils import key_split
 
@@ -171,7 +284,7 @@ def test_what_is_wrong_is_said(client: Any) -> None:
         "func.sum_over: the Dask arrays of the data have different chunks of samples: data[0] (70, 70, 70, 70, 20), "
         "data[1] (60, 60, 60, 60, 60)\nRechunk them alike: y.rechunk({0: x.chunks[0]})."
     )
-    for call, name in [(lambda: func.grad(np.sum)(y), "grad"), (lambda: func.jit(np.sin)(y), "jit")]:
+    for call, name in [(lambda: func.jacrev(np.sum)(y), "jacrev"), (lambda: func.jit(np.sin)(y), "jit")]:
         with pytest.raises(BlockedArrayError) as blocked:
             call()
         assert f"is a Dask array, and func.{name} takes the whole of one\nMap a function of one row" in str(

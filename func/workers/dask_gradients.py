@@ -1,0 +1,385 @@
+"""Gradients with respect to whole Dask arrays, of losses that are functions of sums over blocks.
+
+The function gets a `BlockwiseArray` in the place of each Dask array. What it computes from it is a function of one
+block, until it is summed: the sum is a pass over the blocks, where these are, and a number that transforms know. The
+slope of the loss by each sum, times the gradient of the function of a block, is then a block of the result, which Dask
+computes when it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from func import tree
+from func.interpreters.calls.spread import spread
+from func.interpreters.core import Array, Tracer, dtype_of
+from func.interpreters.core.errors import (
+    ArgumentError,
+    RaggedChunksError,
+    UnsupportedArrayError,
+    UnsupportedFunctionError,
+)
+from func.interpreters.core.source import at_line
+from func.transforms.boundary import is_dask_array, name_of
+from func.transforms.closures import Closure
+from func.transforms.reverse import grad, value_and_grad
+from func.workers.data_sums import AtData, read_only
+from func.workers.engines import DaskEngine, HereEngine
+from func.workers.mapping import CalledChunk
+from func.workers.running import ChunkRunner
+from func.workers.sources import DaskBlocks
+
+MOST_SUMS = 64
+"""How many sums a loss may have."""
+_KEPT = frozenset(["shape", "dtype", "ndim", "size", "chunks", "numblocks"])
+
+
+class BlockSum(CalledChunk):
+    """The sum over the elements of a function of one block of each array."""
+
+    is_objective = True
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, ())
+        self.split = tuple([False] * len(self.operands))
+
+    def with_data(self, data: Sequence[Any]) -> AtData:
+        """The function with the blocks of its chunk."""
+        return AtData(self, [read_only(x) for x in data])
+
+    def at(self, operands: Sequence[Array], data: Sequence[Any]) -> list[Array]:
+        """The outputs."""
+        function, _ = self.call_at(operands)
+        return [np.sum(function(*data))]
+
+
+class BlockwiseArray(NDArrayOperatorsMixin):
+    """What a function of Dask arrays gets in their place: it maps blocks, and sums."""
+
+    def __init__(self, sums: BlockSums, function: Callable[..., Any], like: Any = None, chunks: Any = None) -> None:
+        self._sums = sums
+        self._function = function
+        """Of one block of each Dask array."""
+        self._like = like
+        """The Dask array whose shape and chunks it has; None where they are not known."""
+        self._cut = _cut(like) if chunks is None else chunks
+
+    def map_blocks(
+        self, function: Callable[..., Any], *others: Any, dtype: Any = None, meta: Any = None
+    ) -> BlockwiseArray:
+        """A function of each block, and of the same block of others; what is no such array goes whole to every block.
+
+        `dtype` and `meta` are there for Dask's own method alone.
+        """
+        operands = [self, *others]
+        for other in operands:
+            if is_dask_array(other):
+                raise self._sums.refused("Dask arrays that are no arguments", "Pass them as arguments.")
+            if isinstance(other, BlockwiseArray) and other._cut != self._cut:
+                raise RaggedChunksError(
+                    f"func.{self._sums.transform}: map_blocks of arrays with the chunks {self._cut} and {other._cut}"
+                    f"{at_line()}\nRechunk them alike: y.rechunk({{0: x.chunks[0]}})."
+                )
+        return BlockwiseArray(self._sums, _composed(function, operands), None, self._cut)
+
+    def sum(self) -> Any:
+        """The sum of all elements."""
+        return self._sums.total(self._function)
+
+    def mean(self) -> Any:
+        """The mean of all elements."""
+        if self._like is None:
+            raise self._sums.refused("means of what map_blocks returns", "Divide its sum by the number of elements.")
+        return self.sum() / self._like.size
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _KEPT and self._like is not None:
+            return getattr(self._like, name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self._sums.refused(f"an attribute {name}")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if ufunc is np.matmul and method == "__call__" and not kwargs:
+            return self._times(*inputs)
+        if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs.get("out") is not None:
+            raise self._sums.refused(f"numpy.{ufunc.__name__}{'' if method == '__call__' else f'.{method}'}")
+        blockwise = [x for x in inputs if isinstance(x, BlockwiseArray)]
+        for x in inputs:
+            if not isinstance(x, BlockwiseArray) and np.ndim(x):
+                raise self._sums.refused(f"numpy.{ufunc.__name__} of it and an array of shape {np.shape(x)}")
+        likes = {(x._like.chunks if x._like is not None else None) for x in blockwise}
+        if len(blockwise) > 1 and (len(likes) > 1 or None in likes):
+            raise self._sums.refused(
+                f"numpy.{ufunc.__name__} of arrays with other chunks", "Rechunk them alike, or use map_blocks."
+            )
+        made = blockwise[0].map_blocks(_composed(ufunc, _places(inputs), kwargs), *_rest(inputs, blockwise[0]))
+        return BlockwiseArray(self._sums, made._function, blockwise[0]._like, self._cut)
+
+    def _times(self, left: Any, right: Any) -> BlockwiseArray:
+        """Blocks of rows times a whole matrix or vector."""
+        is_rows = isinstance(left, BlockwiseArray) and not isinstance(right, BlockwiseArray) and left._like is not None
+        if not is_rows or left.ndim != 2 or left.numblocks[1] != 1 or np.ndim(right) not in (1, 2):
+            raise self._sums.refused("products but those of blocks of whole rows with a matrix or vector")
+        made = left.map_blocks(np.matmul, right)
+        rows = left.chunks[0]
+        shape = (left.shape[0], *np.shape(right)[1:])
+        like = importlib.import_module("dask.array").empty(shape, chunks=(rows, *shape[1:]), dtype=left.dtype)
+        return BlockwiseArray(self._sums, made._function, like)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in (np.sum, np.mean) and len(args) == 1 and args[0] is self and not kwargs:
+            return self.sum() if function is np.sum else self.mean()
+        more = " with other arguments" if function in (np.sum, np.mean) else ""
+        raise self._sums.refused(f"numpy.{function.__name__}{more}")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._sums.refused("conversion to an array")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise self._sums.refused("indexing")
+
+    def __bool__(self) -> bool:
+        raise self._sums.refused("decisions by its values")
+
+    def __iter__(self) -> Any:
+        raise self._sums.refused("iteration")
+
+
+def _cut(array: Any) -> tuple[tuple[int, ...], ...]:
+    """The chunks along the axes up to the last one that is cut: those of arrays whose blocks belong together agree."""
+    axes = [axis for axis, count in enumerate(array.numblocks) if count > 1]
+    return tuple(array.chunks[: max(axes, default=-1) + 1])
+
+
+class _Place:
+    """Stands for an operand by its position."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _places(inputs: Sequence[Any]) -> list[Any]:
+    """The blockwise operands as positions, the first of which is that of the first one."""
+    numbers = iter(range(len(inputs)))
+    return [_Place(next(numbers)) if isinstance(x, BlockwiseArray) else x for x in inputs]
+
+
+def _rest(inputs: Sequence[Any], first: Any) -> list[Any]:
+    """The blockwise operands after the first one."""
+    blockwise = [x for x in inputs if isinstance(x, BlockwiseArray)]
+    return blockwise[1:]
+
+
+def _composed(
+    function: Callable[..., Any], operands: Sequence[Any], kwargs: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """A function of blocks, or of positions, that calls another one; traced values among the operands are captured."""
+    options = kwargs or {}
+    parts = [x._function if isinstance(x, BlockwiseArray) else None for x in operands]
+    numbers = [x.number if isinstance(x, _Place) else None for x in operands]
+    wholes = [None if isinstance(x, (BlockwiseArray, _Place)) else x for x in operands]
+
+    def call(*blocks: Any) -> Any:
+        values = [
+            part(*blocks) if part is not None else blocks[number] if number is not None else whole
+            for part, number, whole in zip(parts, numbers, wholes, strict=True)
+        ]
+        return function(*values, **options)
+
+    return call
+
+
+def _block_at(number: int) -> Callable[..., Any]:
+    def block(*blocks: Any) -> Any:
+        return blocks[number]
+
+    return block
+
+
+class BlockSums:
+    """The sums of one run of the function: computed by a pass over the blocks each, or known from an earlier run."""
+
+    def __init__(self, transform: str, name: str, arrays: Sequence[Any], known: Sequence[Any] | None = None) -> None:
+        self.transform = transform
+        self.name = name
+        self.arrays = arrays
+        self.known = known
+        self.functions: list[Callable[..., Any]] = []
+        self.totals: list[Any] = []
+        self.slopes: Any = None
+        """Zeros that are added to the sums; derivatives by them are those by the sums."""
+
+    def array(self, number: int) -> BlockwiseArray:
+        """What the function gets for one of the Dask arrays."""
+        return BlockwiseArray(self, _block_at(number), self.arrays[number])
+
+    def total(self, function: Callable[..., Any]) -> Any:
+        """The sum of a function of blocks."""
+        number = len(self.functions)
+        if number == MOST_SUMS:
+            raise ArgumentError(
+                f"func.{self.transform}: {self.name} takes more than {MOST_SUMS} sums over Dask arrays\n"
+                "Stack what is summed in one function of map_blocks, or compute the sums in a loop outside."
+            )
+        self.functions.append(function)
+        if self.known is not None:
+            return self.known[number]
+        chunk = BlockSum(function)
+        runner = ChunkRunner(_engine(), f"func.{self.transform}({self.name})", data=_source(self.arrays), unit="blocks")
+        (value,) = spread(*chunk.operands, fun=chunk, split=chunk.split, joined=False, runner=runner)
+        self.totals.append(value)
+        return value + self.slopes[number].astype(dtype_of(value))
+
+    def refused(self, what: str, advice: str = "") -> UnsupportedFunctionError:
+        """The error for what is not done block by block."""
+        return UnsupportedFunctionError(
+            f"func.{self.transform}: a Dask array whose gradient is asked for is computed block by block, without "
+            f"{what}{at_line()}\n"
+            + (
+                advice
+                or "Sum functions of single blocks, x.map_blocks(g, y).sum(), or of elements, np.sum(np.sin(x) * y); "
+                "or pass x.compute()."
+            )
+        )
+
+
+def _engine() -> Any:
+    """The workers of the Dask client of this process, if there is one."""
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        try:
+            return DaskEngine(distributed.get_client())
+        except ValueError:
+            pass  # there is no client
+    return HereEngine(None)
+
+
+def _source(arrays: Sequence[Any]) -> DaskBlocks:
+    """The blocks of some arrays, beside each other."""
+    columns = [x.to_delayed().ravel() for x in arrays]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    example = [np.broadcast_to(np.zeros((), x.dtype), tuple([sizes[0] for sizes in x.chunks])) for x in arrays]
+    return DaskBlocks(rows, [1] * len(rows), example)
+
+
+class _GradientOfBlock:
+    """Of one block of each array: the gradients of the loss."""
+
+    def __init__(self, functions: Sequence[Any], slopes: Sequence[Any], active: Sequence[int]) -> None:
+        self.functions = functions
+        self.slopes = slopes
+        self.active = tuple(active)
+
+    def __call__(self, *blocks: Any) -> list[Any]:
+        def weighted(*blocks: Any) -> Any:
+            return sum(
+                [slope * np.sum(function(*blocks)) for function, slope in zip(self.functions, self.slopes, strict=True)]
+            )
+
+        blocks = tuple([np.asarray(block) for block in blocks])
+        if not self.functions:
+            return [np.zeros_like(blocks[i]) for i in self.active]
+        return [np.asarray(x) for x in grad(weighted, self.active)(*blocks)]
+
+
+def gradient_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`grad(f)(*args)`, or `value_and_grad`, with respect to Dask arrays: gradients with their chunks."""
+    transform, options, function = made._transform.__name__, made._options, made.__wrapped__
+    if kwargs or options.get("argnames") is not None or options.get("has_aux") or options.get("holomorphic"):
+        raise ArgumentError(
+            f"func.{transform}: of Dask arrays it takes positional arguments and argnums, and none of argnames, "
+            "has_aux and holomorphic\nLeave them out, or pass x.compute()."
+        )
+    argnums: Any = options["argnums"]
+    chosen = [n % len(args) for n in (argnums if isinstance(argnums, (tuple, list)) else (argnums,))]
+    leaves, spec = tree.flatten(args)
+    places = [i for i, leaf in enumerate(leaves) if is_dask_array(leaf)]
+    arrays = [_with_known_chunks(leaves[i]) for i in places]
+    owners = [number for number, arg in enumerate(args) for _ in tree.leaves(arg)]
+    active = [k for k, i in enumerate(places) if owners[i] in chosen]
+    _check(transform, [arrays[k] for k in active], arrays)
+    plain = [i for i, leaf in enumerate(leaves) if owners[i] in chosen and not is_dask_array(leaf)]
+    name = name_of(function)
+
+    def run(sums: BlockSums, values: Sequence[Any]) -> Any:
+        full = list(leaves)
+        for k, i in enumerate(places):
+            full[i] = sums.array(k)
+        for i, value in zip(plain, values, strict=True):
+            full[i] = value
+        return function(*tree.unflatten(spec, full))
+
+    def loss(values: Sequence[Any], slopes: Any) -> Any:
+        sums = BlockSums(transform, name, arrays)
+        sums.slopes = slopes
+        return run(sums, values), sums.totals
+
+    loss.__name__ = name
+    given = [leaves[i] for i in plain]
+    (value, totals), (gradients, slopes) = value_and_grad(loss, (0, 1), has_aux=True)(given, np.zeros(MOST_SUMS))
+    again = BlockSums(transform, name, arrays, known=[np.asarray(total)[()] for total in totals])
+    run(again, given)
+    traced = [type(x) is Tracer for x in (slopes, *totals)]
+    if any(traced) or any([Closure(block_function).values for block_function in again.functions]):
+        raise UnsupportedFunctionError(
+            f"func.{transform}: gradients with respect to Dask arrays are not differentiated or batched again by a "
+            f"transform around them{at_line()}\nPass x.compute(), or differentiate by what is no Dask array."
+        )
+    task = _GradientOfBlock(again.functions, [x.item() for x in slopes[: len(totals)]], active)
+    of_arrays = dict(zip([places[k] for k in active], _blocks_of(task, arrays, active, transform, name), strict=True))
+    of_arrays |= dict(zip(plain, gradients, strict=True))
+    results = [tree.unflatten(tree.structure(args[n]), [of_arrays[i] for i in _owned(owners, n)]) for n in chosen]
+    found = tuple(results) if isinstance(argnums, (tuple, list)) else results[0]
+    return {"grad": found, "value_and_grad": (value, found), "grad_and_value": (found, value)}[transform]
+
+
+def _owned(owners: Sequence[int], number: int) -> list[int]:
+    return [i for i, owner in enumerate(owners) if owner == number]
+
+
+def _with_known_chunks(array: Any) -> Any:
+    is_unknown = any([size != size for sizes in array.chunks for size in sizes])
+    return array.compute_chunk_sizes() if is_unknown else array
+
+
+def _check(transform: str, active: Sequence[Any], arrays: Sequence[Any]) -> None:
+    for array in active:
+        if array.dtype.kind not in "fc":
+            raise UnsupportedArrayError(
+                f"func.{transform}: a Dask array of dtype {array.dtype} has no gradient; convert it: x.astype(float)"
+            )
+    if len({_cut(array) for array in arrays}) > 1:
+        listed = ", ".join([str(array.chunks) for array in arrays])
+        raise RaggedChunksError(
+            f"func.{transform}: the Dask arrays among the arguments have different chunks: {listed}\n"
+            "Rechunk them alike: y.rechunk({0: x.chunks[0]})."
+        )
+
+
+def _blocks_of(task: Any, arrays: Sequence[Any], active: Sequence[int], transform: str, name: str) -> list[Any]:
+    """The gradients as Dask arrays."""
+    dask: Any = importlib.import_module("dask")
+    da: Any = importlib.import_module("dask.array")
+    label = f"func.{transform}({name})-{os.urandom(8).hex()}"
+    columns = [x.to_delayed().ravel() for x in arrays]
+    made = [
+        dask.delayed(task, pure=False)(*row, dask_key_name=f"{label}-{i}")
+        for i, row in enumerate(zip(*columns, strict=True))
+    ]
+    results = []
+    for place, k in enumerate(active):
+        array = arrays[k]
+        grid = np.empty(array.numblocks, object)
+        for i, index in enumerate(np.ndindex(*array.numblocks)):
+            shape = tuple([sizes[j] for sizes, j in zip(array.chunks, index, strict=True)])
+            grid[index] = da.from_delayed(made[i][place], shape, array.dtype)
+        results.append(da.block(grid.tolist()))
+    return results
