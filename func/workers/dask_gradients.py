@@ -159,7 +159,7 @@ def _cut(array: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(array.chunks[: max(axes, default=-1) + 1])
 
 
-class _Place:
+class _BlockNumber:
     """Stands for an operand by its position."""
 
     def __init__(self, number: int) -> None:
@@ -169,7 +169,7 @@ class _Place:
 def _places(inputs: Sequence[Any]) -> list[Any]:
     """The blockwise operands as positions, the first of which is that of the first one."""
     numbers = iter(range(len(inputs)))
-    return [_Place(next(numbers)) if isinstance(x, BlockwiseArray) else x for x in inputs]
+    return [_BlockNumber(next(numbers)) if isinstance(x, BlockwiseArray) else x for x in inputs]
 
 
 def _rest(inputs: Sequence[Any], first: Any) -> list[Any]:
@@ -184,8 +184,8 @@ def _composed(
     """A function of blocks, or of positions, that calls another one; traced values among the operands are captured."""
     options = kwargs or {}
     parts = [x._function if isinstance(x, BlockwiseArray) else None for x in operands]
-    numbers = [x.number if isinstance(x, _Place) else None for x in operands]
-    wholes = [None if isinstance(x, (BlockwiseArray, _Place)) else x for x in operands]
+    numbers = [x.number if isinstance(x, _BlockNumber) else None for x in operands]
+    wholes = [None if isinstance(x, (BlockwiseArray, _BlockNumber)) else x for x in operands]
 
     def call(*blocks: Any) -> Any:
         values = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import os
 import pickle
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import func
 from func.errors import ArgumentError, RaggedChunksError, ScalarOutputError
+from func.workers.sources import _memory
 from tests.support.executors import Serial
 
 RNG = np.random.default_rng(0)
@@ -124,6 +126,35 @@ def test_results_are_the_same_bit_by_bit_for_any_number_of_workers(tmp_path: Pat
             found = func.value_and_grad(spread)(P)
             assert found[0] == value and found[1]["w"].tobytes() == gradient["w"].tobytes()
             assert func.hessian(spread)(P)["w"]["w"].tobytes() == hessian["w"]["w"].tobytes()
+
+
+def test_rows_of_files_share_memory_only_with_rows_that_are_gone(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    kept: list[Any] = []
+
+    def keeping(w: Any, x: Any) -> Any:
+        kept.append(x)
+        return x @ w
+
+    objective = func.sum_over(keeping, str(tmp_path / "x.npy"), batched=True, chunk_size=300)
+    np.testing.assert_allclose(func.grad(objective)(np.ones(5)), np.mean(X, 0))
+    rows = [np.asarray(x) for x in kept if np.shape(x) == (300, 5)]
+    assert len(rows) == 3
+    np.testing.assert_array_equal(np.concatenate(rows), X[:900])
+    del kept[:], rows
+    bytes_before = _memory(100).ctypes.data
+    assert _memory(100).ctypes.data == bytes_before
+    held = _memory(100)
+    assert _memory(100).ctypes.data != held.ctypes.data
+
+
+def test_a_file_that_has_become_shorter_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    objective = func.sum_over(lambda w, x: x @ w, str(path), batched=True, chunk_size=300)
+    os.truncate(path, 20_000)
+    with pytest.raises(OSError, match="ends before row 600 of the 1000 that it had"):
+        objective(np.ones(5))
 
 
 def test_a_frame_is_a_dict_of_columns() -> None:
