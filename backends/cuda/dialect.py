@@ -101,6 +101,34 @@ template <> __device__ uint16_t func_first(uint16_t x) {
 template <> __device__ bool func_first(bool x) {
     return func_first((int)x) != 0;
 }""",
+    "func_up": """\
+/* The value that the lane `distance` before has. */
+template <class T> static __device__ T func_up(T x, int distance) {
+    return __shfl_up_sync(0xffffffffu, x, distance);
+}
+template <> __device__ uint8_t func_up(uint8_t x, int distance) {
+    return (uint8_t)func_up((int)x, distance);
+}
+template <> __device__ uint16_t func_up(uint16_t x, int distance) {
+    return (uint16_t)func_up((int)x, distance);
+}
+template <> __device__ bool func_up(bool x, int distance) {
+    return func_up((int)x, distance) != 0;
+}""",
+    "func_last": """\
+/* The value that the last lane has. */
+template <class T> static __device__ T func_last(T x) {
+    return __shfl_sync(0xffffffffu, x, 31);
+}
+template <> __device__ uint8_t func_last(uint8_t x) {
+    return (uint8_t)func_last((int)x);
+}
+template <> __device__ uint16_t func_last(uint16_t x) {
+    return (uint16_t)func_last((int)x);
+}
+template <> __device__ bool func_last(bool x) {
+    return func_last((int)x) != 0;
+}""",
     "func_pack": """\
 /* Elements that one access moves. */
 template <class T, int N> struct alignas(sizeof(T) * N) func_pack {

@@ -15,7 +15,7 @@ from func.backends.c.declarations import c_type, literal, stored_type
 from func.backends.c.expressions import CBuilder
 from func.backends.c.loop_nests import Accumulator, BodyWriter, Memory, NestWriter, StageWriter, index_text
 from func.backends.cuda.dialect import CudaDefinitions, CudaScalars, vector_length
-from func.backends.cuda.nest_forms import READS, accesses_of
+from func.backends.cuda.nest_forms import READS, accesses_of, needed_by
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.stage_plans import StagePlan, accumulated
 from func.backends.llvm.scalars.ir_values import Value
@@ -53,6 +53,8 @@ class Launch(Record):
     """The steps that one block runs, where the kernel is that of `block_programs.py`."""
     shared: int = 0
     """Bytes of shared memory that a function takes from the kernel of one block that calls it."""
+    scans: bool = False
+    """Whether running reductions are combined as trees."""
 
 
 class Unit(Record):
@@ -65,6 +67,8 @@ class Unit(Record):
     """Where the parts of reductions go, one buffer for each reduction of the last stage."""
     shared: list[kernels.Buffer] | None = None
     """Scratch of a row that lies in shared memory."""
+    starts: list[kernels.Buffer] | None = None
+    """The running results at the ends of chunks, one buffer for each of the stage."""
 
 
 class KernelLibrary:
@@ -366,6 +370,8 @@ class _UnitWriter(KernelWriter):
         for buffer in unit.shared or ():
             self.local[id(buffer)] = f"own{len(self.local)}"
         self.declare(nest, unit.partials or ())
+        for buffer in unit.starts or ():
+            self._name(buffer)
         self.groups = row_groups(nest)
         self.rows = math.prod(nest.domain[: nest.outer or 0])
         self.registers: dict[int, Value] = {}
@@ -403,17 +409,20 @@ class _UnitWriter(KernelWriter):
             row, chunk = "part", ""
             if unit.chunks > 1:
                 row, chunk = self._row_and_chunk()
+            self.row = row
             at = _decomposed(b, word, row, self.nest, self.groups)  # type: ignore[arg-type]
             self.dims = [group[-1] for group in self.groups]
             self.texts = [at[axis] for axis in self.dims]
             assert self.nest is not None
             for stage in self.nest.stages:
                 self._stage(stage, chunk)
-            if unit.chunks > 1:
+            if unit.partials is not None:
                 self._store_partials(row, chunk)
             if self.pending or self.has_barrier:
                 self._barrier()
-        return self.launch(blocks, threads)
+        launch = self.launch(blocks, threads)
+        launch.scans = any([isinstance(each, kernels.Running) for each in self.nest.code])
+        return launch
 
     def _share(self, units: int) -> None:
         """Declare the shared memory of so many units of a block."""
@@ -469,6 +478,10 @@ class _UnitWriter(KernelWriter):
     def _inner(self, stage: kernels.NestStage, chunk: str) -> None:
         b, unit, word, nest = self.builder, self.unit, self.word, self.nest
         assert nest is not None
+        self.reductions = []
+        if any([isinstance(each, kernels.Running) for each in stage.code]):
+            self._scanned(nest, stage, chunk)
+            return
         plan = StagePlan(nest, stage, None, 64)
         total = math.prod(plan.lengths)
         reductions = [each for each in stage.code if isinstance(each, kernels.Reduce)]
@@ -480,12 +493,7 @@ class _UnitWriter(KernelWriter):
         rest = [each for level in plan.levels[1:] for each in level]
         order = {id(each): place for place, each in enumerate(stage.code)}
         rest.sort(key=lambda each: order[id(each)])
-        first, stop = "0", str(total)
-        if unit.chunks > 1:
-            step = -(-total // unit.chunks)
-            first, stop = b.fresh("first"), b.fresh("stop")
-            b.line(f"const {word} {first} = {chunk} * {step};")
-            b.line(f"const {word} {stop} = {first} + {step} < {total} ? {first} + {step} : {total};")
+        first, stop = self._span(total, chunk)
         index = b.fresh("j")
         start = "lane" if first == "0" else f"{first} + lane"
         with b.braces(f"for ({word} {index} = {start}; {index} < {stop}; {index} += {unit.lanes}) {{"):
@@ -504,6 +512,104 @@ class _UnitWriter(KernelWriter):
             self._combine(accumulators[id(each)])
             self.registers[id(each.out)] = accumulators[id(each)].get()
         self.reductions = reductions
+
+    def _span(self, total: int, chunk: str) -> tuple[str, str]:
+        """Where the elements of a part of a row begin and end."""
+        b, word, chunks = self.builder, self.word, self.unit.chunks
+        if chunks == 1:
+            return "0", str(total)
+        step = -(-total // chunks)
+        first, stop = b.fresh("first"), b.fresh("stop")
+        b.line(f"const {word} {first} = {chunk} * {step};")
+        b.line(f"const {word} {stop} = {first} + {step} < {total} ? {first} + {step} : {total};")
+        return first, stop
+
+    def _scanned(self, nest: kernels.LoopNest, stage: kernels.NestStage, chunk: str) -> None:
+        """A stage with running reductions: the lanes take neighbouring elements, combine theirs with those of the lanes
+        before in log2 steps, and carry the last result on to the next elements."""
+        b, unit, word = self.builder, self.unit, self.word
+        plan = StagePlan(nest, stage, None, 64)
+        running = [each for each in stage.code if isinstance(each, kernels.Running)]
+        before: dict[int, Value] = dict(self.registers)
+        body = BodyWriter(self.nests, self.dims, self.texts, self.registers, before)
+        for each in plan.levels[0]:
+            body.emit(each)
+        outside = set(map(id, plan.levels[0]))
+        rest = [each for each in stage.code if id(each) not in outside]
+        early = [each for each in needed_by(rest, running) if not isinstance(each, kernels.Running)]
+        chosen = {id(each) for each in (*early, *running)}
+        carries = [Accumulator(self.nests, each.op, each.out.dtype, 1, False) for each in running]
+        if unit.starts is not None:
+            with b.braces(f"if ({chunk} > 0) {{"):
+                for carry, buffer in zip(carries, unit.starts, strict=True):
+                    carry.set(self.nests.read(buffer, [f"{self.row} * {unit.chunks} + {chunk} - 1"]))
+        first, stop = self._span(math.prod(plan.lengths), chunk)
+        base, index, is_in = b.fresh("base"), b.fresh("j"), b.fresh("is_in")
+        with b.braces(f"for ({word} {base} = {first}; {base} < {stop}; {base} += {unit.lanes}) {{"):
+            b.line(f"const bool {is_in} = {base} + lane < {stop};")
+            b.line(f"const {word} {index} = {is_in} ? {base} + lane : {stop} - 1;")
+            at = _flat_indices(b, word, index, plan)
+            inside = dict(before)
+            texts = [at[axis] for axis in plan.dims]
+            body = BodyWriter(self.nests, [*self.dims, *plan.dims], [*self.texts, *texts], self.registers, inside)
+            for each in early:
+                body.emit(each)
+            for scan, carry in zip(running, carries, strict=True):
+                inside[id(scan.out)] = self._scan(scan, carry, body.value(scan.value), is_in)
+            with b.braces(f"if ({is_in}) {{"):
+                for each in rest:
+                    if id(each) not in chosen:
+                        body.emit(each)
+            if unit.lanes > WARP:
+                self._barrier()
+
+    def _scan(self, scan: kernels.Running, carry: Accumulator, value: Value, is_in: str) -> Value:
+        """The running result at every lane; the carry becomes that of the last one."""
+        b, unit = self.builder, self.unit
+        own = Accumulator(self.nests, scan.op, scan.out.dtype, 1, False)
+        kind = c_type(own.kind)
+        for part in own._parts(value):
+            b.fix(part)
+        with b.braces(f"if ({is_in}) {{"):
+            own.set(value)
+        distance = b.fresh("d")
+        with b.braces(f"for (int {distance} = 1; {distance} < {WARP}; {distance} *= 2) {{"):
+            other = [b.fresh("t") for _ in own.names]
+            for name, mine in zip(other, own.names, strict=True):
+                b.effect(f"const {kind} {name} = func_up({mine}, {distance});")
+            with b.braces(f"if (lane % {WARP} >= {distance}) {{"):
+                own.set(self._joined_by(scan, own._joined(other), own.get()))
+        if unit.lanes == WARP:
+            result = self._named(self._joined_by(scan, carry.get(), own.get()))
+            texts = [b.fresh("t") for _ in own.names]
+            for name, part in zip(texts, own._parts(result), strict=True):
+                b.effect(f"const {kind} {name} = func_last(", part, ");")
+            carry.set(own._joined(texts))
+            return result
+        slots = [self._slot(kind) for _ in own.names]
+        with b.braces(f"if (lane % {WARP} == {WARP - 1}) {{"):
+            for name, slot in zip(own.names, slots, strict=True):
+                b.effect(f"{slot}[lane / {WARP}] = {name};")
+        self._barrier()
+        ahead = Accumulator(self.nests, scan.op, scan.out.dtype, 1, False)
+        ahead.set(carry.get())
+        warp = b.fresh("w")
+        with b.braces(f"for (int {warp} = 0; {warp} < {unit.lanes // WARP}; ++{warp}) {{"):
+            total = own._joined([f"{slot}[{warp}]" for slot in slots])
+            with b.braces(f"if ({warp} < lane / {WARP}) {{"):
+                ahead.set(self._joined_by(scan, ahead.get(), total))
+            carry.set(self._joined_by(scan, carry.get(), total))
+        return self._named(self._joined_by(scan, ahead.get(), own.get()))
+
+    def _joined_by(self, scan: kernels.Running, left: Value, right: Value) -> Value:
+        return self.nests.scalars.apply(scan.op, scan.out.dtype, [left, right], scan.out.dtype)
+
+    def _named(self, value: Value) -> Value:
+        """A value with names, computed here."""
+        for part in Accumulator._parts(value):
+            self.builder.fix(part)
+        self.builder.epoch += 1
+        return value
 
     def _combine(self, accumulator: Accumulator) -> None:
         """Combine the values of all lanes, as a tree; every lane has the result."""

@@ -72,6 +72,7 @@ from func.backends.loops.kernels import (
     LibraryCall,
     Literal,
     Load,
+    LoadAt,
     LoopNest,
     NativeProgram,
     NestStage,
@@ -84,7 +85,7 @@ from func.backends.loops.kernels import (
     StridedRef,
     row_major,
 )
-from func.backends.loops.traversal import bodies_of, own_buffers
+from func.backends.loops.traversal import bodies_of, operands_of, own_buffers
 from func.backends.records import Record
 
 FOUND_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
@@ -108,6 +109,8 @@ class Limits(Record):
     """Elements of a chunk for a thread."""
     busy: int = 1 << 16
     """Threads that keep a device busy."""
+    many_scans: int = 1 << 10
+    """Rows next to each other from which on each has a thread for its running reductions."""
     library_work: int = 1 << 15
     """Multiplications from which on a product is cuBLAS's."""
     shared: int = 1 << 15
@@ -302,10 +305,13 @@ class Planner:
         longest = math.prod(nest.domain[outer:])
         inner = [stage for stage in nest.stages if stage.inner]
         can_split = all([self._is_free_inside(nest, stage) for stage in inner])
-        if not can_split or longest <= self.limits.short_row or (count > self.limits.busy and _lies_across(nest)):
+        across = _lies_across(nest)
+        scans = any([isinstance(each, Running) for each in nest.code])
+        is_busy = count > (self.limits.many_scans if scans else self.limits.busy)
+        if not can_split or longest <= self.limits.short_row or (is_busy and across):
             return [thread_kernel(self.library, nest, rows, title_of(nest))]
         if count >= self.limits.few_rows or count * longest <= self.limits.little:
-            if count >= self.limits.few_rows and _lies_across(nest) and len(inner) == 1:
+            if count >= self.limits.few_rows and across and len(inner) == 1 and not scans:
                 return self._chunked(nest, count, longest)
             unit = self._unit_for(longest)
             own = sum([buffer.bytes for buffer in scratch])
@@ -315,7 +321,9 @@ class Planner:
                 unit.shared = scratch
                 return [unit_kernel(self.library, bare, unit, title_of(nest))]
             return [unit_kernel(self.library, nest, unit, title_of(nest))]
-        if len(nest.stages) == 1 or (len(inner) == 1 and nest.stages[0].inner and len(nest.stages) == 2):
+        if not scans and (
+            len(nest.stages) == 1 or (len(inner) == 1 and nest.stages[0].inner and len(nest.stages) == 2)
+        ):
             return self._chunked(nest, count, longest)
         return [step for part in split_stages(nest) for step in self._part(part)]
 
@@ -325,15 +333,20 @@ class Planner:
         outer, rank = nest.outer or 0, len(nest.domain)
         if not inner:
             return [thread_kernel(self.library, nest, range(outer), title_of(nest))]
+        count, longest = math.prod(nest.domain[:outer]), math.prod(nest.domain[outer:])
+        if any([isinstance(each, Running) for each in nest.code]):
+            return self._scanned(nest, count, longest)
         if any([isinstance(each, Reduce) for each in nest.code]):
-            return self._chunked(nest, math.prod(nest.domain[:outer]), math.prod(nest.domain[outer:]))
+            return self._chunked(nest, count, longest)
         code = [each for stage in nest.stages for each in stage.code]
         whole = permuted(LoopNest(nest.domain, rank, [NestStage(False, code)]), range(rank), rank)
         return [thread_kernel(self.library, whole, range(rank), title_of(nest))]
 
     def _is_free_inside(self, nest: LoopNest, stage: NestStage) -> bool:
         """Whether the loops of an inner stage may run in any order but for its reductions."""
-        if any([isinstance(each, (Running, StoreAt, Accumulate)) for each in stage.code]):
+        if any([isinstance(each, (StoreAt, Accumulate)) for each in stage.code]):
+            return False
+        if any([isinstance(each, Running) for each in stage.code]) and not _is_scan(stage.code):
             return False
         inner = [axis for axis in range(nest.outer or 0, len(nest.domain)) if nest.domain[axis] > 1]
         return bool(inner) and parallel_axes(nest, stage.code, inner) == inner
@@ -436,6 +449,33 @@ class Planner:
             segment_kernel(self.library, turned, len(updates), keys, order, title_of(nest)),
         ]
 
+    def _scanned(self, nest: LoopNest, count: int, longest: int) -> list[Step]:
+        """Running reductions of few long rows: the results of chunks, those at their ends, and all of them."""
+        chunks = min(-(-longest // self.limits.chunk), max(1, 4 * self.limits.busy // THREADS // count))
+        chunks = -(-longest // -(-longest // chunks))
+        if chunks == 1 or len(nest.stages) > 1:
+            return [unit_kernel(self.library, nest, self._unit_for(longest), title_of(nest))]
+        outer, code = nest.outer or 0, nest.stages[0].code
+        rows = nest.domain[:outer]
+        running = [each for each in code if isinstance(each, Running)]
+        early = [each for each in needed_by(code, running) if not isinstance(each, Running)]
+        totals = [Reduce(Register(each.out.dtype), each.op, each.value) for each in running]
+        partials = [Buffer(count * chunks, each.out.dtype) for each in running]
+        starts = [Buffer(count * chunks, each.out.dtype) for each in running]
+        ends: list[Instruction] = []
+        for each, source, target in zip(running, partials, starts, strict=True):
+            value, result = Register(each.out.dtype), Register(each.out.dtype)
+            steps = row_major((*rows, chunks))
+            ends += [Load(value, StridedRef(source, 0, steps)), Running(result, each.op, value)]
+            ends.append(Store(StridedRef(target, 0, steps), result))
+        first = LoopNest(nest.domain, outer, [NestStage(True, [*early, *totals])])
+        second = LoopNest((*rows, chunks), outer, [NestStage(True, ends)])
+        return [
+            unit_kernel(self.library, first, Unit("block", THREADS, chunks, partials), title_of(nest)),
+            *self._form(second),
+            unit_kernel(self.library, nest, Unit("block", THREADS, chunks, starts=starts), title_of(nest)),
+        ]
+
     def _chunked(self, nest: LoopNest, count: int, longest: int) -> list[Step]:
         """A reduction whose rows are cut into chunks, and one of the chunks."""
         outer = nest.outer or 0
@@ -476,6 +516,26 @@ class Planner:
 
 
 LOOPS = (CountedLoop, ConditionalLoop, Branch)
+
+
+def _is_scan(code: Sequence[Instruction]) -> bool:
+    """Whether the running reductions of a stage may be combined as trees: none needs the result of another, and what
+    they need is read before it is written."""
+    running = [each for each in code if isinstance(each, Running)]
+    early = needed_by(code, running)
+    if any([isinstance(each, Reduce) for each in code]):
+        return False
+    results = {id(each.out) for each in running}
+    if any([id(x) in results for each in early for x in operands_of(each)]):
+        return False
+    written: set[int] = set()
+    chosen = set(map(id, early))
+    for each in code:
+        if isinstance(each, (Load, LoadAt)) and id(each) in chosen and id(each.ref.buffer.storage) in written:
+            return False
+        if isinstance(each, Store):
+            written.add(id(each.ref.buffer.storage))
+    return True
 
 
 def is_small(items: Sequence[Item], work: int) -> bool:

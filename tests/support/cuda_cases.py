@@ -36,6 +36,7 @@ SMALL = Limits(
     chunk=3,
     lane_chunk=2,
     busy=64,
+    many_scans=64,
     library_work=20,
     far=8,
     tile=2,

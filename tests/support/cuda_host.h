@@ -125,13 +125,17 @@ template <class T> T shuffled(T x, int lane) {
     memcpy(&exchanged[me], &x, sizeof x);
     __syncwarp();
     T other;
-    memcpy(&other, &exchanged[first + (lane < 32 ? lane : me % 32)], sizeof other);
+    memcpy(&other, &exchanged[first + (lane >= 0 && lane < 32 ? lane : me % 32)], sizeof other);
     __syncwarp();
     return other;
 }
 
 template <class T> T __shfl_down_sync(unsigned, T x, int distance) {
     return shuffled(x, threadIdx.x % 32 + distance);
+}
+
+template <class T> T __shfl_up_sync(unsigned, T x, int distance) {
+    return shuffled(x, threadIdx.x % 32 - distance);
 }
 
 template <class T> T __shfl_sync(unsigned, T x, int lane) {

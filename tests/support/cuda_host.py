@@ -37,7 +37,7 @@ def launchers(source: str) -> str:
     for _, name, parameters, body in KERNEL.findall(source):
         kinds = [re.sub(r"\s*(__restrict__)?\s*\w+$", "", parameter) for parameter in parameters.split(", ")]
         passed = ", ".join([f"({kind})a[{place}]" for place, kind in enumerate(kinds)])
-        has_barriers = "true" if re.search(r"__sync|func_down|func_first", body) else "false"
+        has_barriers = "true" if re.search(r"__sync|func_(down|first|up|last)", body) else "false"
         texts.append(
             f'extern "C" void run_{name}(int blocks, int threads, void **a) {{\n'
             f"    func_host_run(blocks, threads, {has_barriers}, [](void **a) {{ {name}({passed}); }}, a);\n}}"

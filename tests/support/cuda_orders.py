@@ -17,7 +17,7 @@ from func.backends.cuda.device_steps import MatrixProduct, Step, steps_in
 from func.backends.cuda.nest_kernels import Launch
 from func.backends.cuda.plan import DevicePlan, MissingForm, Planner
 from func.backends.llvm.math.own_functions import host_features
-from func.backends.loops.kernels import Accumulate, Dot, Instruction, Item, LoopNest, Reduce
+from func.backends.loops.kernels import Accumulate, Dot, Instruction, Item, LoopNest, Reduce, Running
 from func.backends.loops.traversal import bodies_of
 from func.interpreters.compile.inlining import prepare_call
 from func.interpreters.compile.native.not_native import NotNative
@@ -51,7 +51,7 @@ def why_orders_differ(function: Any, args: Sequence[Any]) -> str | None:
     for step in launches_of(plan.steps):
         if isinstance(step, MatrixProduct):
             return "a library computes a product"
-        if isinstance(step, Launch) and step.nest is not None and not same_order(step.nest):
+        if isinstance(step, Launch) and step.nest is not None and not same_order(step.nest, step.scans):
             return "a sum of several orders"
     return "a complex function" if COMPLEX_FUNCTION in plan.source else None
 
@@ -72,20 +72,22 @@ def launches_of(steps: Sequence[Step]) -> Iterator[Step]:
             yield from launches_of(step.inside)
 
 
-def same_order(nest: LoopNest) -> bool:
+def same_order(nest: LoopNest, scans: bool = False) -> bool:
     """Whether a nest has no sum or product with rounding whose terms may be combined in several orders.
 
-    Terms of running sums, and of additions at computed places, come in the order of the loops everywhere.
+    Terms of running sums come in the order of the loops unless the kernel `scans`, additions at computed places always.
     """
-    return all([_has_one_order(nest, each) for each in nest.code])
+    return all([_has_one_order(nest, each, scans) for each in nest.code])
 
 
-def _has_one_order(nest: LoopNest, each: Instruction) -> bool:
-    if not isinstance(each, (Reduce, Accumulate)) or each.op not in ROUNDING:
+def _has_one_order(nest: LoopNest, each: Instruction, scans: bool) -> bool:
+    if not isinstance(each, (Reduce, Accumulate, Running)) or each.op not in ROUNDING:
         return True
-    dtype = each.out.dtype if isinstance(each, Reduce) else each.ref.buffer.dtype
+    dtype = each.ref.buffer.dtype if isinstance(each, Accumulate) else each.out.dtype
     if dtype.kind not in "fc":
         return True
+    if isinstance(each, Running):
+        return not scans
     if isinstance(each, Reduce):
         return math.prod(nest.domain[nest.outer or 0 :]) <= 2
     strides = nest.padded(each.ref).strides

@@ -42,6 +42,7 @@ ORDERS: dict[str, tuple[Any, Any, str]] = {
     "single precision": (lambda x: np.tanh(x) * np.log1p(x * x), X.astype(np.float32), EXACT),
     "gathers": (lambda x: x[np.array([3, -1, 3]), ::-1] * 0.1, X, EXACT),
     "running sums": (lambda x: np.cumsum(np.sin(x), axis=1), X, EXACT),
+    "running sums of long rows": (lambda x: np.cumsum(x, axis=1), np.tile(X, 9), "a sum of several orders"),
     "updates": (lambda x: _scattered(x, np.array([0, 2, 0, 0, 1])), np.tile(X, (12, 1))[:5], EXACT),
     "sums of two": (lambda x: x[:2].sum(axis=0), X, EXACT),
     "sums of integers": (lambda x: x.astype(np.int64).sum(axis=1), X, EXACT),
@@ -94,6 +95,8 @@ LARGE: dict[str, tuple[Any, ...]] = {
     "normalised": (lambda x: (x - np.mean(x)) / np.std(x), RNG.normal(size=50_000)),
     "half precision": (lambda x: np.sum(np.tanh(x), axis=1), RNG.normal(size=(64, 100)).astype(np.float16)),
     "running": (lambda x: np.cumsum(x, axis=1), RNG.normal(size=(300, 70))),
+    "running along a long row": (lambda x: np.cumsum(x * 2) * x, RNG.normal(size=40_003)),
+    "running along rows of blocks": (lambda x: np.cumsum(x[:, ::-1], axis=1), RNG.normal(size=(130, 1100))),
     "products": (lambda x, y: np.tanh(x @ y).sum(), RNG.normal(size=(64, 80)), RNG.normal(size=(80, 50))),
     "integer products": (lambda x: x @ x.T, RNG.integers(-9, 9, (40, 30))),
     "scattered": (
@@ -129,6 +132,35 @@ def _of_rows(x: Any) -> Any:
     return func.scan(lambda c, r: (_long_chain(c * r), r), x, np.cos(np.arange(3.0)))[0]
 
 
+RUNNING: dict[str, tuple[Any, Any]] = {
+    "a row": (np.cumsum, RNG.normal(size=301)),
+    "rows": (lambda x: np.cumsum(np.sin(x), axis=1) * x, RNG.normal(size=(5, 70))),
+    "columns": (lambda x: np.cumsum(x, axis=0), RNG.normal(size=(70, 3))),
+    "a gradient": (func.grad(lambda x: np.sum(np.sin(np.cumsum(x)) * np.cumprod(1 + x / 9))), RNG.normal(size=90)),
+    "extrema": (np.maximum.accumulate, RNG.normal(size=200)),
+    "complex numbers": (np.cumsum, RNG.normal(size=90) * (1 + 2j)),
+    "half precision": (np.cumsum, RNG.normal(size=60).astype(np.float16)),
+    "small integers": (lambda x: np.cumsum(x, dtype=np.int8), RNG.integers(-5, 5, 700)),
+    "truth values": (np.logical_or.accumulate, RNG.normal(size=99) > 2),
+    "two and a sum": (lambda x: (np.cumsum(x), np.cumsum(x * x), np.sum(x)), RNG.normal(size=200)),
+    "two in a row": (lambda x: np.cumsum(np.cumsum(x)), RNG.normal(size=80)),
+    "before other stages": (lambda x: func.special.softmax(np.cumsum(x, axis=-1), axis=-1), RNG.normal(size=(2, 90))),
+    "in a loop": (lambda x: func.scan(lambda c, r: (np.cumsum(c + r) / 9, c[0]), x[0], x)[0], RNG.normal(size=(5, 30))),
+}
+
+
+@pytest.mark.parametrize("limits", [plan.Limits(), SMALL], ids=["usual", "small"])
+def test_running_reductions(monkeypatch: pytest.MonkeyPatch, limits: plan.Limits) -> None:
+    """Rows of a warp, of a block and in chunks."""
+    monkeypatch.setattr(plan, "LIMITS", limits)
+    cases = [
+        Case(name, func.jit(function), (x,), 2e-2 if x.dtype == np.float16 else 1e-9)
+        for name, (function, x) in RUNNING.items()
+    ]
+    faults = run_together(HostDevice(DeviceArray), cases)
+    assert not faults, faults
+
+
 SHAPES = ((3, 1 << 30), (50_000, 50_000))
 WIDE: dict[str, Any] = {
     "elements": lambda x: x * 2 + 1,
@@ -147,11 +179,11 @@ WIDE: dict[str, Any] = {
 @pytest.mark.parametrize("name", WIDE)
 def test_indices_of_wide_arrays_have_64_bits(name: str, shape: tuple[int, ...]) -> None:
     x = np.broadcast_to(np.zeros((), np.float32), shape)
-    plan = plan_of(func.jit(WIDE[name]), x)
+    made = plan_of(func.jit(WIDE[name]), x)
     wide = 0
-    for step in launches_of(plan.steps):
+    for step in launches_of(made.steps):
         if isinstance(step, Launch) and max([buffer.storage.size for buffer in step.buffers]) >= 1 << 30:
-            text = plan.library.texts.get(step.kernel) or plan.library.definitions.texts[step.kernel]
+            text = made.library.texts.get(step.kernel) or made.library.definitions.texts[step.kernel]
             counted = re.findall(r"for \((\w+) (?:row|pack|part|next|[ij]\d+) = ", text)
             assert set(counted) <= {"func_long", "ptrdiff_t"}, text
             wide += len(counted)
