@@ -186,6 +186,8 @@ class CScalars(Scalars):
         """An elementary function by NumPy's name: the C library's, or one that is defined here."""
         kind = args[0].type
         suffix = "" if kind is DOUBLE else "f"
+        if name not in FUNCTIONS:
+            return self._special(builder, name, *args)
         function = FUNCTIONS[name]
         library = function.libmvec or function.intrinsic
         if library is not None and not (self.in_loop and name in INLINED):
@@ -203,6 +205,15 @@ class CScalars(Scalars):
                 text = f"#ifdef FUNC_LIBM\n#define {full} {library}{suffix}\n#else\n{text}\n#endif"
             self.definitions.texts[full] = text
         return builder.call_text(full, kind, *args)
+
+    def _special(self, builder: CBuilder, name: str, *args: ir.Value) -> ir.Value:
+        """A special function of doubles."""
+        from func.backends.c.special_functions import TEXTS  # for programs that have some
+
+        full = f"func_{name}"
+        for needed, text in TEXTS.items():
+            self.definitions.texts.setdefault(needed, text)
+        return builder.call_text(full, DOUBLE, *args)
 
     def intrinsic(self, name: str, *args: ir.Value) -> ir.Value:
         """A function of the C library by LLVM's name."""

@@ -544,16 +544,52 @@ def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) 
     )
 
 
+IS_BEFORE = {"f": "*x < *y || (*y != *y && *x == *x)", "c": ordering_and_transforms.COMPLEX_ORDER}
+"""The orders of numbers with NaN."""
+
+
 @c_routine("argsort")
-def _argsort(call: CRoutineCall, *, n: int) -> str:
-    (x,), (order, space) = call.args, call.outs
-    word = stored_type(x.dtype)
-    is_before = "x < y || (y != y && x == x)" if x.dtype.kind == "f" else "x < y"
-    text = ordering_and_transforms.ARGSORT.replace("ORDER", is_before).replace("TYPE", word)
+def _argsort(call: CRoutineCall, *, n: int, goes_on: bool = False) -> str:
+    """The stable order of numbers; `goes_on` keeps the order that is there among equal ones."""
+    x, (order, space) = call.args[0], call.outs
+    kind, word = x.dtype.kind, stored_type(x.dtype)
+    name = f"{word}_complex" if kind == "c" else word
+    text = ordering_and_transforms.ARGSORT.replace("ORDER", IS_BEFORE.get(kind, "*x < *y"))
+    text = text.replace("PARTS", "2" if kind == "c" else "1").replace("_TYPE", f"_{name}").replace("TYPE", word)
     first, second = text.split("\n\n")
-    call.definitions.texts.setdefault(f"func_is_before_{word}", first)
-    call.definitions.texts.setdefault(f"func_argsort_{word}", second)
-    return f"func_argsort_{word}({n}, {x.start}, {order.start}, {space.start});"
+    call.definitions.texts.setdefault(f"func_is_before_{name}", first)
+    call.definitions.texts.setdefault(f"func_argsort_{name}", second)
+    return f"func_argsort_{name}({n}, {x.start}, {order.start}, {space.start}, {flag(goes_on)});"
+
+
+def _drawn(call: CRoutineCall, name: str, *arguments: Any) -> str:
+    """The call of a function of random numbers: for a key, then the arguments."""
+    from func.backends.c import random_routines, special_functions
+
+    for texts in (random_routines.TEXTS, special_functions.TEXTS):
+        for known, text in texts.items():
+            call.definitions.texts.setdefault(known, text)
+    return f"{name}({', '.join(map(str, arguments))});"
+
+
+@c_routine("random_words")
+def _random_words(call: CRoutineCall, *, n: int, use: int) -> str:
+    key, out = call.args[0].start, call.outs[0]
+    if out.dtype.itemsize == 8:
+        return _drawn(call, "func_words64", key, n, out.start)
+    return _drawn(call, "func_words32", key, n, f"UINT32_C({use})", out.start)
+
+
+@c_routine("random_fold")
+def _random_fold(call: CRoutineCall) -> str:
+    key, number = call.args
+    return _drawn(call, "func_fold", key.start, f"*({number.start})", call.outs[0].start)
+
+
+@c_routine("random_variates")
+def _random_variates(call: CRoutineCall, *, n: int, law: str) -> str:
+    key, *parameters = call.args
+    return _drawn(call, f"func_{law}", key.start, n, *[x.start for x in parameters], call.outs[0].start)
 
 
 @c_routine("roots_of_unity")

@@ -1,13 +1,14 @@
 """Sorting and Fourier transforms as functions of C; TYPE is the type of elements, or of parts of complex numbers."""
 
 ARGSORT = """\
-static bool func_is_before_TYPE(TYPE x, TYPE y) {
+static bool func_is_before_TYPE(const TYPE *x, const TYPE *y) {
     return ORDER;
 }
 
-/* The stable order of n numbers, NaN last: sorted runs of twice the length each time. */
-static void func_argsort_TYPE(ptrdiff_t n, const TYPE *x, int64_t *order, int64_t *space) {
-    for (ptrdiff_t i = 0; i < n; ++i) {
+/* The stable order of n numbers, NaN last: sorted runs of twice the length each time. It begins with the order that is
+   there, if it `goes_on`. */
+static void func_argsort_TYPE(ptrdiff_t n, const TYPE *x, int64_t *order, int64_t *space, bool goes_on) {
+    for (ptrdiff_t i = 0; i < n && !goes_on; ++i) {
         order[i] = i;
     }
     for (ptrdiff_t run = 1; run < n; run *= 2) {
@@ -15,8 +16,9 @@ static void func_argsort_TYPE(ptrdiff_t n, const TYPE *x, int64_t *order, int64_
             const ptrdiff_t middle = n - start < run ? n : start + run, end = n - start < 2 * run ? n : start + 2 * run;
             ptrdiff_t left = start, right = middle;
             for (ptrdiff_t i = start; i < end; ++i) {
-                const bool takes_right =
-                    right < end && (left == middle || func_is_before_TYPE(x[order[right]], x[order[left]]));
+                const bool is_last = left == middle || right == end;
+                const bool takes_right = is_last ? left == middle
+                    : func_is_before_TYPE(x + PARTS * order[right], x + PARTS * order[left]);
                 space[i] = order[takes_right ? right : left];
                 left += takes_right ? 0 : 1;
                 right += takes_right ? 1 : 0;
@@ -27,6 +29,12 @@ static void func_argsort_TYPE(ptrdiff_t n, const TYPE *x, int64_t *order, int64_
         }
     }
 }"""
+
+COMPLEX_ORDER = """\
+x[0] == y[0] || (x[0] != x[0] && y[0] != y[0]) ? x[1] < y[1] || (y[1] != y[1] && x[1] == x[1])
+           : x[0] < y[0] ? x[1] == x[1] || y[1] != y[1]
+           : x[0] > y[0] ? y[1] != y[1] && x[1] == x[1] : y[0] != y[0]"""
+"""By real parts, then by imaginary parts; numbers with NaN in one part, then in the other, then in both are last."""
 
 ROOTS = """\
 /* The n roots exp(sign 2 pi i k / n). */

@@ -1,18 +1,22 @@
-"""What only printed code has forms for: sorting and Fourier transforms, which `jit` leaves to NumPy."""
+"""What only printed code has forms for: sorting, Fourier transforms, special functions and random numbers, which `jit`
+leaves to libraries."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from func.backends.loops.kernels import Buffer, StridedRef
+from func.backends.c.special_functions import ARITY
+from func.backends.loops.kernels import Buffer, DType, StridedRef
 from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.linalg import INT64, fresh, result, run
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, printed
 from func.interpreters.compile.native.sorting import reordered
 
+DOUBLE = np.dtype(np.float64)
 TABLE = 512
 """Roots of unity of the longest transform that has them as constants; longer ones compute them."""
 
@@ -32,15 +36,29 @@ def _space(count: int, dtype: np.dtype[np.generic], batch: tuple[int, ...]) -> S
 @printed("argsort", "argpartition", "partition_order", "inverse_order")
 def _argsort(context: TranslationContext) -> ArrayValue:
     """The stable order, which is a partition, too; that of an order is its inverse."""
-    x, axis = context.args[0], context.params["axis"]
-    if x.dtype.kind not in "biuf":
-        raise NotNative(f"sorting of {x.dtype}")
-    if x.dtype.kind == "b" or x.dtype == np.float16:
-        x = context.convert(x, np.dtype(np.int8 if x.dtype.kind == "b" else np.float32))
-    ref, back = _along_last(context, x, axis)
-    batch, n = tuple([x.shape[i] for i in range(len(x.shape)) if i != axis]), x.shape[axis]
-    out = fresh((*batch, n), INT64)
-    number = run(context, "argsort", x.dtype, batch, [out, _space(n, INT64, batch)], [ref], n=n)
+    return _order(context, context.args[:1])
+
+
+@printed("lexsort")
+def _lexsort(context: TranslationContext) -> ArrayValue:
+    """The order by the last keys, those that are equal there by the keys before."""
+    return _order(context, context.args)
+
+
+def _order(context: TranslationContext, keys: Sequence[ArrayValue]) -> ArrayValue:
+    """The stable order by each of some arrays, after the others."""
+    axis, shape = context.params["axis"], keys[0].shape
+    batch, n = tuple([shape[i] for i in range(len(shape)) if i != axis]), shape[axis]
+    out, space = fresh((*batch, n), INT64), _space(n, INT64, batch)
+    number, back = 0, list(range(len(shape)))
+    for place, x in enumerate(keys):
+        if x.dtype.kind not in "biufc" or x.dtype.itemsize > (16 if x.dtype.kind == "c" else 8):
+            raise NotNative(f"sorting of {x.dtype}")
+        if x.dtype.kind == "b" or x.dtype == np.float16:
+            x = context.convert(x, np.dtype(np.int8 if x.dtype.kind == "b" else np.float32))
+        ref, back = _along_last(context, x, axis)
+        refs = [ref, out] if place else [ref]
+        number = run(context, "argsort", x.dtype, batch, [out, space], refs, n=n, goes_on=place > 0)
     return context.fuser.permute(result(context, out, (*batch, n), number), back)
 
 
@@ -48,6 +66,132 @@ def _argsort(context: TranslationContext) -> ArrayValue:
 def _sort(context: TranslationContext) -> ArrayValue:
     """The elements in their order."""
     return reordered(context, context.args[0], _argsort(context), context.params["axis"])
+
+
+@printed(*ARITY)
+def _special(context: TranslationContext) -> ArrayValue:
+    """A special function, in double precision."""
+    name, dtype = context.equation.primitive.name, context.out.dtype
+    if dtype.kind != "f" or dtype.itemsize > 8 or context.params.get("order"):
+        raise NotNative(f"{name} of {dtype}")
+    assert len(context.args) == ARITY[name]
+    value = context.map(name, *[context.convert(x, DOUBLE) for x in context.args])
+    return context.convert(value, dtype)
+
+
+# -- random numbers
+UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
+USES = {"draw": 0, "split": 2 << 30}
+"""What a counter's highest bits are for a use of a key."""
+
+
+def _in_memory(context: TranslationContext, x: ArrayValue, dtype: DType, shape: Sequence[int]) -> StridedRef:
+    value = context.fuser.reshape(context.convert(x, dtype), tuple(shape))
+    return context.storage.ref(context.storage.copied(value))
+
+
+def _words(context: TranslationContext, width: int, count: int, use: str) -> ArrayValue:
+    """Random words of 32 or 64 bits by keys, (…, count)."""
+    key = context.args[0]
+    batch, dtype = key.shape[:-1], np.dtype(f"uint{width}")
+    out = fresh((*batch, count), dtype)
+    refs = [_in_memory(context, key, UINT32, key.shape)]
+    number = run(context, "random_words", dtype, batch, [out], refs, n=count, use=USES[use])
+    return result(context, out, (*batch, count), number)
+
+
+@printed("random_bits")
+def _random_bits(context: TranslationContext) -> ArrayValue:
+    dtype = context.out.dtype
+    words = _words(context, 64 if dtype.itemsize == 8 else 32, math.prod(context.params["shape"]), "draw")
+    return context.fuser.reshape(context.convert(words, dtype), context.out.shape)
+
+
+def _units(context: TranslationContext, inside: bool) -> ArrayValue:
+    """Numbers in [0, 1), or in (0, 1), as float64 or float32."""
+    dtype = context.out.dtype
+    if dtype.kind != "f" or dtype.itemsize > 8:
+        raise NotNative(f"random numbers of {dtype}")
+    wide = DOUBLE if dtype == DOUBLE else np.dtype(np.float32)
+    width = 8 * wide.itemsize
+    bits = {8: 53, 4: 24, 2: 11}[dtype.itemsize] - inside
+    words = _words(context, width, math.prod(context.params["shape"]), "draw")
+    numbers = context.map("right_shift", words, context.number(width - bits, words.dtype))
+    value = context.convert(numbers, wide)
+    if inside:
+        value = context.map("add", value, context.number(0.5, wide))
+    value = context.map("multiply", value, context.number(2.0**-bits, wide))
+    return context.fuser.reshape(value, context.out.shape)
+
+
+@printed("random_unit")
+def _random_unit(context: TranslationContext) -> ArrayValue:
+    return context.convert(_units(context, context.params["inside"]), context.out.dtype)
+
+
+@printed("random_normal")
+def _random_normal(context: TranslationContext) -> ArrayValue:
+    units = context.convert(_units(context, True), DOUBLE)
+    return context.convert(context.map("ndtri", units), context.out.dtype)
+
+
+@printed("i0")
+def _i0(context: TranslationContext) -> ArrayValue:
+    if context.out.dtype != DOUBLE:
+        raise NotNative(f"i0 of {context.out.dtype}")
+    return context.map("bessel_i0", context.convert(context.args[0], DOUBLE))
+
+
+@printed("random_ndtr")
+def _random_ndtr(context: TranslationContext) -> ArrayValue:
+    return context.map("ndtr", context.args[0])
+
+
+@printed("random_split")
+def _random_split(context: TranslationContext) -> ArrayValue:
+    return context.fuser.reshape(_words(context, 32, 2 * context.params["num"], "split"), context.out.shape)
+
+
+@printed("random_key")
+def _random_key(context: TranslationContext) -> ArrayValue:
+    seed, shape = context.convert(context.args[0], UINT64), context.out.shape
+    both = context.fuser.broadcast(context.fuser.reshape(seed, (*seed.shape, 1)), shape)
+    shifts = context.fuser.broadcast(context.constant(np.array([32, 0], np.uint64)), shape)
+    return context.convert(context.map("right_shift", both, shifts), UINT32)
+
+
+@printed("random_fold_in")
+def _random_fold_in(context: TranslationContext) -> ArrayValue:
+    key, data = context.args
+    batch = key.shape[:-1]
+    out = fresh(key.shape, UINT32)
+    refs = [_in_memory(context, key, UINT32, key.shape), _in_memory(context, data, UINT64, batch)]
+    return result(context, out, key.shape, run(context, "random_fold", UINT32, batch, [out], refs))
+
+
+def _variates(context: TranslationContext, name: str, dtype: DType, parameters: Sequence[ArrayValue]) -> ArrayValue:
+    """What a function of C draws for keys and parameters (…, *shape)."""
+    key, shape = context.args[0], context.out.shape
+    batch = key.shape[: len(key.shape) - 1]
+    n = math.prod(shape[len(batch) :])
+    out = fresh((*batch, n), dtype)
+    refs = [_in_memory(context, x, dtype, (*batch, n)) for x in parameters]
+    refs.insert(0, _in_memory(context, key, UINT32, key.shape))
+    number = run(context, "random_variates", dtype, batch, [out], refs, n=n, law=name)
+    drawn = context.fuser.reshape(result(context, out, (*batch, n), number), shape)
+    return context.convert(drawn, context.out.dtype)
+
+
+@printed("random_integers")
+def _random_integers(context: TranslationContext) -> ArrayValue:
+    low, last = [context.convert(x, UINT64) for x in context.args[1:]]
+    return _variates(context, "integers", UINT64, [low, context.map("subtract", last, low)])
+
+
+@printed("random_poisson", "random_binomial", "random_wald", "random_loggamma")
+def _random_variates(context: TranslationContext) -> ArrayValue:
+    name = context.equation.primitive.name.removeprefix("random_")
+    return _variates(context, {"loggamma": "loggamma_variates"}.get(name, name), DOUBLE, context.args[1:])
 
 
 @printed("fft", "rfft", "irfft")
