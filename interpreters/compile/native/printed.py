@@ -72,7 +72,7 @@ def _sort(context: TranslationContext) -> ArrayValue:
 def _special(context: TranslationContext) -> ArrayValue:
     """A special function, in double precision."""
     name, dtype = context.equation.primitive.name, context.out.dtype
-    if dtype.kind != "f" or dtype.itemsize > 8 or context.params.get("order"):
+    if dtype.kind != "f" or dtype.itemsize > 8 or any(context.params.values()):
         raise NotNative(f"{name} of {dtype}")
     assert len(context.args) == ARITY[name]
     value = context.map(name, *[context.convert(x, DOUBLE) for x in context.args])
@@ -137,8 +137,8 @@ def _random_normal(context: TranslationContext) -> ArrayValue:
 
 @printed("i0")
 def _i0(context: TranslationContext) -> ArrayValue:
-    if context.out.dtype != DOUBLE:
-        raise NotNative(f"i0 of {context.out.dtype}")
+    if context.out.dtype != DOUBLE or any(context.params.values()):
+        raise NotNative(f"derivatives of i0, or i0 of {context.out.dtype}")
     return context.map("bessel_i0", context.convert(context.args[0], DOUBLE))
 
 
