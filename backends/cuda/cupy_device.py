@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import importlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -40,17 +41,22 @@ def device_of(args: Sequence[Any]) -> CupyDevice:
     """The device of some arguments. Raises DeviceError where they are on several, or none can be used."""
     numbers = {arg.device.id for arg in args if hasattr(arg, "device") and hasattr(arg, "get")}
     if len(numbers) > 1:
-        places = ", ".join([f"device {number}" for number in sorted(numbers)])
-        raise DeviceError(
-            f"func.jit: the arguments are arrays of several devices ({places})\nA compiled program runs on one device: "
-            "copy the others there, with `with cupy.cuda.Device(0): x = cupy.asarray(x)`."
-        )
+        raise several_devices("the arguments are arrays", numbers)
     cupy = importlib.import_module("cupy")
     number = next(iter(numbers)) if numbers else _current(cupy)
     with _lock:
         if number not in _devices:
             _devices[number] = CupyDevice(cupy, number)
         return _devices[number]
+
+
+def several_devices(what: str, numbers: Iterable[int]) -> DeviceError:
+    """The error where arrays of one call lie on several devices."""
+    places = ", ".join([f"device {number}" for number in sorted(numbers)])
+    return DeviceError(
+        f"func.jit: {what} of several devices ({places})\nA compiled program runs on one device: "
+        "copy the others there, with `with cupy.cuda.Device(0): x = cupy.asarray(x)`."
+    )
 
 
 def _current(cupy: Any) -> int:
@@ -80,6 +86,11 @@ class CupyDevice:
         self._capture_stream: Any = None
         self._last_stream: Any = None
 
+    def current(self) -> AbstractContextManager[Any]:
+        """The device made current, where another one is."""
+        is_current = int(self.runtime.getDevice()) == self.number
+        return nullcontext() if is_current else self.cupy.cuda.Device(self.number)
+
     # -- kernels ----------------------------------------------------------------------------------------------------
     def compiled(self, source: str, fast: bool) -> Callable[[str], Any]:
         """The kernels of a text, by their names."""
@@ -89,6 +100,8 @@ class CupyDevice:
                 module.compile()
             except self.cupy.cuda.compiler.CompileException as error:
                 raise KernelError(f"NVRTC refuses the kernels: {error}") from error
+            except self.driver.CUDADriverError as error:
+                raise KernelError(f"the driver does not load the kernels: {error}") from error
 
         def found(name: str) -> Any:
             with self.cupy.cuda.Device(self.number):
@@ -132,6 +145,8 @@ class CupyDevice:
 
     def uploaded(self, array: Any) -> tuple[Any, int]:
         """A constant on the device."""
+        if hasattr(array, "device") and hasattr(array, "get") and array.device.id != self.number:
+            raise several_devices("arguments and enclosed arrays are", [self.number, array.device.id])
         kept = self.taken(array, array.shape, array.dtype)
         return kept, int(kept.data.ptr)
 
@@ -165,7 +180,8 @@ class CupyDevice:
 
     def argsort(self, keys: int, order: int, size: int) -> None:
         """Sort by CuPy, which takes CUB's or Thrust's radix sort."""
-        self._array(order, size)[...] = self._array(keys, size).argsort(kind="stable")
+        places = self._allocated(lambda: self._array(keys, size).argsort(kind="stable"), 8 * size)
+        self._array(order, size)[...] = places
 
     def _array(self, address: int, size: int) -> Any:
         """An array of int64 over memory of the program."""

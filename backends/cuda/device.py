@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from func.backends.error_base import DeviceError
@@ -34,6 +35,10 @@ class ProductOperand(Protocol):
 
 class Device(Protocol):
     """A device, or what stands for one."""
+
+    def current(self) -> AbstractContextManager[Any]:
+        """Inside, what is started is started on this device."""
+        ...
 
     def compiled(self, source: str, fast: bool) -> Callable[[str], Any]:
         """Compiles kernels, whose products and sums may be fused if `fast`, and gives them by their names. Raises

@@ -202,7 +202,7 @@ class DeviceExecutable:
         """Held during a call: the arena and the status belong to one call at a time, and calls run in order."""
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
-        with self._lock:
+        with self._lock, self.device.current():
             self._raise_late_errors()
             device, plan = self.device, self.plan
             device.in_order()

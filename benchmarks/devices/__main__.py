@@ -1,15 +1,17 @@
 """The command line: `python -m benchmarks.devices`, what `make gpu` runs; `--help` lists the options."""
 
 import argparse
+import contextlib
 import functools
 import importlib
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,11 @@ from benchmarks.trees import convert
 ROUNDS = 7
 BLOCK = 0.05
 """Seconds that a contestant runs in a round."""
+PATIENCE = 60.0
+"""Seconds that a contestant has for its compilation and its first calls."""
+AT_THE_END = 15.0
+"""Seconds that are kept for the bandwidth and the page."""
+NO_TIME = "no time was left"
 PAGE = Path(__file__).parents[2] / "docs" / "performance-gpu.md"
 TESTS = ("tests/interpreters/primitives/test_devices.py", "tests/backends", "tests/func")
 SANITIZED = "tests/backends/cuda/test_on_device.py"
@@ -65,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checks = {} if options.no_tests else run_checks(deadline - 60 * options.minutes * 0.45)
     jobs = [job for job in JOBS if not options.patterns or any([each in job.name for each in options.patterns])]
     device = CupyClock()
-    outcomes = measure(jobs, deadline, device)
+    outcomes = measure(jobs, deadline - AT_THE_END, device)
     predictions = predicting.stored()
     by_job = {each.job: each for each in predictions}
     bandwidth = device.copy_bandwidth()
@@ -80,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_checks(deadline: float) -> dict[str, str]:
     """The tests marked `gpu`, and some of them under compute-sanitizer."""
     python = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu"]
-    checks = {"gpu tests": _ran([*python, "-x", *TESTS], deadline)}
+    half = (deadline + time.monotonic()) / 2  # the other half is the sanitizer's
+    checks = {"gpu tests": _ran([*python, "-x", *TESTS], half)}
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         checks["compute-sanitizer"] = "not here"
@@ -162,26 +170,50 @@ def measure(jobs: Sequence[DeviceJob], deadline: float, clock: Any) -> list[Outc
         outcome = Outcome(job.name, job.title, left_out=dict(missing))
         outcomes.append(outcome)
         if time.monotonic() > deadline:
-            outcome.left_out[FUNC_JIT] = "no time was left"
+            outcome.left_out[FUNC_JIT] = NO_TIME
             continue
-        _measure(job, outcome, libraries, clock)
+        _measure(job, outcome, libraries, clock, deadline)
         clock.release()
     return outcomes
 
 
-def _measure(job: DeviceJob, outcome: Outcome, libraries: dict[str, Any], clock: Any) -> None:
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Inside, a TimeoutError after so many seconds."""
+
+    def interrupt(*_: object) -> None:
+        raise TimeoutError(f"more than {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _measure(job: DeviceJob, outcome: Outcome, libraries: dict[str, Any], clock: Any, deadline: float) -> None:
     data = job.data()
-    calls: dict[str, Callable[[], Any]] = {}
-    results: dict[str, Any] = {}
-    for name, module in libraries.items():
-        _prepare(name, functools.partial(_call_of, job, LIBRARIES[name][1](module), data), outcome, calls, results)
+    makers: dict[str, Callable[[], Callable[[], Any]]] = {
+        name: functools.partial(_call_of, job, LIBRARIES[name][1](module), data) for name, module in libraries.items()
+    }
     if job.by_hand is not None and FUNC_JIT in libraries:
         given = convert(LIBRARIES[FUNC_JIT][1](libraries[FUNC_JIT]).array, data)
-        by_hand = functools.partial(job.by_hand, *given)
-        _prepare(BY_HAND, lambda: by_hand, outcome, calls, results)
+        makers[BY_HAND] = lambda: functools.partial(job.by_hand, *given)  # type: ignore[arg-type]
+    calls: dict[str, Callable[[], Any]] = {}
+    results: dict[str, Any] = {}
+    for name, make in makers.items():
+        left = deadline - time.monotonic()
+        if left < 1:
+            outcome.left_out[name] = NO_TIME
+            continue
+        _prepare(name, make, outcome, calls, results, min(PATIENCE, left))
     _compare(outcome, calls, results)
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        if number and time.monotonic() > deadline:
+            break
         for name, call in calls.items():
             times[name].append(clock.seconds(call))
     outcome.seconds = {name: statistics.median(values) for name, values in times.items()}
@@ -192,15 +224,21 @@ def _call_of(job: DeviceJob, library: Any, data: tuple[Any, ...]) -> Callable[[]
 
 
 def _prepare(
-    name: str, make: Callable[[], Callable[[], Any]], outcome: Outcome, calls: dict[str, Any], results: dict[str, Any]
+    name: str,
+    make: Callable[[], Callable[[], Any]],
+    outcome: Outcome,
+    calls: dict[str, Any],
+    results: dict[str, Any],
+    seconds: float,
 ) -> None:
     try:
-        start = time.perf_counter()
-        call = make()
-        results[name] = flatten(convert(to_host, call()))
-        outcome.first_call[name] = time.perf_counter() - start
-        for _ in range(3):
-            call()
+        with at_most(seconds):
+            start = time.perf_counter()
+            call = make()
+            results[name] = flatten(convert(to_host, call()))
+            outcome.first_call[name] = time.perf_counter() - start
+            for _ in range(3):
+                call()
         calls[name] = call
     except Exception as error:
         results.pop(name, None)

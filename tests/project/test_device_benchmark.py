@@ -59,6 +59,11 @@ def test_jobs_are_measured_and_written(tmp_path: Path, monkeypatch: pytest.Monke
     late = command.measure([JOBS[-1]], time.monotonic() - 1, clock)
     assert late[0].left_out[FUNC_JIT] == "no time was left"
 
+    monkeypatch.setattr(command, "PATIENCE", 0.05)
+    slow = DeviceJob("slow", "a peer that hangs", JOBS[-1].make_job, JOBS[-1].make_data, lambda x: time.sleep(5))
+    (hung,) = command.measure([slow], time.monotonic() + 60, clock)
+    assert hung.left_out["CuPy by hand"] == "failed (TimeoutError: more than 0 s)" and FUNC_JIT in hung.seconds
+
     prediction = Prediction("small gradient", "NVIDIA H200", 1e-5, 1, 160.0, 100.0, "starts: sin")
     text = page_text({"device": "a device"}, outcomes, [prediction], 4e12, {"gpu tests": "passed (3 passed)"})
     page = tmp_path / "page.md"

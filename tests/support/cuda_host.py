@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,9 @@ class HostDevice:
         self.recorded: list[Callable[[], None]] | None = None
         self.captures = 0
         self.lock = threading.RLock()
+
+    def current(self) -> AbstractContextManager[Any]:
+        return nullcontext()
 
     def compiled(self, source: str, fast: bool) -> Callable[[str], Any]:
         definitions, _, kernels = source.partition('extern "C" __global__')

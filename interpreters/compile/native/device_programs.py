@@ -13,6 +13,7 @@ from typing import Any
 from func.backends.cuda.device import KernelError
 from func.backends.cuda.device_runs import DeviceExecutable
 from func.backends.cuda.plan import DevicePlan, MissingForm, device_plan
+from func.backends.error_base import DeviceError
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.executable import rerolled
@@ -31,6 +32,7 @@ def compile_for_device(
 ) -> tuple[Run, None, Program | None]:
     """An optimised program as a function of arrays of a device, and the program of its parts, if it was cut.
     `nan_safe` computes the outputs where one has a NaN. Options are "fast" and "tf32"."""
+    _refuse_long_numbers(program)
     program = rerolled(program)
     try:
         whole = DeviceProgram(program, xp, options, nan_safe)
@@ -48,6 +50,17 @@ def compile_for_device(
         warn_of_failure(program, error, FAILED)
         return checked(compile_source(program, xp), nan_safe), None, None
     return checked(compile_source(parts, xp), nan_safe), None, parts
+
+
+def _refuse_long_numbers(program: Program) -> None:
+    """Raises DeviceError where a value has a dtype that no device computes in."""
+    variables = [*program.inputs, *program.constants, *[out for each in program.equations for out in each.outputs]]
+    for var in variables:
+        if var.dtype.char in "gG" and var.dtype.itemsize > 8 * (1 + (var.dtype.kind == "c")):
+            raise DeviceError(
+                f"func.jit: a value has dtype {var.dtype}, which devices do not compute in\nConvert it to double "
+                "precision on the host, with x.astype(np.float64) or x.astype(np.complex128)."
+            )
 
 
 def _part(program: Program, xp: Any, options: frozenset[str]) -> tuple[Run, None]:

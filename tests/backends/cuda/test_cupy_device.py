@@ -19,12 +19,12 @@ from func.errors import DeviceError, DeviceMemoryError
 ASKED = """
 cuda.Device cuda.Event.record cuda.Event.done cuda.Graph.launch cuda.Stream.begin_capture cuda.Stream.end_capture
 cuda.Stream.wait_event cuda.Stream.record cuda.Stream.synchronize cuda.MemoryPointer cuda.UnownedMemory cuda.alloc
-cuda.alloc_pinned_memory cuda.compiler.CompileException cuda.driver.launchKernel cuda.get_current_stream
-cuda.memory.OutOfMemoryError cuda.runtime.CUDARuntimeError cuda.runtime.driverGetVersion cuda.runtime.getDevice
-cuda.runtime.getDeviceCount cuda.runtime.memGetInfo cuda.runtime.memcpyAsync cuda.runtime.memsetAsync
-cuda.runtime.runtimeGetVersion cuda.runtime.streamCaptureModeThreadLocal cuda.runtime.deviceSynchronize
-cuda.runtime.getDeviceProperties RawModule.compile RawModule.get_function RawKernel.kernel cuda.function.Function.ptr
-get_default_memory_pool ndarray.argsort ndarray.device asarray array empty
+cuda.alloc_pinned_memory cuda.compiler.CompileException cuda.driver.launchKernel cuda.driver.CUDADriverError
+cuda.get_current_stream cuda.memory.OutOfMemoryError cuda.runtime.CUDARuntimeError cuda.runtime.driverGetVersion
+cuda.runtime.getDevice cuda.runtime.getDeviceCount cuda.runtime.memGetInfo cuda.runtime.memcpyAsync
+cuda.runtime.memsetAsync cuda.runtime.runtimeGetVersion cuda.runtime.streamCaptureModeThreadLocal
+cuda.runtime.deviceSynchronize cuda.runtime.getDeviceProperties RawModule.compile RawModule.get_function
+RawKernel.kernel cuda.function.Function.ptr get_default_memory_pool ndarray.argsort ndarray.device asarray array empty
 """
 """The names that the device and the benchmark use."""
 
@@ -46,6 +46,10 @@ def test_cupy_has_what_is_asked_of_it() -> None:
 
 class RuntimeFault(RuntimeError):
     """CuPy's CUDARuntimeError."""
+
+
+class DriverFault(RuntimeError):
+    """CuPy's CUDADriverError."""
 
 
 class Full(MemoryError):
@@ -76,7 +80,13 @@ class Here:
     def __exit__(self, *_: object) -> None: ...
 
 
-def fake(count: int = 1, driver: int = 13000, library: int = 13000, empty: Callable[..., Any] | None = None) -> Any:
+def fake(
+    count: int = 1,
+    driver: int = 13000,
+    library: int = 13000,
+    empty: Callable[..., Any] | None = None,
+    fault: Exception | None = None,
+) -> Any:
     """As much of CuPy as the errors need."""
 
     def devices() -> int:
@@ -98,11 +108,11 @@ def fake(count: int = 1, driver: int = 13000, library: int = 13000, empty: Calla
         def __init__(self, code: str, options: tuple[str, ...]) -> None: ...
 
         def compile(self) -> None:
-            raise RuntimeFault("error: identifier is undefined")
+            raise fault or RuntimeFault("error: identifier is undefined")
 
     cuda = types.SimpleNamespace(
         runtime=runtime,
-        driver=None,
+        driver=types.SimpleNamespace(CUDADriverError=DriverFault),
         Device=Here,
         memory=types.SimpleNamespace(OutOfMemoryError=Full),
         compiler=types.SimpleNamespace(CompileException=RuntimeFault),
@@ -117,6 +127,8 @@ class There:
 
     def __init__(self, number: int) -> None:
         self.device = Here(number)
+
+    shape, dtype = (1,), np.dtype(float)
 
     def get(self) -> Any:
         return np.zeros(1)
@@ -140,6 +152,18 @@ def test_a_driver_that_is_too_old() -> None:
 def test_arrays_of_two_devices() -> None:
     with pytest.raises(DeviceError, match=r"several devices \(device 0, device 1\)\n.*cupy\.asarray"):
         cupy_device.device_of([There(0), There(1), 2.0])
+
+
+def test_an_enclosed_array_of_another_device() -> None:
+    device = cupy_device.CupyDevice(fake(), 0)
+    with pytest.raises(DeviceError, match=r"enclosed arrays are of several devices \(device 0, device 1\)\n"):
+        device.uploaded(There(1))
+
+
+def test_the_device_of_the_arguments_is_made_current() -> None:
+    cupy = fake(count=2)  # the second of which is current
+    assert isinstance(cupy_device.CupyDevice(cupy, 0).current(), Here)
+    assert not isinstance(cupy_device.CupyDevice(cupy, 1).current(), Here)
 
 
 def test_memory_is_asked_for_twice() -> None:
@@ -170,6 +194,8 @@ def test_memory_that_is_not_there() -> None:
 def test_kernels_that_nvrtc_refuses() -> None:
     with pytest.raises(KernelError, match="identifier is undefined"):
         cupy_device.CupyDevice(fake(), 0).compiled("text", False)
+    with pytest.raises(KernelError, match="does not load the kernels: no binary for this device"):
+        cupy_device.CupyDevice(fake(fault=DriverFault("no binary for this device")), 0).compiled("text", False)
 
 
 def test_cuda_is_not_for_arrays_of_the_host() -> None:

@@ -12,6 +12,7 @@ import pytest
 import func
 from func.backends.cuda import device_runs
 from func.backends.cuda.device import DeviceIndexError, KernelError
+from func.errors import DeviceError
 from tests.support.cuda_cases import Case, run_together
 from tests.support.cuda_host import HostDevice, needs_compiler
 from tests.support.device_double import DeviceArray, namespace, to_device
@@ -175,6 +176,12 @@ def test_kernels_that_do_not_compile_leave_the_program_to_the_library(
     with pytest.warns(RuntimeWarning, match=r"the device's library runs instead .*no such function.*\n.*sinh"):
         out = step(to_device(np.arange(3.0)))
     np.testing.assert_allclose(out.get(), np.sinh(np.arange(3.0)) * 3, rtol=1e-15)
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="long double is double precision here")
+def test_long_double_precision_is_refused(device: HostDevice) -> None:
+    with pytest.raises(DeviceError, match=r"dtype float128, which devices do not compute in\n.*astype\(np\.float64\)"):
+        func.jit(lambda x, y: x + y)(to_device(np.ones(3)), np.longdouble(2))
 
 
 def test_threads_share_a_program(device: HostDevice) -> None:
