@@ -83,8 +83,9 @@ class Ranks:
         machine = self.machine
         ranks = self.ready[core]
         rank = ranks[0]
-        if self.awaited[rank] is not None:
-            arrived = self.arrivals.get(self.awaited[rank])
+        awaited = self.awaited[rank]
+        if awaited is not None:
+            arrived = self.arrivals.get(awaited)
             if arrived and arrived[0] <= now:
                 arrived.popleft()
                 self.awaited[rank] = None

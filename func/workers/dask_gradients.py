@@ -23,6 +23,7 @@ from func.interpreters.core import Array, Tracer, dtype_of
 from func.interpreters.core.errors import (
     ArgumentError,
     RaggedChunksError,
+    ScalarOutputError,
     UnsupportedArrayError,
     UnsupportedFunctionError,
 )
@@ -38,6 +39,7 @@ from func.workers.sources import DaskBlocks
 
 MOST_SUMS = 64
 """How many sums a loss may have."""
+_ELEMENTWISE = frozenset([np.where, np.clip, np.real, np.imag, np.nan_to_num])
 _KEPT = frozenset(["shape", "dtype", "ndim", "size", "chunks", "numblocks"])
 
 
@@ -111,16 +113,19 @@ class BlockwiseArray(NDArrayOperatorsMixin):
             return self._times(*inputs)
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs.get("out") is not None:
             raise self._sums.refused(f"numpy.{ufunc.__name__}{'' if method == '__call__' else f'.{method}'}")
+        return self._elementwise(ufunc, inputs, kwargs)
+
+    def _elementwise(self, function: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> BlockwiseArray:
+        """A function of each element of blocks, and of numbers."""
+        name = f"numpy.{function.__name__}"
         blockwise = [x for x in inputs if isinstance(x, BlockwiseArray)]
         for x in inputs:
             if not isinstance(x, BlockwiseArray) and np.ndim(x):
-                raise self._sums.refused(f"numpy.{ufunc.__name__} of it and an array of shape {np.shape(x)}")
+                raise self._sums.refused(f"{name} of it and an array of shape {np.shape(x)}")
         likes = {(x._like.chunks if x._like is not None else None) for x in blockwise}
         if len(blockwise) > 1 and (len(likes) > 1 or None in likes):
-            raise self._sums.refused(
-                f"numpy.{ufunc.__name__} of arrays with other chunks", "Rechunk them alike, or use map_blocks."
-            )
-        made = blockwise[0].map_blocks(_composed(ufunc, _places(inputs), kwargs), *_rest(inputs, blockwise[0]))
+            raise self._sums.refused(f"{name} of arrays with other chunks", "Rechunk them alike, or use map_blocks.")
+        made = blockwise[0].map_blocks(_composed(function, _places(inputs), kwargs), *blockwise[1:])
         return BlockwiseArray(self._sums, made._function, blockwise[0]._like, self._cut)
 
     def _times(self, left: Any, right: Any) -> BlockwiseArray:
@@ -137,6 +142,8 @@ class BlockwiseArray(NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function in (np.sum, np.mean) and len(args) == 1 and args[0] is self and not kwargs:
             return self.sum() if function is np.sum else self.mean()
+        if function in _ELEMENTWISE and not kwargs:
+            return self._elementwise(function, args, {})
         more = " with other arguments" if function in (np.sum, np.mean) else ""
         raise self._sums.refused(f"numpy.{function.__name__}{more}")
 
@@ -151,6 +158,9 @@ class BlockwiseArray(NDArrayOperatorsMixin):
 
     def __iter__(self) -> Any:
         raise self._sums.refused("iteration")
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
 
 
 def _cut(array: Any) -> tuple[tuple[int, ...], ...]:
@@ -170,12 +180,6 @@ def _places(inputs: Sequence[Any]) -> list[Any]:
     """The blockwise operands as positions, the first of which is that of the first one."""
     numbers = iter(range(len(inputs)))
     return [_BlockNumber(next(numbers)) if isinstance(x, BlockwiseArray) else x for x in inputs]
-
-
-def _rest(inputs: Sequence[Any], first: Any) -> list[Any]:
-    """The blockwise operands after the first one."""
-    blockwise = [x for x in inputs if isinstance(x, BlockwiseArray)]
-    return blockwise[1:]
 
 
 def _composed(
@@ -320,7 +324,13 @@ def gradient_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     def loss(values: Sequence[Any], slopes: Any) -> Any:
         sums = BlockSums(transform, name, arrays)
         sums.slopes = slopes
-        return run(sums, values), sums.totals
+        out = run(sums, values)
+        if isinstance(out, BlockwiseArray):
+            raise ScalarOutputError(
+                f"func.{transform} needs a scalar output, but {name} returned an array in blocks\n"
+                "Sum it: np.sum(x), x.map_blocks(g).sum()."
+            )
+        return out, sums.totals
 
     loss.__name__ = name
     given = [leaves[i] for i in plain]

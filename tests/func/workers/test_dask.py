@@ -18,6 +18,7 @@ from func.errors import (
     BlockedArrayError,
     ExecutorError,
     RaggedChunksError,
+    ScalarOutputError,
     TravelError,
     UnsupportedFunctionError,
 )
@@ -173,6 +174,11 @@ LOSSES: dict[str, tuple[Any, list[Any], Any]] = {
     "captured": (lambda x, s: by_blocks(x, lambda x: np.sum(np.tanh(x * s))).sum(), [TALL, 0.3], (0, 1)),
     "trees": (lambda p: np.sum(p["x"] * np.exp(p["b"])), [{"x": GRID, "b": np.array(0.3)}], 0),
     "decisions": (lambda x: np.sum(x**2) if np.sum(x) > 0 else np.sum(-(x**3)), [TALL], 0),
+    "functions": (
+        lambda x: np.sum(np.where(x > 0, np.sqrt(np.abs(x)), 0.0) * np.clip(x, -1, 1)) / len(x) + np.sum(np.real(x)),
+        [GRID],
+        0,
+    ),
     "holes": (lambda x: np.sum(np.sqrt(np.abs(x))), [(X * (X > 0), (70, 3))], 0),
     "float32": (lambda x: np.sum(x**2), [(X.astype("f4"), (70, 3))], 0),
     "complex": (lambda x: np.sum(np.abs(x) ** 2), [(X + 1j, (70, 3))], 0),
@@ -255,6 +261,7 @@ def test_gradients_by_blocks_refuse_what_they_cannot_do() -> None:
             "are not differentiated or batched again by a transform around them",
         ),
         (lambda: func.grad(lambda x: sum([np.sum(x) for _ in range(65)]))(x), ArgumentError, "more than 64 sums"),
+        (lambda: func.grad(lambda x: x * 2)(x), ScalarOutputError, "but <lambda> returned an array in blocks\nSum it"),
         (lambda: func.hessian(total)(x), BlockedArrayError, "func.hessian takes the whole of one"),
     ]:
         with pytest.raises(kind, match=words):
