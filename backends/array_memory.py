@@ -10,9 +10,10 @@ in the background, once slow calls show that it is worth it.
 
 from __future__ import annotations
 
-import logging
 from time import perf_counter
 from typing import Any
+
+from func.backends import messages
 
 SLOW = 5e-4
 """Seconds from which a call is slow: it may work on arrays whose memory the system provides."""
@@ -20,8 +21,6 @@ WORTH_LOADING, WORTH_COMPILING = 0.005, 0.5
 """Seconds in slow calls from which the code is taken from disk, and from which it is compiled."""
 DEFAULT_LIMIT = 1 << 28
 """Bytes that wait for the next array, at most."""
-
-_log = logging.getLogger("func")
 
 
 class ArrayMemory:
@@ -85,7 +84,7 @@ class ArrayMemory:
 
     def _give_up(self, reason: str) -> None:
         self._is_hopeless = True
-        _log.debug("arrays are allocated as always: %s", reason)
+        messages.debug("arrays are allocated as always: %s", reason)
 
 
 MEMORY = ArrayMemory()

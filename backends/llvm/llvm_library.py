@@ -24,7 +24,7 @@ from typing import Any
 from func.backends.llvm import cache
 from func.backends.llvm.host import Host, host
 from func.backends.llvm.loader import elf_undefined
-from func.backends.llvm.machine import QUICK, CompileError, Pipeline
+from func.backends.llvm.machine import QUICK, CompileError, Pipeline, lock
 
 VERSIONS = range(45, 51)
 """The versions 0.n of llvmlite whose library has these functions with these arguments: the tests compare them with
@@ -155,6 +155,11 @@ def _start() -> None:
 
 def ask_host() -> Host:
     """The host as LLVM describes it."""
+    with lock:
+        return _described()
+
+
+def _described() -> Host:
     _start()
     number, parts = _call("GetVersionInfo"), []
     while number:

@@ -6,7 +6,6 @@ A tensor is a traced array, as in every transform, so NumPy's functions take it.
 
 from __future__ import annotations
 
-import html
 import sys
 import weakref
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
-from func.interpreters.core.display import html_table
+from func.interpreters.core.display import escaped, html_table
 from func.interpreters.core.errors import (
     BackwardError,
     InferenceTensorError,
@@ -406,10 +405,10 @@ def show_html(self: Any) -> str | None:
     if array is None:
         return None
     words = ["tensor", f"shape {array.shape}", str(array.dtype), _history(self)]
-    title = html.escape(" · ".join([word for word in words if word]))
+    title = escaped(" · ".join([word for word in words if word]))
     if 1 <= array.ndim <= 2 and array.size:
         return f"<div>{html_table(_cells(array.reshape(-1, array.shape[-1])))}<p>{title}</p></div>"
-    return f"<div><pre>{html.escape(np.array2string(array, threshold=200))}</pre><p>{title}</p></div>"
+    return f"<div><pre>{escaped(np.array2string(array, threshold=200))}</pre><p>{title}</p></div>"
 
 
 def _cells(array: Any) -> list[list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import operator
 import time
@@ -13,7 +12,7 @@ import numpy as np
 
 from func.compilation.inspection import parts_of, rows_of
 from func.interpreters.core import Tracer
-from func.interpreters.core.display import axes_for, html_table
+from func.interpreters.core.display import axes_for, escaped, html_table
 from func.interpreters.core.errors import ArgumentError, ProfileError
 from func.interpreters.program.program import Program, Var
 
@@ -85,7 +84,7 @@ class Profile:
     def _repr_html_(self) -> str:
         whole = sum([row.seconds for row in self.rows if not row.is_inside])
         table = html_table([self._cells(row, whole) for row in self.rows], HEAD, left=2)
-        return f"<div>{table}{''.join([f'<p>{html.escape(line)}</p>' for line in self._summary(whole)])}</div>"
+        return f"<div>{table}{''.join([f'<p>{escaped(line)}</p>' for line in self._summary(whole)])}</div>"
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the time of every item as a bar on axes of matplotlib, new ones without `ax`, and return the axes.

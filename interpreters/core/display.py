@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import importlib.util
 import os
@@ -46,12 +45,18 @@ def write_svg(path: str | os.PathLike[str], svg: str, who: str) -> str:
     return target
 
 
+def escaped(text: str) -> str:
+    """A text for HTML and SVG. The module for it, with its table of all names, is imported when something is shown."""
+    safe: str = importlib.import_module("html").escape(text)
+    return safe
+
+
 def html_table(rows: Sequence[Sequence[Any]], head: Sequence[Any] = (), left: int = 0) -> str:
     """A table of texts, which are escaped: the first `left` columns begin at the left, numbers end at the right."""
 
     def row(cells: Sequence[Any], tag: str) -> str:
         sides = ["left" if place < left else "right" for place in range(len(cells))]
-        shown = [html.escape(str(cell)) for cell in cells]
+        shown = [escaped(str(cell)) for cell in cells]
         return (
             "<tr>"
             + "".join([f'<{tag} style="text-align:{side}">{x}</{tag}>' for side, x in zip(sides, shown, strict=True)])

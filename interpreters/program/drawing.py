@@ -8,13 +8,12 @@ Source: K. Sugiyama, S. Tagawa, M. Toda (1981), IEEE Trans. SMC 11(2).
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from func.interpreters.core.display import Picture, write_svg
+from func.interpreters.core.display import Picture, escaped, write_svg
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import brief, names_of, params_text
 from func.interpreters.program.program import Equation, Program, Var
@@ -225,7 +224,7 @@ def program_svg(program: Program) -> str:
     width, top = 0.0, float(MARGIN)
     for heading, panel in _panels(program, ""):
         if heading:
-            parts.append(f'<text class="heading" x="{MARGIN}" y="{top + 12:.0f}">{html.escape(heading)}</text>')
+            parts.append(f'<text class="heading" x="{MARGIN}" y="{top + 12:.0f}">{escaped(heading)}</text>')
             top += HEADING
             width = max(width, len(heading) * LETTER)
         graph = program_graph(panel)
@@ -307,18 +306,18 @@ def _svg_elements(graph: Graph) -> Iterator[str]:
         if edge.label:
             labels.setdefault((id(edge.source), edge.out), (*points[0], edge.label))
     for node in graph.nodes:
-        yield f"<g>{f'<title>{html.escape(node.hint)}</title>' if node.hint else ''}"
+        yield f"<g>{f'<title>{escaped(node.hint)}</title>' if node.hint else ''}"
         corner = 4 if node.kind == "equation" else 11
         yield (
             f'<rect class="{node.kind}" x="{node.x - node.width / 2:.1f}" y="{node.y:.1f}" '
             f'width="{node.width:.1f}" height="{node.height:.1f}" rx="{corner}"/>'
         )
-        yield f'<text x="{node.x:.1f}" y="{node.y + 15:.1f}">{html.escape(node.text)}</text>'
+        yield f'<text x="{node.x:.1f}" y="{node.y + 15:.1f}">{escaped(node.text)}</text>'
         if node.detail:
-            yield f'<text class="small" x="{node.x:.1f}" y="{node.y + 29:.1f}">{html.escape(node.detail)}</text>'
+            yield f'<text class="small" x="{node.x:.1f}" y="{node.y + 29:.1f}">{escaped(node.detail)}</text>'
         yield "</g>"
     for x, y, label in labels.values():
-        yield f'<text class="label" x="{x + 4:.1f}" y="{y + 11:.1f}">{html.escape(label)}</text>'
+        yield f'<text class="label" x="{x + 4:.1f}" y="{y + 11:.1f}">{escaped(label)}</text>'
 
 
 def _curve(points: list[tuple[float, float]]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from func.interpreters.core import short_dtype
+from func.interpreters.core.display import escaped
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -34,8 +34,8 @@ def plain(kind: str, text: str) -> str:
 def coloured(kind: str, text: str) -> str:
     """The text as HTML."""
     colour = COLOURS.get(kind)
-    escaped = html.escape(text)
-    return f'<span style="color:{colour}">{escaped}</span>' if colour else escaped
+    shown = escaped(text)
+    return f'<span style="color:{colour}">{shown}</span>' if colour else shown
 
 
 def program_text(program: Program, lines: bool = False, paint: Paint = plain) -> str:
@@ -140,8 +140,8 @@ def program_html(program: Program) -> str:
         listing = "\n".join(lines)
         parts.append(f"<details><summary>source lines</summary><pre {style}>{listing}</pre></details>")
     cost = program.cost()
-    table = html.escape(str(cost))
-    parts.append(f"<details><summary>{html.escape(cost.summary)}</summary><pre {style}>{table}</pre></details></div>")
+    table = escaped(str(cost))
+    parts.append(f"<details><summary>{escaped(cost.summary)}</summary><pre {style}>{table}</pre></details></div>")
     return "".join(parts)
 
 

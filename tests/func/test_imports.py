@@ -27,7 +27,10 @@ HEAVY = (
     "func.numpy",
     "func.everything",
 )
-LATE = ("scipy", "llvmlite", "tqdm", "opt_einsum", "numpy.random", "func.compilation.c_export", "subprocess")
+LATE = (
+    *("scipy", "llvmlite", "tqdm", "opt_einsum", "numpy.random", "subprocess", "logging", "html"),
+    "func.compilation.c_export",
+)
 
 
 def run(script: str) -> str:
