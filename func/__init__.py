@@ -24,7 +24,7 @@ __path__ = __path__ if os.path.isdir(f"{__path__[0]}/backends") else [*__path__,
 
 if TYPE_CHECKING:
     # fmt: off
-    from func import autograd, collectives, debug, errors, linalg, numpy, tree
+    from func import autograd, collectives, debug, errors, numpy, tree
     from func.autograd import Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
     from func.autograd import tensor as tensor  # type: ignore[no-redef]
     from func.compilation.c_export import CModule, export, to_c
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from func.compilation.jit import clear_caches, disable_jit, jit
     from func.compilation.staging import eval_shape, make_program
     from func.configuration import config
-    from func.control.associative_scan import associative_scan
-    from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
-    from func.control.scanning import map as map
-    from func.control.scanning import scan
     from func.interception import intercept
     from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
     from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
@@ -44,9 +40,13 @@ if TYPE_CHECKING:
     from func.transforms.reverse import elementwise_grad, grad, grad_and_value, value_and_grad, vjp
     from func.transforms.vmapping import vmap
     # fmt: on
-    from func import random, scipy, special, testing
+    from func import linalg, random, scipy, special, testing
     from func.compilation.memory_timeline import memory
+    from func.control.associative_scan import associative_scan
+    from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
     from func.control.fixed_points import fixed_point
+    from func.control.scanning import map as map
+    from func.control.scanning import scan
     from func.curvature.curvature_operators import linear_operator
     from func.curvature.kronecker import kronecker_factors
     from func.curvature.krylov import lanczos, lanczos_quadrature
@@ -95,13 +95,16 @@ _IN_MODULES = {
     "save": "func.compilation.exporting",
     "to_c": "func.compilation.c_export",
     "to_source": "func.compilation.exporting",
+    "associative_scan": "func.control.associative_scan",
     "biharmonic": "func.transforms.second_order",
+    "cond": "func.control.branches_and_loops",
     "custom_linear_solve": "func.transforms.implicit",
     "custom_root": "func.transforms.implicit",
     "derivatives": "func.transforms.power_series",
     "directional_derivatives": "func.transforms.second_order",
     "divergence": "func.transforms.second_order",
     "fixed_point": "func.control.fixed_points",
+    "fori_loop": "func.control.branches_and_loops",
     "hessian_diagonal": "func.transforms.second_order",
     "hutch_plus_plus": "func.transforms.stochastic",
     "hutchinson_diagonal": "func.transforms.stochastic",
@@ -112,17 +115,21 @@ _IN_MODULES = {
     "lanczos_quadrature": "func.curvature.krylov",
     "laplacian": "func.transforms.second_order",
     "linear_operator": "func.curvature.curvature_operators",
+    "map": "func.control.scanning",
     "per_sample": "func.sample_gradients.per_sample",
     "memory": "func.compilation.memory_timeline",
     "ntk": "func.curvature.sample_outputs",
     "pure_callback": "func.transforms.outside",
+    "scan": "func.control.scanning",
     "sparse_hessian": "func.sparse_derivatives.derivatives",
     "sparse_jacobian": "func.sparse_derivatives.derivatives",
     "sparsity": "func.sparse_derivatives.derivatives",
     "spmd": "func.message_passing.single_program",
     "spy": "func.sparse_derivatives.pictures",
     "sum_over": "func.workers.data_sums",
+    "switch": "func.control.branches_and_loops",
     "taylor": "func.transforms.power_series",
+    "while_loop": "func.control.branches_and_loops",
 }
 
 _START_FOLDER = ""
@@ -234,7 +241,7 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"func.{name}")
     if name in _IN_MODULES:
-        return getattr(importlib.import_module(_IN_MODULES[name]), name)
+        return globals().setdefault(name, getattr(importlib.import_module(_IN_MODULES[name]), name))
     if not is_public or threading.get_ident() in _loading:
         raise AttributeError(f"module 'func' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")

@@ -4,7 +4,7 @@
 """
 
 # fmt: off
-from func import autograd, collectives, debug, errors, linalg, numpy, tree
+from func import autograd, collectives, debug, errors, numpy, tree
 from func.autograd import (
     Tensor,
     backward,
@@ -18,10 +18,6 @@ from func.autograd import (
 from func.compilation.jit import clear_caches, disable_jit, jit
 from func.compilation.staging import eval_shape, make_program
 from func.configuration import config
-from func.control.associative_scan import associative_scan
-from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
-from func.control.scanning import map as map
-from func.control.scanning import scan
 from func.interception import intercept
 from func.numpy.warned_lines import install as _attribute_warnings
 from func.scipy.imports import watch_imports as _watch_imports
@@ -33,16 +29,12 @@ from func.transforms.reverse import elementwise_grad, grad, grad_and_value, valu
 from func.transforms.vmapping import vmap
 
 __all__ = [
-    "Tensor", "associative_scan", "autograd", "backward", "checkpoint",
-    "checkpoint_name", "checkpoint_policies", "clear_caches", "collectives", "cond", "config",
-    "custom_gradient", "custom_jvp", "custom_vjp", "custom_vmap", "debug", "disable_jit",
-    "elementwise_grad", "enable_grad", "errors", "eval_shape", "fori_loop",
-    "ggnvp", "grad", "grad_and_value", "hessian", "hvp", "inference_mode",
-    "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jit",
-    "jvp", "linalg", "linear_transpose", "linearize", "make_program",
-    "map", "no_grad", "numpy", "remat", "scan",
-    "set_grad_enabled", "stop_gradient", "switch", "tensor",
-    "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "Tensor", "autograd", "backward", "checkpoint", "checkpoint_name", "checkpoint_policies", "clear_caches",
+    "collectives", "config", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vmap", "debug", "disable_jit",
+    "elementwise_grad", "enable_grad", "errors", "eval_shape", "ggnvp", "grad", "grad_and_value", "hessian", "hvp",
+    "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
+    "linear_transpose", "linearize", "make_program", "no_grad", "numpy", "remat", "set_grad_enabled", "stop_gradient",
+    "tensor", "tree", "value_and_grad", "vhp", "vjp", "vmap",
 ]
 # fmt: on
 

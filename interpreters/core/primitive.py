@@ -241,8 +241,14 @@ PRIMITIVES: dict[str, Primitive] = {}
 """Every primitive by name."""
 
 
-PROVIDERS: dict[str, str] = {"scipy_distribution": "func.scipy.stats"}
-"""The modules of the primitives that are defined outside of `func.interpreters.primitives`."""
+PROVIDERS: dict[str, str] = {
+    "cond_call": "func.interpreters.control.branches",
+    "scan_call": "func.interpreters.control.scan",
+    "scipy_distribution": "func.scipy.stats",
+    "spread": "func.interpreters.calls.spread",
+    "while_call": "func.interpreters.control.while_loops",
+}
+"""The modules of the primitives that are defined outside of `func.interpreters.primitives` and not always imported."""
 
 
 def primitive_named(name: str) -> Primitive:

@@ -29,7 +29,7 @@ HEAVY = (
 )
 LATE = (
     *("scipy", "llvmlite", "tqdm", "opt_einsum", "numpy.random", "subprocess", "logging", "html"),
-    "func.compilation.c_export",
+    *("func.compilation.c_export", "func.control", "func.interpreters.control", "func.linalg"),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import subprocess
 import sys
 
@@ -26,6 +27,36 @@ def test_the_table_names_the_modules_that_define_the_primitives():
         provided = importlib.import_module(module)
         assert primitive_named(name) is PRIMITIVES[name]
         assert provided.__name__.startswith("func.")
+
+
+def test_every_primitive_is_found_by_its_name_in_a_process_that_has_just_imported_func():
+    engine = importlib.import_module("func.interpreters")
+    for module in pkgutil.walk_packages(engine.__path__, "func.interpreters."):
+        importlib.import_module(module.name)
+    own = sorted(name for name, primitive in PRIMITIVES.items() if primitive.defined_in.startswith("func."))
+    script = f"""
+import func
+func.grad
+from func.interpreters.core.primitive import primitive_named
+print([name for name in {own} if primitive_named(name).name != name])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_loaded_program_with_loops_imports_them(tmp_path):
+    def loops(x):
+        total, _ = func.scan(lambda carry, row: (carry + np.sin(row), None), x[0] * 0, x)
+        total = func.while_loop(lambda y: y[0] < 3, lambda y: y + 1, total)
+        return func.cond(total[0] > 0, lambda y: y * 2, lambda y: y, total)
+
+    x = np.array([[0.3, 2.0], [0.1, 0.2]])
+    path = str(tmp_path / "loops.func")
+    func.save(func.make_program(loops)(x), path)
+    script = SCRIPT.replace("np.array([0.3, 2.0])", repr(x).replace("array", "np.array"))
+    script = script.replace("float(", "(").replace("[0]))", "[0].tolist()))")
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True)
+    assert done.stdout.strip() == str(np.asarray(loops(x)).tolist()), done.stderr
 
 
 def test_a_loaded_program_imports_what_provides_its_primitives(tmp_path):
