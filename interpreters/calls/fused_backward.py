@@ -13,7 +13,6 @@ turns out to be slower.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import messages
 from func.interpreters import drivers
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer
 from func.interpreters.core.exact_keys import exact_key
@@ -45,8 +45,6 @@ MOST_PLANS = 256
 _COMPILED_DTYPES = frozenset(
     map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"))
 )
-
-_log = logging.getLogger("func")
 
 
 class _NotFused(Exception):
@@ -227,7 +225,7 @@ class PassPlan:
                 program, self._has_cotangent = structure.trace()
                 executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
         except Exception as error:
-            _log.debug("a backward pass is not compiled: %s", error)
+            messages.debug("a backward pass is not compiled: %s", error)
             self._is_decided = True
             return
         if executable.native is None and executable.parts is None:
