@@ -72,6 +72,11 @@ class ChunkEngine:
         """A future of the cotangents of a chunk whose forward run was kept, if `keeps`."""
         raise NotImplementedError
 
+    def is_shut(self) -> bool:
+        """Whether the executor has been shut down by someone; one that broke is not."""
+        flags = [getattr(self.executor, name, False) is True for name in ("_shutdown", "_shutdown_thread")]
+        return any(flags) and not getattr(self.executor, "_broken", False)
+
     def replacement(self) -> ChunkEngine | None:
         """An engine like this one with fresh workers, after some have died; None where none can be made."""
         return None
@@ -180,6 +185,7 @@ class DaskEngine(ChunkEngine):
     name = "Dask"
 
     def workers(self) -> int:
+        self._open()
         return max(1, sum([int(count) for count in self.client.nthreads().values()]))
 
     def submit(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask, again: bool) -> Any:

@@ -19,7 +19,7 @@ from func.interpreters.calls.spread import Joined, bind_data, innermost_function
 from func.interpreters.core import shape_of
 from func.interpreters.core.errors import ExecutorError, RaggedChunksError, WorkerLostError, WorkerLostWarning
 from func.interpreters.core.source import user_line
-from func.workers.engines import ChunkEngine, HereEngine
+from func.workers.engines import ChunkEngine, HereEngine, closed
 from func.workers.shipping import Missing, Parcel
 from func.workers.tasks import ChunkTask, KeptAnswer
 
@@ -277,6 +277,8 @@ class _Flow:
             try:
                 answer = future.result()
             except (cf.BrokenExecutor, cf.CancelledError) as error:
+                if isinstance(error, cf.CancelledError) and self.engine.is_shut():
+                    raise closed(self.engine.name) from None
                 self.recover(i, error)
                 continue
             except Exception as error:

@@ -297,6 +297,11 @@ def test_what_is_wrong_is_said(client: Any) -> None:
         assert f"is a Dask array, and func.{name} takes the whole of one\nMap a function of one row" in str(
             blocked.value
         )
+    other = distributed.Client(client.scheduler.address, set_as_default=False)
+    mapped = func.vmap(np.sin, executor=other)
+    other.close()
+    with pytest.raises(ExecutorError, match="the executor Dask has been shut down"):
+        mapped(X)
     executor.shutdown()
     with pytest.raises(ExecutorError, match="the executor Dask has been shut down"):
         func.vmap(np.sin, executor=executor)(X)

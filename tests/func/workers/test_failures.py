@@ -37,6 +37,11 @@ class OddError(Exception):
         super().__init__(f"code {code} at {where}")
 
 
+def slowly(x: Any) -> Any:
+    time.sleep(0.02)
+    return x * x
+
+
 def failing(x: Any) -> Any:
     if x == 7.0:
         raise KeyError("seven")
@@ -137,6 +142,16 @@ def test_an_executor_that_is_shut_is_named() -> None:
         assert str(caught.value) == message.format(type(executor).__name__)
 
 
+@pytest.mark.parametrize("make", [lambda: cf.ThreadPoolExecutor(1), lambda: cf.ProcessPoolExecutor(1, FORK)])
+def test_an_executor_that_is_shut_while_it_runs_is_named(make: Callable[[], Any]) -> None:
+    executor = make()
+    func.map(np.sin, X, executor=executor)
+    threading.Timer(0.1, lambda: executor.shutdown(wait=False, cancel_futures=True)).start()
+    with pytest.raises(ExecutorError, match="has been shut down\nMake a new one"):
+        func.map(slowly, np.arange(60.0), executor=executor, chunk_size=1)
+    executor.shutdown()
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -162,11 +177,6 @@ def test_trees_that_differ_are_named() -> None:
         func.vmap(lambda x: {"a": x} if x[0] < 3 else {"b": x}, executor=Serial(), chunk_size=1)(
             np.array([[2.0], [3.0]])
         )
-
-
-def slowly(x: Any) -> Any:
-    time.sleep(0.02)
-    return x * x
 
 
 @pytest.mark.filterwarnings("ignore::func.errors.WorkerLostWarning")
