@@ -165,6 +165,13 @@ class CupyDevice:
             return value
         return self._allocated(lambda: cupy.array(value, dtype, order="C"), value.nbytes)
 
+    def owned(self, value: Any, shape: Shape, dtype: DType) -> Any:
+        """A donated argument that may be overwritten."""
+        made = self.taken(value, shape, dtype)
+        if made is not value or value.base is None:
+            return made
+        return self._allocated(lambda: self.cupy.array(value, dtype, order="C"), value.nbytes)
+
     def address(self, array: Any) -> int:
         """Where an array begins."""
         return int(array.data.ptr)

@@ -61,6 +61,10 @@ class Device(Protocol):
         """An argument as an array on the device that kernels can read: contiguous, aligned to 16 bytes."""
         ...
 
+    def owned(self, value: Any, shape: Shape, dtype: DType) -> Any:
+        """A donated argument as an array whose memory nothing else uses: a copy, unless it owns its memory."""
+        ...
+
     def address(self, array: Any) -> int:
         """The address of an array's first element."""
         ...

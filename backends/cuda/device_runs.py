@@ -207,6 +207,8 @@ class DeviceExecutable:
             device, plan = self.device, self.plan
             device.in_order()
             inputs = [device.taken(arg, spec.shape, spec.dtype) for arg, spec in zip(args, plan.inputs, strict=True)]
+            for place in {each.input for each in plan.aliased.values()}:
+                inputs[place] = self._donated(args, inputs, place)
             outputs = [device.empty(spec.shape, spec.dtype) for spec in plan.outputs]
             self._start(inputs, outputs)
             status = self._status_now()
@@ -214,7 +216,39 @@ class DeviceExecutable:
             return self.again(*args)
         if status & FOUND_NAN and self.nan_safe is not None:
             return self.nan_safe(*args)
-        return tuple(outputs)
+        return self._results(inputs, outputs)
+
+    def _donated(self, args: Sequence[Any], inputs: Sequence[Any], place: int) -> Any:
+        """A donated argument whose memory neither another argument nor an array behind it uses."""
+        device, specs = self.device, self.plan.inputs
+        spans = [
+            (device.address(array), device.address(array) + math.prod(spec.shape) * spec.dtype.itemsize)
+            for array, spec in zip(inputs, specs, strict=True)
+        ]
+        start, stop = spans[place]
+        spec, value = specs[place], args[place]
+        if any([low < stop and start < high for other, (low, high) in enumerate(spans) if other != place]):
+            copy = device.empty(spec.shape, spec.dtype)
+            device.copy(device.address(copy), start, stop - start)
+            return copy
+        return device.owned(value, spec.shape, spec.dtype)
+
+    def _results(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+        """All outputs in their order."""
+        aliased = self.plan.aliased
+        if not aliased:
+            return tuple(outputs)
+        fresh = iter(outputs)
+        results = []
+        for place in range(len(aliased) + len(outputs)):
+            alias = aliased.get(place)
+            if alias is None:
+                results.append(next(fresh))
+            else:  # without a view where the shape is the same, so that it may be donated again
+                array = inputs[alias.input]
+                is_same = self.plan.inputs[alias.input].shape == alias.shape
+                results.append(array if is_same else array.reshape(alias.shape))
+        return tuple(results)
 
     def _start(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Start a run, captured or not."""
@@ -231,7 +265,7 @@ class DeviceExecutable:
         if replays.is_due(key):
             self._capture(key, places)
             return
-        if replays.misses > MISSES and self._is_small():
+        if replays.misses > MISSES and self._is_small() and not self.plan.aliased:
             self._start_staged(inputs, outputs)
             return
         self._run(*places)

@@ -54,7 +54,7 @@ from func.backends.cuda.nest_kernels import (
     unit_kernel,
 )
 from func.backends.loops.buffer_assignment import assign_by_use
-from func.backends.loops.interface import ArraySpec
+from func.backends.loops.interface import AliasedOutput, ArraySpec
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
@@ -86,7 +86,7 @@ from func.backends.loops.kernels import (
     row_major,
 )
 from func.backends.loops.traversal import bodies_of, operands_of, own_buffers
-from func.backends.records import Record
+from func.backends.records import Record, field
 
 FOUND_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
 """Bits of the status: an output has a NaN; an index was out of range; pullbacks inside a loop gave NaN."""
@@ -147,6 +147,8 @@ class DevicePlan(Record):
     library: KernelLibrary
     reports: int
     """The bits that the status may have."""
+    aliased: dict[int, AliasedOutput] = field(default_factory=dict)
+    """The outputs that lie in the memory of donated inputs, by their places among all."""
 
     @property
     def source(self) -> str:
@@ -199,7 +201,8 @@ class Planner:
         if "? 2 : 0;" in self.library.source():
             self.reports |= OUT_OF_RANGE
         arena = assign_by_use([buffers_of_step(step) for step in steps])
-        return DevicePlan(program.inputs, program.constants, program.outputs, steps, arena, self.library, self.reports)
+        known = program.inputs, program.constants, program.outputs
+        return DevicePlan(*known, steps, arena, self.library, self.reports, program.aliased)
 
     def _items(self, items: Sequence[Item]) -> list[Step]:
         return [step for item in items for step in self._item(item)]

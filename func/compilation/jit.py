@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, Protoco
 import numpy as np
 
 from func import tree
-from func.backends import HOST_TYPES, namespace_of
+from func.backends import HOST_TYPES, is_known_array, namespace_of
 from func.backends.array_memory import MEMORY
 from func.collectives import axis_key, note_axes, number_on
 from func.compilation import carried_programs
@@ -441,7 +441,10 @@ class Jitted(Generic[P, R]):
             leaves = [*cached.leading(), *leaves]
         outs: Sequence[Any]
         if any([type(leaf) not in HOST_TYPES for leaf in leaves]):
-            outs = form_for(compiled, leaves)(*leaves)
+            if cached.donated and all([is_known_array(leaf) for leaf in leaves]):
+                outs = compiled.executable(namespace_of(tuple(leaves)), cached.donated).call(*leaves)
+            else:
+                outs = form_for(compiled, leaves)(*leaves)
         elif cached.donated:
             outs = cached.run_donating(leaves)
         else:

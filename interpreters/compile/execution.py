@@ -79,8 +79,8 @@ def compile_program(
         )
     if xp is not np and name in ON_DEVICE and getattr(xp, "device_of", None) is not None:
         devices = importlib.import_module("func.interpreters.compile.native.device_programs")
-        return Executable(*devices.compile_for_device(prepared.optimized, xp, frozenset(options), nan_safe))
-    if nan_safe is not None:
+        return Executable(*devices.compile_for_device(prepared.optimized, xp, frozenset(options), nan_safe, donated))
+    if nan_safe is not None or xp is not np:
         donated = frozenset()
     return Executable(checked(compile_source(prepared.optimized, xp, donated), nan_safe), overwrites=donated)
 

@@ -137,6 +137,14 @@ class HostDevice:
         _host(made)[...] = host
         return made
 
+    def owned(self, value: Any, shape: Any, dtype: Any) -> Any:
+        made = self.taken(value, shape, dtype)
+        if _host(made) is not getattr(value, "_host", value) or _host(made).base is None:
+            return made
+        copy = self.empty(shape, dtype)
+        _host(copy)[...] = _host(made)
+        return copy
+
     def address(self, array: Any) -> int:
         return int(_host(array).ctypes.data)
 

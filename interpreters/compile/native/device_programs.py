@@ -28,14 +28,19 @@ FAILED = "kernels could not be made, so the device's library runs instead"
 
 
 def compile_for_device(
-    program: Program, xp: Any, options: frozenset[str], nan_safe: Any = None
+    program: Program,
+    xp: Any,
+    options: frozenset[str],
+    nan_safe: Any = None,
+    donated: frozenset[int] = frozenset(),
 ) -> tuple[Run, None, Program | None]:
     """An optimised program as a function of arrays of a device, and the program of its parts, if it was cut.
-    `nan_safe` computes the outputs where one has a NaN. Options are "fast" and "tf32"."""
+    `nan_safe` computes the outputs where one has a NaN. Options are "fast" and "tf32". Programs that are kernels as a
+    whole write outputs into the memory of inputs in `donated`, where nothing may have to be computed again."""
     _refuse_long_numbers(program)
     program = rerolled(program)
     try:
-        whole = DeviceProgram(program, xp, options, nan_safe)
+        whole = DeviceProgram(program, xp, options, nan_safe, donated)
         whole.plan()
         return whole, None, None
     except NotNative:
@@ -75,8 +80,16 @@ def _part(program: Program, xp: Any, options: frozenset[str]) -> tuple[Run, None
 class DeviceProgram:
     """A program that is planned once and compiled for each device on which it is called."""
 
-    def __init__(self, program: Program, xp: Any, options: frozenset[str], nan_safe: Any = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        xp: Any,
+        options: frozenset[str],
+        nan_safe: Any = None,
+        donated: frozenset[int] = frozenset(),
+    ) -> None:
         self.program, self.xp, self.options, self.nan_safe = program, xp, options, nan_safe
+        self.donated = donated
         self._executables: dict[Any, Callable[..., tuple[Any, ...]]] = {}
         self._lock = threading.Lock()
         self._plan: DevicePlan | None = None
@@ -90,8 +103,19 @@ class DeviceProgram:
     def plan(self) -> DevicePlan:
         """The plan. Raises NotNative where the program is not native as a whole."""
         if self._plan is None:
-            self._plan = self._planned(self.program, self.nan_safe is not None, False)
+            self._plan = self._overwriting() or self._planned(self.program, self.nan_safe is not None, False)
         return self._plan
+
+    def _overwriting(self) -> DevicePlan | None:
+        """The plan that overwrites donated inputs; None where a later look at the status may need them."""
+        if not self.donated or self.nan_safe is not None:
+            return None
+        native = translate(self.program, False, self.donated, libraries=False)
+        try:
+            plan = device_plan(native, False, "tf32" in self.options)
+        except MissingForm:  # outputs are written after a look at errors
+            return None
+        return None if plan.reports else plan
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         device = self.xp.device_of(args)

@@ -89,6 +89,45 @@ def test_small_constants_of_the_device_are_folded(device: HostDevice) -> None:
     assert "sqrt" not in text(to_device(weights), x)
 
 
+def test_results_take_the_memory_of_donated_arguments(device: HostDevice) -> None:
+    step = func.jit(lambda w, g: (np.sum(w), w - 0.1 * np.sin(g)), donate_argnums=(0,))
+    start, g = np.arange(5000.0), to_device(np.linspace(0, 1, 5000))
+    want = np.sum(start), start - 0.1 * np.sin(g.get())
+
+    def check(w: DeviceArray, is_taken: bool) -> None:
+        before = w.get().copy()
+        total, new = step(w, g)
+        np.testing.assert_allclose(total.get(), want[0], rtol=1e-13)
+        np.testing.assert_array_equal(new.get(), want[1])
+        assert np.shares_memory(new._host, w._host) == is_taken
+        if not is_taken:
+            np.testing.assert_array_equal(w.get(), before)
+
+    check(to_device(start), True)
+    kept = [to_device(start)]
+    for _ in range(3):
+        kept.append(step(kept[-1], g)[1])
+    assert all([np.shares_memory(each._host, kept[0]._host) for each in kept])
+    check(DeviceArray(np.stack([start, start])[1]), False)  # a view of what others may see
+    check(DeviceArray(np.repeat(start, 2)[::2]), False)
+    w = to_device(start)
+    np.testing.assert_array_equal(step(w, w)[1].get(), start - 0.1 * np.sin(start))
+    np.testing.assert_array_equal(w.get(), start)
+
+
+def test_what_may_be_computed_again_is_not_overwritten(device: HostDevice) -> None:
+    x = to_device(np.array([0.0, 4.0, -1.0, 0.25]))
+    slope = func.jit(func.grad(vanishing), donate_argnums=(0,))
+    np.testing.assert_array_equal(slope(x).get(), [0, 0.25, 0, 1])
+    np.testing.assert_array_equal(x.get(), [0.0, 4.0, -1.0, 0.25])
+    pick = func.jit(lambda x, i: x[i] + 1, donate_argnums=(0,))
+    np.testing.assert_array_equal(pick(x, to_device(np.array([3, 2, 1, 0]))).get(), [1.25, 0, 5, 1])
+    np.testing.assert_array_equal(x.get(), [0.0, 4.0, -1.0, 0.25])
+    double = func.jit(lambda x: x * 2, donate_argnums=(0,), compiler="numpy")
+    np.testing.assert_array_equal(double(x).get(), [0, 8, -2, 0.5])
+    np.testing.assert_array_equal(x.get(), [0.0, 4.0, -1.0, 0.25])
+
+
 def test_views_of_arrays_are_read(device: HostDevice) -> None:
     x = np.arange(24.0).reshape(4, 6)
     out = func.jit(lambda x: x * 2)(DeviceArray(x.T[1:]))
