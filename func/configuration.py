@@ -157,7 +157,7 @@ class Config:
 
     @property
     def compile_backward(self) -> bool:
-        """Whether eager transforms compile the backward passes over large arrays that they run again and again.
+        """Whether eager transforms compile slow backward passes that they run again and again.
 
         On at first. A compiled pass reads and writes arrays once where NumPy's operations would do so many times. What
         the function itself computes is NumPy's; gradients differ from those of NumPy's operations by rounding. So

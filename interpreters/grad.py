@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
 from heapq import heappop, heappush
-from math import prod
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -64,10 +64,8 @@ class Node(NamedTuple):
 SERIAL, RULE, PARENTS, NEEDS_COTANGENT, SAVED, PARAMS, AVAL = range(7)
 """The fields of a node, by which the engine reads the plain tuple."""
 
-LARGE = 1 << 15
-"""Elements of a large array: one operation on it takes longer than to look up a program takes for each operation."""
-_NEAR = 4
-"""Nodes between an output and a large array before it, at most: a sum, a division by a count, a factor."""
+SLOW = 1.5e-4
+"""Seconds from which a backward pass is slow: its program is looked up, which takes some microseconds a node."""
 
 SERIALS = itertools.count(0, -1)
 """The serials of new nodes."""
@@ -191,26 +189,29 @@ def walk(
     With `live`, cotangents are traced by it from where they can have structural zeros. Where nodes do not hold what
     they saved themselves, `opened(node, ct)` gives it just before the node is pulled back.
     """
-    if live is None and opened is None:
-        seeds = list(seeds)
-        if is_large(seeds, leaves) and FUSION.is_on and FUSION.has_compiler and PULLING.get() is None:
-            return WIRING.fused_walk(seeds, leaves)
-    return walk_nodes(seeds, leaves, live, opened)
+    if live is not None or opened is not None or not leaves or PULLING.get() is not None:
+        return walk_nodes(seeds, leaves, live, opened)
+    seeds = list(seeds)
+    if not seeds or not (FUSION.is_on and FUSION.has_compiler):
+        return walk_nodes(seeds, leaves)
+    sketch = _sketch(seeds, leaves)
+    has_program = FUSION.slow.get(sketch)
+    if has_program:
+        cotangents, has_program = WIRING.fused_walk(seeds, leaves)
+        if not has_program:
+            FUSION.note(sketch, has_program)
+        return cotangents
+    start = perf_counter()
+    cotangents = walk_nodes(seeds, leaves)
+    if has_program is None and perf_counter() - start > SLOW:
+        FUSION.note(sketch, True)
+    return cotangents
 
 
-def is_large(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> bool:
-    """Whether a graph has large arrays at one of its ends: a leaf, or what its few outputs were reduced from."""
-    for leaf in leaves:
-        if prod(leaf[AVAL].shape) >= LARGE:
-            return True
-    for node, _ in seeds:
-        for _ in range(_NEAR):
-            if node is None or node[AVAL] is None:
-                break
-            if prod(node[AVAL].shape) >= LARGE:
-                return True
-            node = next((parent for parent in node[PARENTS] if parent is not None), None)
-    return False
+def _sketch(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:
+    """What is alike in passes over one graph, and soon found: how many nodes were made, and the kind of the ends."""
+    root, leaf = seeds[0][0], leaves[0]
+    return root[SERIAL] - leaf[SERIAL], root[RULE], leaf[AVAL].shape, len(leaves)
 
 
 def walk_nodes(

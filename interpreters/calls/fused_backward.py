@@ -1,4 +1,4 @@
-"""Backward passes over large arrays as compiled programs.
+"""Slow backward passes as compiled programs.
 
 NumPy computes the values of eager code, one operation after the other, and so it would the cotangents: a pullback reads
 and writes all of a large array, and there are several for each operation. But a backward pass is known as a whole
@@ -24,10 +24,11 @@ import numpy as np
 from func.backends import messages
 from func.interpreters import drivers
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer
+from func.interpreters.core.backward_fusion import FUSION
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import OUTPUT, PARENTS, SERIAL, walk_nodes
+from func.interpreters.grad import OUTPUT, PARENTS, SERIAL, SLOW, walk_nodes
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
 from func.interpreters.program.program import Program
@@ -37,8 +38,8 @@ LONGEST = 256
 """Nodes of the longest graph that is compiled: compilation takes time in proportion, and so does the key."""
 BASE_COST, COST_OF_NODE = 0.15, 0.002
 """Seconds that compilation takes, about: with the start of the compiler, and for each node."""
-TRIALS = 3
-"""Runs that tell whether the code is faster."""
+TRIALS = 16
+"""Runs that tell whether the code is faster. The first ones may wait for the threads' code."""
 MOST_PLANS = 256
 """Structures that are remembered."""
 
@@ -183,23 +184,23 @@ class PassPlan:
         """Whether the code is native as a whole, not in parts between calls of NumPy."""
         self._lock = Lock()
 
-    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
-        """The cotangents of the leaves."""
+    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any], began: float) -> Any:
+        """What `fused_walk` returns, which has begun to look for this plan at `began`."""
         run = self._run
-        start = perf_counter()
         if run is not None:
             try:
                 outs = run(*structure.arrays)
             except _FoundNaN:
-                return walk_nodes(seeds, leaves)
+                return walk_nodes(seeds, leaves), True
             if not self._is_decided:
-                self._judge(perf_counter() - start)
+                self._judge(perf_counter() - began)
             outputs = iter(outs)
             cotangents = [next(outputs) if has_one else ZERO for has_one in self._has_cotangent]
-            return FreshCotangents(cotangents) if self._is_native else cotangents
-        cotangents_by_node = walk_nodes(seeds, leaves)
+            return FreshCotangents(cotangents) if self._is_native else cotangents, True
+        start = perf_counter()
+        cotangents = walk_nodes(seeds, leaves)
+        seconds = perf_counter() - start
         if not self._is_decided:
-            seconds = perf_counter() - start
             self._best = min(self._best, seconds)
             self._spent += seconds
             if self._spent > BASE_COST + COST_OF_NODE * len(structure) and self._lock.acquire(blocking=False):
@@ -207,7 +208,7 @@ class PassPlan:
                     self._compile(structure)
                 finally:
                     self._lock.release()
-        return cotangents_by_node
+        return cotangents, False if self._is_decided else True if seconds > SLOW / 2 else None
 
     def _judge(self, seconds: float) -> None:
         """Keep the code if it is faster."""
@@ -262,19 +263,21 @@ class Plans:
     def clear(self) -> None:
         """Forget all plans."""
         self._plans.clear()
+        FUSION.slow.clear()
 
 
 PLANS = Plans()
 
 
-def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> list[Any]:
-    """`walk` on arrays, by compiled code where it is worth it."""
+def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> tuple[list[Any], bool | None]:
+    """(the cotangents of the leaves, whether passes like this have a program); None: they are too fast for one."""
+    began = perf_counter()
     try:
         structure = Structure(seeds, leaves)
         plan = PLANS.of(structure.key)
     except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
-        return walk_nodes(seeds, leaves)
-    return plan.walk(structure, seeds, leaves)
+        return walk_nodes(seeds, leaves), False
+    return plan.walk(structure, seeds, leaves, began)  # type: ignore[no-any-return]
 
 
 WIRING.fused_walk = fused_walk

@@ -14,6 +14,7 @@ from func.backends.llvm import machine
 from func.interpreters import grad
 from func.interpreters.calls import fused_backward
 from func.interpreters.calls.fused_backward import PLANS, PassPlan
+from func.interpreters.core.backward_fusion import FUSION
 
 RNG = np.random.default_rng(20261124)
 Array = np.ndarray[Any, Any]
@@ -21,10 +22,17 @@ Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.skipif(not machine.available(), reason="no LLVM")
 
 
+class Everything(dict[Any, bool]):
+    """The looks of slow passes: every look."""
+
+    def get(self, sketch: Any, default: Any = None) -> Any:
+        return True
+
+
 @pytest.fixture(autouse=True)
 def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every graph is large, is compiled after its first pass, and stays so."""
-    monkeypatch.setattr(grad, "LARGE", 1)
+    """Every pass is slow, is compiled when it has been looked up once, and stays so."""
+    monkeypatch.setattr(FUSION, "slow", Everything())
     monkeypatch.setattr(fused_backward, "BASE_COST", 0.0)
     monkeypatch.setattr(fused_backward, "COST_OF_NODE", 0.0)
     monkeypatch.setattr(fused_backward, "TRIALS", 1 << 60)
@@ -232,7 +240,7 @@ def test_long_graphs_are_walked(monkeypatch: pytest.MonkeyPatch, runs: list[bool
 
 def test_slower_code_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused_backward, "TRIALS", 2)
-    times = iter([0.0, 1.0, 5.0, 7.0, 10.0, 12.0, *range(100, 200)])
+    times = iter([0.0, 0.0, 1.0, 5.0, 7.0, 10.0, 12.0, *range(100, 200)])
     monkeypatch.setattr(fused_backward, "perf_counter", lambda: float(next(times)))
     gradient = func.grad(lambda x: np.sum(x * x))
     for _ in range(4):
@@ -280,3 +288,28 @@ def test_threads() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_slow_passes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are slow are looked up from then on, those that have no program or are fast are not."""
+    looks: dict[Any, bool] = {}
+    monkeypatch.setattr(FUSION, "slow", looks)
+    monkeypatch.setattr(fused_backward, "BASE_COST", 1e9)
+    gradient = func.grad(lambda x: np.sum(x * x))
+
+    def look_after(slow: float) -> list[bool]:
+        monkeypatch.setattr(grad, "SLOW", slow)
+        monkeypatch.setattr(fused_backward, "SLOW", slow)
+        gradient(np.ones(4))
+        return list(looks.values())
+
+    assert look_after(1e9) == []
+    assert look_after(-1.0) == [True]
+    assert look_after(-1.0) == [True]
+    assert look_after(1e9) == []
+    assert look_after(-1.0) == [True]
+    monkeypatch.setattr(fused_backward, "LONGEST", 1)
+    assert look_after(-1.0) == [False]
+    assert look_after(-1.0) == [False]
+    func.clear_caches()
+    assert looks == {}
