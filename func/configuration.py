@@ -157,12 +157,13 @@ class Config:
 
     @property
     def compile_backward(self) -> bool:
-        """Whether eager transforms compile slow backward passes that they run again and again.
+        """Whether eager transforms compile long backward passes that they run again and again.
 
         On at first. A compiled pass reads and writes arrays once where NumPy's operations would do so many times. What
         the function itself computes is NumPy's; gradients differ from those of NumPy's operations by rounding. So
         gradients of equal arguments agree bit for bit only before the compilation, or after it; switch it off where
-        they always have to. A `compiler` that is not native switches it off, too.
+        they always have to. The number of calls and the sizes of arrays decide, not the clock. A `compiler` that is not
+        native switches it off, too.
 
         Example:
             >>> import func

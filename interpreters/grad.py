@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
 from heapq import heappop, heappush
-from time import perf_counter
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -33,7 +32,7 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.core.backward_fusion import FUSION
+from func.interpreters.core.backward_fusion import BY_NODES, FUSION
 from func.interpreters.core.modes import MODE, Setting, is_suspended, value_in_force
 from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.core.wiring import WIRING
@@ -63,9 +62,6 @@ class Node(NamedTuple):
 
 SERIAL, RULE, PARENTS, NEEDS_COTANGENT, SAVED, PARAMS, AVAL = range(7)
 """The fields of a node, by which the engine reads the plain tuple."""
-
-SLOW = 1.5e-4
-"""Seconds from which a backward pass is slow: its program is looked up, which takes some microseconds a node."""
 
 SERIALS = itertools.count(0, -1)
 """The serials of new nodes."""
@@ -192,26 +188,23 @@ def walk(
     if live is not None or opened is not None or not leaves or PULLING.get() is not None:
         return walk_nodes(seeds, leaves, live, opened)
     seeds = list(seeds)
-    if not seeds or not (FUSION.is_on and FUSION.has_compiler):
+    if not seeds or not (FUSION.is_on and FUSION.has_compiler) or BY_NODES.get():
         return walk_nodes(seeds, leaves)
     sketch = _sketch(seeds, leaves)
-    has_program = FUSION.slow.get(sketch)
-    if has_program:
-        cotangents, has_program = WIRING.fused_walk(seeds, leaves)
-        if not has_program:
-            FUSION.note(sketch, has_program)
-        return cotangents
-    start = perf_counter()
-    cotangents = walk_nodes(seeds, leaves)
-    if has_program is None and perf_counter() - start > SLOW:
-        FUSION.note(sketch, True)
+    known = FUSION.looks.get(sketch)
+    if known is False:
+        return walk_nodes(seeds, leaves)
+    cotangents, may_have_program = WIRING.fused_walk(seeds, leaves)
+    if may_have_program is not known:
+        FUSION.note(sketch, may_have_program)
     return cotangents
 
 
 def _sketch(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:
     """What is alike in passes over one graph, and soon found: how many nodes were made, and the kind of the ends."""
     root, leaf = seeds[0][0], leaves[0]
-    return root[SERIAL] - leaf[SERIAL], root[RULE], leaf[AVAL].shape, len(leaves)
+    rules = [parent[RULE] for parent in root[PARENTS] if parent is not None]
+    return root[SERIAL] - leaf[SERIAL], root[RULE], *rules, leaf[AVAL].shape, len(leaves)
 
 
 def walk_nodes(

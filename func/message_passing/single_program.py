@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from func.interpreters.core.backward_fusion import passes_by_nodes
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import current_transform, running_vmaps
 from func.interpreters.core.source import at_line, without_engine_frames
@@ -84,7 +85,7 @@ def spmd(
         ranks = communicator_of(comm, check, timeout)
         outer = ranks.meters
         ranks.meters = (*outer, traffic)
-        with running_on(RankAxis(axis_name, ranks, len(running_vmaps()))):
+        with running_on(RankAxis(axis_name, ranks, len(running_vmaps()))), passes_by_nodes():
             try:
                 out = f(*args, **kwargs)
                 ranks.finish()

@@ -15,6 +15,7 @@ from func.interpreters import drivers
 from func.interpreters.calls.partition import select
 from func.interpreters.calls.spread import bind_data, innermost_function
 from func.interpreters.core import ZERO, Tracer, zeros_like
+from func.interpreters.core.backward_fusion import passes_by_nodes
 from func.interpreters.core.errors import ChunkError, TravelError
 from func.interpreters.core.source import hide_engine_frames
 from func.transforms.pullback import graph_of, graph_table, rebuild_graph
@@ -93,10 +94,11 @@ def compute_here(call: Any, values: Sequence[Any], active: tuple[bool, ...] | No
         args = [next(parts) if is_split else next(rest) for is_split in split]
         if task.data is not None:
             fun = bind_data(fun, task.data.load())
-        if active is None:
-            outs = list(fun(*args))
-            return Answer(checked(outs), note_of(fun))
-        kept = KeptPullback(fun, args, select(range(len(active)), active))
+        with passes_by_nodes():
+            if active is None:
+                outs = list(fun(*args))
+                return Answer(checked(outs), note_of(fun))
+            kept = KeptPullback(fun, args, select(range(len(active)), active))
         outs, kept.outs = kept.outs, []
         return KeptAnswer(Answer(checked(outs), note_of(fun)), kept)
     except Exception as error:
@@ -129,7 +131,9 @@ def answer_of(kept: KeptAnswer) -> Answer:
 def pull_kept(kept: KeptAnswer, positions: tuple[int, ...], task: ChunkTask) -> Any:
     """The cotangents of a chunk whose forward run is here."""
     try:
-        return Answer(checked(kept.pullback.pulled(dict(zip(positions, task.parts, strict=True)))), None)
+        with passes_by_nodes():
+            pulled = kept.pullback.pulled(dict(zip(positions, task.parts, strict=True)))
+        return Answer(checked(pulled), None)
     except Exception as error:
         failed = travelling(error, task)
     raise failed

@@ -1,4 +1,4 @@
-"""Slow backward passes as compiled programs.
+"""Long backward passes as compiled programs.
 
 NumPy computes the values of eager code, one operation after the other, and so it would the cotangents: a pullback reads
 and writes all of a large array, and there are several for each operation. But a backward pass is known as a whole
@@ -6,8 +6,8 @@ before it begins. Its graph is traced into a Program, whose inputs are the seeds
 code computes it in few passes over memory.
 
 Graphs are alike where nothing but the numbers in their arrays differs: `Structure` has a key for that. Passes of a
-structure run node by node until they have taken as long as compilation takes. From then on its code runs, unless it
-turns out to be slower.
+structure run node by node until they have taken, by an estimate, as long as compilation takes. From then on its code
+runs. The estimate depends on the structure alone, so a script that runs twice gives the same bits.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
-from time import perf_counter
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from func.backends import messages
 from func.interpreters import drivers
-from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, shape_of
 from func.interpreters.core.backward_fusion import FUSION
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import OUTPUT, PARENTS, SERIAL, SLOW, walk_nodes
+from func.interpreters.grad import AVAL, NEEDS_COTANGENT, OUTPUT, PARENTS, RULE, SAVED, SERIAL, walk_nodes
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
 from func.interpreters.program.program import Program
@@ -38,8 +37,13 @@ LONGEST = 256
 """Nodes of the longest graph that is compiled: compilation takes time in proportion, and so does the key."""
 BASE_COST, COST_OF_NODE = 0.15, 0.002
 """Seconds that compilation takes, about: with the start of the compiler, and for each node."""
-TRIALS = 16
-"""Runs that tell whether the code is faster. The first ones may wait for the threads' code."""
+PER_NODE, PER_ELEMENT, PER_MULTIPLICATION = 2e-6, 1e-9, 2e-11
+"""Seconds of a pullback by NumPy, about: for itself, for an element of its node's value, and for a product's
+multiplications, of which the pullback has twice as many as the product."""
+LEAST = 1e-4
+"""Estimated seconds of the shortest pass that is compiled: to find its program takes a microsecond or two a node."""
+LARGEST_SHARE = 10
+"""Products may take so many times as long as all else: code makes no product faster."""
 MOST_PLANS = 256
 """Structures that are remembered."""
 
@@ -60,16 +64,19 @@ class Structure:
     """The graph below some seeds: `key` has all of it but the numbers in `arrays`.
 
     Raises:
-        _NotFused: A rule is not made of primitives, a value is no array of the host, or the graph is long.
+        _NotFused: The pass is short or has too many nodes, products of matrices are most of it, a rule is not made of
+            primitives, or a value is no array of the host.
     """
 
-    __slots__ = ("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "key")
+    __slots__ = ("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "key", "seconds")
 
     def __init__(self, seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> None:
         self.arrays: list[Array] = []
         """The seeds and what nodes have saved, each array once."""
         self._slots: dict[int, int] = {}
         self._nodes = _newest_first([node for node, _ in seeds])
+        self.seconds = _estimate(self._nodes)
+        """What the pass takes node by node, about."""
         self._places = places = {node[SERIAL]: place for place, node in enumerate(self._nodes)}
         self._seeds = [(places[node[SERIAL]], self._slot(ct)) for node, ct in seeds]
         self._leaves = [places.get(leaf[SERIAL]) for leaf in leaves]
@@ -166,73 +173,74 @@ def _newest_first(roots: Sequence[Any]) -> list[Any]:
     return [nodes[serial] for serial in sorted(nodes)]
 
 
-class PassPlan:
-    """How passes of one structure run: node by node at first, later by `_run`, its code."""
+def _estimate(nodes: Sequence[Any]) -> float:
+    """Seconds of a pass node by node, about.
 
-    __slots__ = ("_best", "_has_cotangent", "_is_decided", "_is_native", "_lock", "_run", "_spent", "_trials")
+    Raises:
+        _NotFused: Code would gain little.
+    """
+    others, products = PER_NODE * len(nodes), 0.0
+    for node in nodes:
+        aval = node[AVAL]
+        if aval is None:
+            continue
+        size = prod(aval.shape)
+        others += PER_ELEMENT * size
+        if isinstance(node[RULE], Bilinear):
+            x, y = [
+                prod(aval.shape) if value is None else prod(shape_of(value))
+                for aval, value in zip(node[NEEDS_COTANGENT], node[SAVED], strict=True)
+            ]
+            products += PER_MULTIPLICATION * sqrt(float(size) * x * y)  # (m k) (k n) (m n) is the square of m k n
+    if others + products < LEAST or products > LARGEST_SHARE * others:
+        raise _NotFused
+    return others + products
+
+
+class PassPlan:
+    """How passes of one structure run: node by node at first, later by code."""
+
+    __slots__ = ("_has_cotangent", "_is_hopeless", "_run", "_spent")
 
     def __init__(self) -> None:
         self._spent = 0.0
-        self._best = float("inf")
-        """Seconds of the fastest pass that ran node by node."""
+        """Seconds of the passes so far, by the estimate."""
         self._run: Any = None
         self._has_cotangent: tuple[bool, ...] = ()
-        self._trials: list[float] = []
-        self._is_decided = False
-        """Whether it is known which way is faster, or that there is no code."""
-        self._is_native = False
-        """Whether the code is native as a whole, not in parts between calls of NumPy."""
-        self._lock = Lock()
+        self._is_hopeless = False
+        """Whether there is no code for the structure."""
 
-    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any], began: float) -> Any:
-        """What `fused_walk` returns, which has begun to look for this plan at `began`."""
+    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any]) -> tuple[list[Any], bool]:
+        """What `fused_walk` returns."""
         run = self._run
-        if run is not None:
-            try:
-                outs = run(*structure.arrays)
-            except _FoundNaN:
+        if run is None:
+            if self._is_hopeless:
+                return walk_nodes(seeds, leaves), False
+            self._spent += structure.seconds
+            if self._spent <= BASE_COST + COST_OF_NODE * len(structure):
                 return walk_nodes(seeds, leaves), True
-            if not self._is_decided:
-                self._judge(perf_counter() - began)
-            outputs = iter(outs)
-            cotangents = [next(outputs) if has_one else ZERO for has_one in self._has_cotangent]
-            return FreshCotangents(cotangents) if self._is_native else cotangents, True
-        start = perf_counter()
-        cotangents = walk_nodes(seeds, leaves)
-        seconds = perf_counter() - start
-        if not self._is_decided:
-            self._best = min(self._best, seconds)
-            self._spent += seconds
-            if self._spent > BASE_COST + COST_OF_NODE * len(structure) and self._lock.acquire(blocking=False):
-                try:
-                    self._compile(structure)
-                finally:
-                    self._lock.release()
-        return cotangents, False if self._is_decided else True if seconds > SLOW / 2 else None
-
-    def _judge(self, seconds: float) -> None:
-        """Keep the code if it is faster."""
-        self._trials.append(seconds)
-        if len(self._trials) >= TRIALS:
-            self._is_decided = True
-            if min(self._trials) > self._best:
-                self._run = None
+            self._compile(structure)  # threads may both do it: a lock that a fork leaves locked is worse
+            run = self._run
+            if run is None:
+                return walk_nodes(seeds, leaves), False
+        try:
+            outputs = iter(run(*structure.arrays))
+        except _FoundNaN:
+            return walk_nodes(seeds, leaves), True
+        return FreshCotangents([next(outputs) if has_one else ZERO for has_one in self._has_cotangent]), True
 
     def _compile(self, structure: Structure) -> None:
-        if self._run is not None or self._is_decided:
-            return
         try:
             with rare_collections():
                 program, self._has_cotangent = structure.trace()
                 executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
         except Exception as error:
             messages.debug("a backward pass is not compiled: %s", error)
-            self._is_decided = True
+            self._is_hopeless = True
             return
-        if executable.native is None and executable.parts is None:
-            self._is_decided = True
+        if executable.native is None:
+            self._is_hopeless = True
         else:
-            self._is_native = executable.native is not None
             self._run = executable.call
 
 
@@ -263,21 +271,20 @@ class Plans:
     def clear(self) -> None:
         """Forget all plans."""
         self._plans.clear()
-        FUSION.slow.clear()
+        FUSION.looks.clear()
 
 
 PLANS = Plans()
 
 
-def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> tuple[list[Any], bool | None]:
-    """(the cotangents of the leaves, whether passes like this have a program); None: they are too fast for one."""
-    began = perf_counter()
+def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> tuple[list[Any], bool]:
+    """(the cotangents of the leaves, whether there may be a program for passes like this)."""
     try:
         structure = Structure(seeds, leaves)
         plan = PLANS.of(structure.key)
     except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
         return walk_nodes(seeds, leaves), False
-    return plan.walk(structure, seeds, leaves, began)  # type: ignore[no-any-return]
+    return plan.walk(structure, seeds, leaves)
 
 
 WIRING.fused_walk = fused_walk

@@ -21,6 +21,8 @@ import func
 from examples.processes import conjugate_gradients, heat_equation, matrix_products
 from func import collectives as c
 from func import errors
+from func.backends.llvm import machine
+from func.interpreters.calls import fused_backward
 from func.message_passing import communicator
 
 COMM = MPI.COMM_WORLD
@@ -478,6 +480,27 @@ def timeout(_: Sequence[str]) -> None:
     func.spmd(lambda x: c.psum(x, AXIS) if RANK else time.sleep(60), COMM, timeout=0.3)(1.0)
 
 
+def same_bits(_: Sequence[str]) -> None:
+    """A replicated gradient is the same on all ranks, of which one has compiled its backward pass before."""
+    x = np.random.default_rng(3).normal(size=(100, 400))
+
+    def gradient(x: Any) -> Any:
+        def loss(x: Any) -> Any:
+            e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+            return np.sum(e / np.sum(e, axis=-1, keepdims=True) * x)
+
+        return func.grad(loss)(x)
+
+    fused_backward.BASE_COST = 0.0
+    if RANK == 0:
+        for _ in range(200):
+            compiled = gradient(x)
+    alone = func.spmd(gradient, COMM)(x)
+    assert len(set(COMM.allgather(alone.tobytes()))) == 1
+    if RANK == 0 and machine.available():
+        assert compiled.tobytes() != alone.tobytes()  # else nothing is tested
+
+
 PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
     "equal": equal,
     "errors": error_programs,
@@ -485,6 +508,7 @@ PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
     "abort": abort,
     "stuck": stuck,
     "timeout": timeout,
+    "same bits": same_bits,
 }
 
 if __name__ == "__main__":

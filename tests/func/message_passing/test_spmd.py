@@ -66,6 +66,10 @@ def test_examples_equal_one_process_and_send_what_the_formulas_say(size: int) ->
     run(size, "examples")
 
 
+def test_replicated_gradients_are_the_same_on_all_ranks() -> None:
+    run(2, "same bits")
+
+
 def test_errors_reach_all_ranks() -> None:
     run(3, "errors")
 
