@@ -186,7 +186,11 @@ class DaskEngine(ChunkEngine):
 
     def workers(self) -> int:
         self._open()
-        return max(1, sum([int(count) for count in self.client.nthreads().values()]))
+        try:
+            counts = self.client.nthreads().values()
+        except Exception:
+            raise closed(self.name) from None  # it is being closed
+        return max(1, sum([int(count) for count in counts]))
 
     def submit(self, call: Parcel, constants: Parcel, active: Any, task: ChunkTask, again: bool) -> Any:
         futures = task.data.futures(self.client) if hasattr(task.data, "futures") else None
@@ -232,7 +236,11 @@ class DaskEngine(ChunkEngine):
         if self.client.status not in ("running", "connecting"):
             raise closed(self.name)
         now = time.monotonic()
-        if self.client.nthreads():
+        try:
+            has_workers = bool(self.client.nthreads())
+        except Exception:
+            raise closed(self.name) from None  # it is being closed
+        if has_workers:
             self._alone = now
         elif self._alone and now - self._alone > self.GRACE:
             raise WorkerLostError(

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,9 @@ class ChunkRunner:
         flow = _Flow(self, self.engine, count, start, chunks)
         try:
             yield from flow.answers()
+        except RuntimeError:
+            flow.engine.check()  # an error of an engine that is there no more is named
+            raise
         finally:
             flow.end()
 
@@ -367,8 +371,9 @@ class _Flow:
         """Nothing of the call goes on after it."""
         if self.bar is not None:
             self.bar.close()
-        for future in self.pending:
-            future.cancel()
+        with suppress(RuntimeError):  # of an engine that is there no more
+            for future in self.pending:
+                future.cancel()
         self.close_own()
 
     def close_own(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -302,6 +303,10 @@ def test_what_is_wrong_is_said(client: Any) -> None:
     other.close()
     with pytest.raises(ExecutorError, match="the executor Dask has been shut down"):
         mapped(X)
+    other = distributed.Client(client.scheduler.address, set_as_default=False)
+    threading.Timer(0.3, other.close).start()
+    with pytest.raises(ExecutorError, match="the executor Dask has been shut down"):
+        func.map(slowly, np.arange(40.0), executor=other, chunk_size=1)
     executor.shutdown()
     with pytest.raises(ExecutorError, match="the executor Dask has been shut down"):
         func.vmap(np.sin, executor=executor)(X)
