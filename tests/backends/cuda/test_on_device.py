@@ -48,7 +48,7 @@ def test_random_programs() -> None:
 
 def test_results_repeat() -> None:
     x = np.random.default_rng(0).normal(size=(300, 2000))
-    total = func.jit(lambda x: (np.sum(x), np.sum(x, axis=0), np.sum(x, axis=1)))
+    total = func.jit(lambda x: (np.sum(x), np.sum(x, axis=0), np.sum(x, axis=1), np.cumsum(x), np.cumsum(x, axis=1)))
     first = [out.get() for out in total(*there([x]))]
     for _ in range(5):
         for one, other in zip(first, total(*there([x])), strict=True):
@@ -61,6 +61,28 @@ def test_loops_and_branches() -> None:
     compare(scan(*there([x])), scan(x))
     loop = func.jit(lambda x: func.while_loop(lambda v: np.sum(v) < 100, lambda v: v * 1.5 + 1, x))
     compare(loop(*there([x])), loop(x))
+
+
+def test_donated_arguments_are_overwritten() -> None:
+    import cupy
+
+    step = func.jit(lambda w, g: w - 0.1 * np.sin(g), donate_argnums=(0,))
+    start, g = np.arange(5000.0), cupy.linspace(0, 1, 5000)
+    w = kept = cupy.asarray(start)
+    for _ in range(4):
+        w = step(w, g)
+    assert w.data.ptr == kept.data.ptr
+    compare(w, start - 0.4 * np.sin(g.get()), 1e-12)
+    view = cupy.asarray(np.stack([start, start]))
+    compare(step(view[1], g), start - 0.1 * np.sin(g.get()), 1e-12)
+    compare(view[1], start)
+
+
+def test_enclosed_arrays_choose_the_device() -> None:
+    import cupy
+
+    weights = cupy.arange(3.0)
+    compare(func.jit(lambda a: weights * a)(2.0), np.arange(3.0) * 2)
 
 
 def test_a_graph_is_replayed() -> None:
