@@ -13,7 +13,7 @@ from typing import Any
 
 from func.backends.c.declarations import c_type, literal, stored_type
 from func.backends.c.expressions import CBuilder
-from func.backends.c.loop_nests import Accumulator, BodyWriter, Memory, NestWriter, StageWriter, index_text
+from func.backends.c.loop_nests import LONG, Accumulator, BodyWriter, Memory, NestWriter, StageWriter, index_text
 from func.backends.cuda.dialect import CudaDefinitions, CudaScalars, vector_length
 from func.backends.cuda.nest_forms import READS, accesses_of, needed_by
 from func.backends.llvm import ir
@@ -55,6 +55,8 @@ class Launch(Record):
     """Bytes of shared memory that a function takes from the kernel of one block that calls it."""
     scans: bool = False
     """Whether running reductions are combined as trees."""
+    in_order: bool = False
+    """Whether one thread combines all terms of a reduction, in the order of the loops."""
 
 
 class Unit(Record):
@@ -212,11 +214,15 @@ def thread_kernel(library: KernelLibrary, nest: kernels.LoopNest, parallel: Sequ
     if rows == 1:
         with b.braces("if (blockIdx.x == 0 && threadIdx.x == 0) {"):
             _sequential(writer, nest, [*outer, *rest], {axis: "0" for group in outer for axis in group})
-        return writer.launch(1, WARP)
-    with b.braces(_strided_loop(word, "row", rows, threads)):
-        at = _decomposed(b, word, "row", nest, outer)
-        _sequential(writer, nest, [*outer, *rest], at)
-    return writer.launch(blocks, threads)
+        launch = writer.launch(1, WARP)
+    else:
+        with b.braces(_strided_loop(word, "row", rows, threads)):
+            at = _decomposed(b, word, "row", nest, outer)
+            _sequential(writer, nest, [*outer, *rest], at)
+        launch = writer.launch(blocks, threads)
+    lengths = [StagePlan(nest, stage, None, 64).lengths for stage in nest.stages if stage.inner]
+    launch.in_order = all([not each or each[-1] < LONG for each in lengths])
+    return launch
 
 
 def _strided_loop(word: str, name: str, count: int, threads: int) -> str:

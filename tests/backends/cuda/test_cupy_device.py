@@ -25,6 +25,7 @@ cuda.runtime.getDevice cuda.runtime.getDeviceCount cuda.runtime.memGetInfo cuda.
 cuda.runtime.memsetAsync cuda.runtime.runtimeGetVersion cuda.runtime.streamCaptureModeThreadLocal
 cuda.runtime.deviceSynchronize cuda.runtime.getDeviceProperties RawModule.compile RawModule.get_function
 RawKernel.kernel cuda.function.Function.ptr get_default_memory_pool ndarray.argsort ndarray.device asarray array empty
+ndarray.base
 """
 """The names that the device and the benchmark use."""
 

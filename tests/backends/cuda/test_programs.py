@@ -45,6 +45,8 @@ ORDERS: dict[str, tuple[Any, Any, str]] = {
     "running sums of long rows": (lambda x: np.cumsum(x, axis=1), np.tile(X, 9), "a sum of several orders"),
     "updates": (lambda x: _scattered(x, np.array([0, 2, 0, 0, 1])), np.tile(X, (12, 1))[:5], EXACT),
     "sums of two": (lambda x: x[:2].sum(axis=0), X, EXACT),
+    "sums of columns": (lambda x: np.sin(x).sum(axis=0), X, EXACT),
+    "sums of columns of products": (lambda x: (np.tanh(x) * x[:, :1]).sum(axis=0) * 2, X, EXACT),
     "sums of integers": (lambda x: x.astype(np.int64).sum(axis=1), X, EXACT),
     "extrema": (lambda x: (x.max(axis=0), x.argmin(axis=1)), X, EXACT),
     "sums of three": (lambda x: np.sin(x).sum(axis=1), X, "a sum of several orders"),
