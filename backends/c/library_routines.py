@@ -176,6 +176,42 @@ static REAL func_size_TYPE(TYPE z) {
 """The modulus of complex numbers by which LAPACK chooses pivots."""
 
 
+SINES = """\
+/* Sines and cosines of n numbers, by what a number has beside a multiple of pi / 2, in four parts, and polynomials. */
+static void func_sines(ptrdiff_t n, const double *restrict x, double *restrict sines, double *restrict cosines) {
+#ifdef FUNC_LIBM
+    const double most = -1;
+#else
+    const double most = 524288; /* larger numbers are left to the C library */
+#endif
+    bool others = false;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double shifted = x[i] * 0.63661977236758134308 + 6755399441055744.0, turns = shifted - 6755399441055744.0;
+        const double low = turns * -8.4784276603689e-32, r = turns * -2.0222662487111665e-21
+            + (turns * -6.077100506303966e-11 + (turns * -1.5707963267341256 + x[i])) + low;
+        const double z = r * r, quarter = z * z;
+        const double odd = (-1.66666666666666324348e-01 + z * 8.33333333332248946124e-03)
+            + quarter * ((-1.98412698298579493134e-04 + z * 2.75573137070700676789e-06)
+            + quarter * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10));
+        const double even = (4.16666666666666019037e-02 + z * -1.38888888888741095749e-03)
+            + quarter * ((2.48015872894767294178e-05 + z * -2.75573143513906633035e-07)
+            + quarter * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11));
+        const double sine = r == 0 ? r : r + r * (z * odd), cosine = 1 - (0.5 * z - quarter * even);
+        const uint64_t count = func_bits64(shifted);
+        const bool turned = (count & 1u) != 0;
+        sines[i] = func_real64(func_bits64(turned ? cosine : sine) ^ (count & 2u) << 62);
+        cosines[i] = func_real64(func_bits64(turned ? sine : cosine) ^ ((count + 1) & 2u) << 62);
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        others = fabs(x[i]) > most || others;
+    }
+    for (ptrdiff_t i = 0; others && i < n; ++i) {
+        sines[i] = fabs(x[i]) > most ? sin(x[i]) : sines[i];
+        cosines[i] = fabs(x[i]) > most ? cos(x[i]) : cosines[i];
+    }
+}"""
+
+
 def defined(call: CRoutineCall, dtype: DType, *texts: str) -> str:
     """Define functions for a dtype, each after those that it calls; the name of the last."""
     places, name = _places(dtype), ""
@@ -560,6 +596,13 @@ def _argsort(call: CRoutineCall, *, n: int, goes_on: bool = False) -> str:
     call.definitions.texts.setdefault(f"func_is_before_{name}", first)
     call.definitions.texts.setdefault(f"func_argsort_{name}", second)
     return f"func_argsort_{name}({n}, {x.start}, {order.start}, {space.start}, {flag(goes_on)});"
+
+
+@c_routine("sines")
+def _sines(call: CRoutineCall, *, n: int) -> str:
+    """The sines and cosines of n numbers."""
+    call.definitions.texts.setdefault("func_sines", SINES)
+    return f"func_sines({n}, {call.args[0].start}, {call.outs[0].start}, {call.outs[1].start});"
 
 
 def _drawn(call: CRoutineCall, name: str, *arguments: Any) -> str:

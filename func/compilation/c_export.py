@@ -384,6 +384,7 @@ def _module(
 def _native(program: Program, f: Any, checked: bool, column_major: bool, finite: bool) -> Any:
     """A program as loop nests. Raises NoSourceError."""
     from func.backends.loops.scalar_expansion import expand_bodies, expand_scalars, is_expandable  # start-up time
+    from func.backends.loops.sine_batches import batch_sines
     from func.interpreters.compile.native.executable import rerolled
     from func.interpreters.compile.native.not_native import NotNative, RuleError
     from func.interpreters.compile.native.translate import translate
@@ -392,10 +393,10 @@ def _native(program: Program, f: Any, checked: bool, column_major: bool, finite:
         program = _by_columns(program)
     try:
         native = translate(program, checked, is_printed=True)
-        if is_expandable(native) and expand_scalars(native, finite):
-            return native
-        native = translate(rerolled(program), checked, is_printed=True)
-        expand_bodies(native, finite)
+        if not (is_expandable(native) and expand_scalars(native, finite)):
+            native = translate(rerolled(program), checked, is_printed=True)
+            expand_bodies(native, finite)
+        batch_sines(native.items)
         return native
     except NotNative as error:
         raise _no_source(f, error) from None

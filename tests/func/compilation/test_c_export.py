@@ -591,6 +591,55 @@ def test_sorting(dtype: Any, tmp_path: Path) -> None:
         np.testing.assert_array_equal(run(x), f(x))
 
 
+ANGLES = np.array([0.3, -0.0, 0.0, 1e-300, np.pi, 355.0, 1e5, -524288.5, 1e22, -3e300, np.inf, np.nan])
+
+
+def turned(carry: Any, x: Any) -> Any:
+    """A step whose angle is carried, beside what follows from its sine."""
+    angle, place = carry
+    return (angle + x, place + np.cos(angle) * x), np.sin(angle) + angle
+
+
+def swung(carry: Any, x: Any) -> Any:
+    """A step whose angle depends on the sine of the one before."""
+    return carry - 0.1 * np.sin(carry) + x, np.cos(carry)
+
+
+def scanned(step: Any, start: Any, reverse: bool = False) -> Any:
+    """All results of a scan over some numbers."""
+    return lambda xs: func.tree.leaves(func.scan(step, start, xs, reverse=reverse))
+
+
+def scan_of_scans(xs: Any) -> Any:
+    """A scan whose steps are scans."""
+    return func.scan(lambda carry, x: (func.scan(turned, carry, x * np.ones(9))[0], carry[1]), (0.1, 0.2), xs)[1]
+
+
+SINES: dict[str, tuple[Any, Any, bool]] = {
+    "straight": (lambda x: (np.sin(x) * np.cos(x[::-1]), np.cos(np.sin(x))), ANGLES, True),
+    "one step after the other": (scanned(turned, (0.1, 0.2)), np.linspace(0.1, 2, 30), True),
+    "backwards": (scanned(turned, (0.1, 0.2), True), np.linspace(0.1, 2, 30), True),
+    "large steps": (scanned(turned, (0.1, 0.2)), 1e5 * np.linspace(0.1, 2, 30), True),
+    "a gradient": (func.grad(lambda xs: np.sum(scanned(turned, (0.1, 0.2))(xs)[2])), np.linspace(0.1, 2, 30), True),
+    "nested": (scan_of_scans, np.linspace(0.1, 2, 7), True),
+    "in turn": (scanned(swung, 0.3), np.linspace(0.1, 2, 30), False),
+}
+
+
+@pytest.mark.parametrize("finite", [False, True])
+def test_sines_in_batches(finite: bool, tmp_path: Path) -> None:
+    modules = [func.to_c(f, name=f"f{i}", finite=finite)(x) for i, (f, x, _) in enumerate(SINES.values())]
+    for flags in (SANITIZED, (*SANITIZED, "-DFUNC_LIBM")):
+        runs = loaded(modules, tmp_path, flags)
+        for (name, (f, x, is_batch)), module, run in zip(SINES.items(), modules, runs, strict=True):
+            assert ("func_sines(" in module.source) == is_batch, name
+            got = run(x)
+            for a, b in zip(got if isinstance(got, tuple) else (got,), func.tree.leaves(f(x)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12 if name != "straight" else 5e-16, err_msg=name)
+                if not finite:
+                    np.testing.assert_array_equal(np.signbit(a), np.signbit(b), err_msg=name)
+
+
 @pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
 def test_fourier_transforms(dtype: Any, tmp_path: Path) -> None:
     cases: list[tuple[CModule, Any, Any]] = []
