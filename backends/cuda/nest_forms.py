@@ -150,10 +150,11 @@ def split_stages(nest: LoopNest, together: int = 1) -> list[LoopNest]:
     defined: dict[int, int] = {}
     homes: dict[int, StridedRef] = {}
     nests: list[LoopNest] = []
+    replaced: dict[int, Operand] = {}
     for place, stage in enumerate(nest.stages):
         if place % together == 0:
             nests.append(LoopNest(nest.domain, outer, []))
-            replaced: dict[int, Operand] = {}
+            replaced = {}
         number = len(nests) - 1
         loads: list[Instruction] = []
         for each in stage.code:
