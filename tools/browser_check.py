@@ -269,12 +269,12 @@ def _of_search(browser: Browser, address: str) -> Iterator[str]:
     browser.open(f"{address}search.html?q={SEARCHED}")
     end = time.monotonic() + PATIENCE
     found: list[str] = []
-    while not any([one.startswith(f"func.{SEARCHED} ") for one in found]) and time.monotonic() < end:
+    while not any([one.split()[:1] == [f"func.{SEARCHED}"] for one in found]) and time.monotonic() < end:
         time.sleep(0.1)
         found = browser.evaluate(RESULTS)[:5]  # results arrive one by one, best first
         if len(found) == 5:
             break
-    if not any([one.startswith(f"func.{SEARCHED} ") for one in found]):
+    if not any([one.split()[:1] == [f"func.{SEARCHED}"] for one in found]):
         yield f"search.html: {SEARCHED} does not find func.{SEARCHED} among the first five, but {found}"
 
 
