@@ -115,6 +115,36 @@ static void func_sums_TYPE(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, TYPE *restrict
 }"""
 
 
+ROW = """\
+/* out = x y for one row x of k elements, where columns of y are next to each other, 8 or more. */
+static void func_row_TYPE(ptrdiff_t k, ptrdiff_t n, TYPE *restrict out, const TYPE *restrict x, ptrdiff_t x1,
+                          const TYPE *restrict y, ptrdiff_t y0) {
+    enum { WIDTH = 8 };
+    const ptrdiff_t fours = k - k % 4;
+    for (ptrdiff_t j = 0; j < n; j += WIDTH) {
+        const ptrdiff_t first = j + WIDTH <= n ? j : n - WIDTH; /* the last ones begin before their first column */
+        TYPE s0[WIDTH] = {0}, s1[WIDTH] = {0}, s2[WIDTH] = {0}, s3[WIDTH] = {0};
+        for (ptrdiff_t l = 0; l < fours; l += 4) {
+            const TYPE *const row = y + l * y0 + first;
+            for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+                s0[c] = func_fma_TYPE(x[l * x1], row[c], s0[c]);
+                s1[c] = func_fma_TYPE(x[(l + 1) * x1], row[y0 + c], s1[c]);
+                s2[c] = func_fma_TYPE(x[(l + 2) * x1], row[2 * y0 + c], s2[c]);
+                s3[c] = func_fma_TYPE(x[(l + 3) * x1], row[3 * y0 + c], s3[c]);
+            }
+        }
+        for (ptrdiff_t l = fours; l < k; ++l) {
+            for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+                s0[c] = func_fma_TYPE(x[l * x1], y[l * y0 + first + c], s0[c]);
+            }
+        }
+        for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+            out[first + c] = (s0[c] + s1[c]) + (s2[c] + s3[c]);
+        }
+    }
+}"""
+
+
 def write_product(nests: NestWriter, dot: Dot) -> None:
     """A product for every index of the batch axes."""
     _batched(nests, dot, [])
@@ -143,9 +173,13 @@ def _batched(nests: NestWriter, dot: Dot, at: list[str]) -> None:
             f"{x.start}, {x.first}, {y.start}, {y.second});"
         )
         return
-    texts.setdefault(f"func_product_{word}", product_text(word))
     if word in ("double", "float"):
         texts.setdefault(f"func_fma_{word}", fma_text(word))
+        if m == 1 and n >= 8 and y.second == 1 and out.second == 1:
+            texts.setdefault(f"func_row_{word}", ROW.replace("TYPE", word))
+            builder.effect(f"func_row_{word}({k}, {n}, {out.start}, {x.start}, {x.second}, {y.start}, {y.first});")
+            return
+    texts.setdefault(f"func_product_{word}", product_text(word))
     builder.effect(
         f"func_product_{word}({m}, {k}, {n}, {out.start}, {out.first}, {out.second}, "
         f"{x.start}, {x.first}, {x.second}, {y.start}, {y.first}, {y.second});"

@@ -591,6 +591,21 @@ def test_sorting(dtype: Any, tmp_path: Path) -> None:
         np.testing.assert_array_equal(run(x), f(x))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_times_matrices(dtype: Any, tmp_path: Path) -> None:
+    """Tiles of columns that do and do not divide their number, rows next to each other and not."""
+    cases: list[tuple[Any, tuple[Any, ...]]] = []
+    for k, n in ((901, 8), (902, 9), (403, 30), (97, 65)):
+        x, y = RNG.normal(size=(k, 3)).astype(dtype), RNG.normal(size=(k, n)).astype(dtype)
+        cases += [(lambda x, y: x[:, 1] @ y, (x, y)), (lambda x, y: y.T @ x[:, 0], (x, y))]
+        cases.append((lambda x, y: np.einsum("bk,bkn->bn", x, y), (np.stack([x[:, 0]] * 2), np.stack([y, 2 * y]))))
+    modules = [func.to_c(f, name=f"f{place}")(*args) for place, (f, args) in enumerate(cases)]
+    assert sum(["func_row_" in module.source for module in modules]) >= 8
+    for run, (f, args) in zip(loaded(modules, tmp_path, SANITIZED), cases, strict=True):
+        limit = 1e-13 if dtype is np.float64 else 1e-5
+        np.testing.assert_allclose(run(*args), f(*args), rtol=limit, atol=30 * limit)
+
+
 ANGLES = np.array([0.3, -0.0, 0.0, 1e-300, np.pi, 355.0, 1e5, -524288.5, 1e22, -3e300, np.inf, np.nan])
 
 
