@@ -21,7 +21,7 @@ from func.backends.llvm.linalg.matrix_copies import Matrix
 from func.backends.llvm.math.own_functions import Features
 from func.backends.llvm.scalars.ir_values import constant, element, splat, stored, widened
 from func.backends.loops.kernels import Chunking, Dot, DType, StridedRef
-from func.backends.loops.product_blocks import step_of
+from func.backends.loops.product_blocks import is_turned, step_of
 
 ROWS = 4
 """Columns of a block whose sums run along the summed axis."""
@@ -426,6 +426,6 @@ def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[StridedMatrix, StridedMa
 
 def _oriented(out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int) -> Problem:
     """The product, transposed where that makes its results contiguous along rows."""
-    if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
+    if is_turned(m, n, *[(matrix.first, matrix.second) for matrix in (out, x, y)]):
         return out.turned(), y.turned(), x.turned(), n, k, m
     return out, x, y, m, k, n

@@ -15,13 +15,15 @@ pytest.importorskip("llvmlite")
 from func.backends.llvm.codegen import matrix_products
 from func.backends.llvm.linalg import blas_threads, scipy_library
 from func.backends.loops.kernels import Buffer, Dot, StridedRef
-from func.backends.loops.product_blocks import SHORTEST, STEP, grid_of, step_of
+from func.backends.loops.product_blocks import LOSS, SHORTEST, STEP, grid_of, loss_of, step_of
 
 SIZES = [(32, 784, 128), (784, 32, 128), (131, 300, 97), (64, 520, 333), (97, 1111, 96), (1030, 65, 70), (2, 900, 700)]
 
 
-def _dot(batch: tuple[int, ...], sizes: tuple[int, int, int]) -> Dot:
-    ref = StridedRef(Buffer(1, np.dtype(np.float64)), 0, ())
+def _dot(
+    batch: tuple[int, ...], sizes: tuple[int, int, int], char: str = "d", strides: tuple[int, int] = (1, 1)
+) -> Dot:
+    ref = StridedRef(Buffer(1, np.dtype(char)), 0, strides)
     return Dot(ref, ref, ref, batch, sizes)
 
 
@@ -48,9 +50,23 @@ def test_grids_cover_and_are_coarse(batch: tuple[int, ...], sizes: tuple[int, in
             assert step >= SHORTEST
 
 
-def test_small_products_are_whole_and_large_ones_are_not() -> None:
-    assert grid_of(_dot((), (64, 64, 64))) == (1, 1, 1)
-    assert math.prod(grid_of(_dot((), (1024, 1024, 1024)))) >= 8
+@pytest.mark.parametrize("char", "fd")
+def test_small_products_are_whole_and_large_ones_are_not(char: str) -> None:
+    chunks = [math.prod(grid_of(_dot((), (n, n, n), char))) for n in (64, 384, 1024, 2048, 4096)]
+    assert chunks == sorted(chunks)
+    assert chunks[:3] == [1, 2, 2]
+    assert chunks[-1] >= 8
+
+
+@pytest.mark.parametrize("char", "fd")
+@pytest.mark.parametrize("strides", [(1, 1), (1, 5000)])
+@pytest.mark.parametrize("sizes", [*SIZES, (200, 200, 200), (128, 256, 256), (1024, 784, 512), (32, 784, 512)])
+def test_one_thread_loses_little_to_chunks(sizes: tuple[int, int, int], strides: tuple[int, int], char: str) -> None:
+    dot = _dot((), sizes, char, strides)
+    _, *cuts = grid_of(dot)
+    assert loss_of(dot, *cuts) <= LOSS
+    is_free = max(sizes[0], sizes[2]) >= 2048 and math.prod(sizes) >= 1 << 24
+    assert not is_free or math.prod(cuts) >= 2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -110,7 +126,7 @@ def test_products_where_the_threads_of_blas_cannot_be_set(monkeypatch: pytest.Mo
 
 def test_the_chunks_are_listed() -> None:
     x = np.ones((512, 512))
-    assert "1 × 2 × 2 chunks of places, rows and columns" in str(func.jit(lambda x: x @ x).lower(x))
+    assert "1 × 2 × 1 chunks of places, rows and columns" in str(func.jit(lambda x: x @ x).lower(x))
 
 
 def test_blas_keeps_its_number_of_threads(threads_of_blas) -> None:
