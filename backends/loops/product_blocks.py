@@ -24,7 +24,7 @@ LOSS = 0.045
 """The largest share of its time that a product may lose to its chunks on one thread, by the prices below."""
 
 
-class Packing(NamedTuple):
+class CopyPrices(NamedTuple):
     """What BLAS takes to copy an element of an operand into the order that its inner loop reads, in multiplications.
 
     Every chunk copies its rows of x and its columns of y. Chunks of rows copy all of y again, chunks of columns all of
@@ -35,8 +35,8 @@ class Packing(NamedTuple):
     y: float
 
 
-NEAR = {4: Packing(12, 35), 8: Packing(18, 11)}
-FAR = {4: Packing(33, 35), 8: Packing(54, 16)}
+NEAR = {4: CopyPrices(12, 35), 8: CopyPrices(18, 11)}
+FAR = {4: CopyPrices(33, 35), 8: CopyPrices(54, 16)}
 """By the bytes of an element, for operands that fit the second-level cache and for larger ones. Measured with OpenBLAS
 0.3.30's kernels for AVX-512 on an AMD EPYC, as the time of two chunks beyond that of one. In single precision more than
 two chunks take longer than in proportion, so the prices there are a quarter to a half above that."""
