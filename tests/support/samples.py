@@ -8,6 +8,7 @@ import numpy as np
 
 from func.interpreters.calls.custom_rules import KnownOutputs
 from func.interpreters.core import Aval
+from func.interpreters.core.primitive import PROVIDERS, primitive_named
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import sin
 from func.interpreters.primitives.structural.contraction import spec
@@ -21,6 +22,9 @@ from tests.support import (
     samples_staged,
 )
 from tests.support.sampling import Sample, complex_, hermitian, integers, real, restart, spd
+
+for _name in PROVIDERS:
+    primitive_named(_name)
 
 restart(0)
 
