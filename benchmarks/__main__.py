@@ -33,6 +33,7 @@ def main() -> int:
     effort = Effort(
         0 if options.check else options.rounds or (3 if options.quick else 15),
         block=0.005 if options.quick else 0.02,
+        warm_up=0.05 if options.quick else 0.6,
         first_limit=options.limit,
         call_limit=options.limit / 4,
     )

@@ -16,7 +16,7 @@ from benchmarks.workload import Call
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: the number of rounds, and the least seconds one contestant runs per round.
+    """How long to measure: the number of rounds, the least seconds one contestant runs per round, and before them all.
 
     A contestant whose first call takes longer than `first_limit` seconds, or a later one longer than `call_limit`, is
     left out.
@@ -24,6 +24,7 @@ class Effort:
 
     rounds: int = 15
     block: float = 0.02
+    warm_up: float = 0.0
     first_limit: float = 60.0
     call_limit: float = 15.0
 
@@ -84,6 +85,13 @@ def seconds_per_call(call: Call, number: int) -> float:
     return (time.perf_counter() - start) / number
 
 
+def warm_up(call: Call, seconds: float) -> None:
+    """Call for so long: what a library compiles while it runs is compiled then."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        call()
+
+
 def calls_per_block(call: Call, block: float) -> int:
     """How many calls fill a block of this many seconds, found by doubling."""
     number = 1
@@ -96,6 +104,8 @@ def time_rounds(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[flo
     """Seconds per call of every contestant in every round. Calls that are repeated are warmed up first."""
     if not effort.rounds:
         return {name: [] for name in calls}
+    for call in calls.values():
+        warm_up(call, effort.warm_up)
     with no_collector():
         numbers = {name: calls_per_block(call, effort.block) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}

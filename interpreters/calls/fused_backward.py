@@ -56,6 +56,10 @@ class _NotFused(Exception):
     """A graph has what no program of arrays can represent."""
 
 
+class _Traced(Exception):
+    """Some of a graph's values are traced, which says nothing of the next graph like it."""
+
+
 class _FoundNaN(Exception):
     """The code has found a NaN among the cotangents."""
 
@@ -66,6 +70,7 @@ class Structure:
     Raises:
         _NotFused: The pass is short or has too many nodes, products of matrices are most of it, a rule is not made of
             primitives, or a value is no array of the host.
+        _Traced: A value is traced.
     """
 
     __slots__ = ("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "key", "seconds")
@@ -116,6 +121,8 @@ class Structure:
         """The place of an array of the host among the inputs."""
         slot = self._slots.get(id(value))
         if slot is None:
+            if type(value) is Tracer:
+                raise _Traced
             if type(value) not in HOST_ARRAYS or value.dtype not in _COMPILED_DTYPES:
                 raise _NotFused
             slot = self._slots[id(value)] = len(self.arrays)
@@ -284,6 +291,8 @@ def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> tup
         plan = PLANS.of(structure.key)
     except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
         return walk_nodes(seeds, leaves), False
+    except _Traced:
+        return walk_nodes(seeds, leaves), True
     return plan.walk(structure, seeds, leaves)
 
 

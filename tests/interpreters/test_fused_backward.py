@@ -239,6 +239,16 @@ def test_rules_of_users_are_called_each_time(runs: list[bool]) -> None:
     assert runs == []
 
 
+@pytest.mark.parametrize("around", [func.jit, func.vmap, func.jacfwd])
+def test_traced_passes_say_nothing_of_later_ones(around: Callable[[Any], Any], runs: list[bool]) -> None:
+    gradient = func.grad(lambda x: np.sum(softmax(x) * x[:1]))
+    around(gradient)(data())
+    runs.clear()
+    for _ in range(3):
+        gradient(data())
+    assert runs == [False, True, True]
+
+
 def test_long_graphs_are_walked(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
     monkeypatch.setattr(fused_backward, "LONGEST", 10)
 
