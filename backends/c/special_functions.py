@@ -391,7 +391,7 @@ double gammainc(double a, double x) {
     return x > 1 && x > a ? 1 - gammaincc(a, x) : gammainc_series(a, x);
 }
 
-/* The x of P(a, x) = p, or of Q(a, x) = p: Newton's steps of ln P by ln x, halves where they leave what is known. */
+/* The x of P(a, x) = p, or of Q(a, x) = p: Newton's steps of ln P by ln x, bisection where they leave what is known. */
 static double gamma_quantile(double a, double p, bool upper) {
     if (!(a >= 0) || !(p >= 0 && p <= 1)) {
         return NAN;

@@ -32,6 +32,26 @@ typedef int64_t func_long;
 """
 """What every text begins with."""
 
+
+def _exchange(name: str, what: str, shuffle: str, lane: str) -> str:
+    """A function of one value that another lane of the warp has; small types go as int, which shuffles take."""
+    parameter, argument = (", int distance", ", distance") if lane == "distance" else ("", "")
+    special = [
+        f"template <> __device__ {dtype} {name}({dtype} x{parameter}) {{\n    return {value};\n}}"
+        for dtype, value in (
+            ("uint8_t", f"(uint8_t){name}((int)x{argument})"),
+            ("uint16_t", f"(uint16_t){name}((int)x{argument})"),
+            ("bool", f"{name}((int)x{argument}) != 0"),
+        )
+    ]
+    general = f"""\
+/* {what} */
+template <class T> static __device__ T {name}(T x{parameter}) {{
+    return {shuffle}(0xffffffffu, x, {lane});
+}}"""
+    return "\n".join([general, *special])
+
+
 HELPERS = {
     "func_bits64": """\
 static __device__ uint64_t func_bits64(double x) {
@@ -73,62 +93,12 @@ static __device__ uint16_t func_half_of_float(float x) {
 static __device__ uint64_t func_bit_count(uint64_t x) {
     return (uint64_t)__popcll(x);
 }""",
-    "func_down": """\
-/* The value that the lane `distance` further has. */
-template <class T> static __device__ T func_down(T x, int distance) {
-    return __shfl_down_sync(0xffffffffu, x, distance);
-}
-template <> __device__ uint8_t func_down(uint8_t x, int distance) {
-    return (uint8_t)func_down((int)x, distance);
-}
-template <> __device__ uint16_t func_down(uint16_t x, int distance) {
-    return (uint16_t)func_down((int)x, distance);
-}
-template <> __device__ bool func_down(bool x, int distance) {
-    return func_down((int)x, distance) != 0;
-}""",
-    "func_first": """\
-/* The value that the first lane has. */
-template <class T> static __device__ T func_first(T x) {
-    return __shfl_sync(0xffffffffu, x, 0);
-}
-template <> __device__ uint8_t func_first(uint8_t x) {
-    return (uint8_t)func_first((int)x);
-}
-template <> __device__ uint16_t func_first(uint16_t x) {
-    return (uint16_t)func_first((int)x);
-}
-template <> __device__ bool func_first(bool x) {
-    return func_first((int)x) != 0;
-}""",
-    "func_up": """\
-/* The value that the lane `distance` before has. */
-template <class T> static __device__ T func_up(T x, int distance) {
-    return __shfl_up_sync(0xffffffffu, x, distance);
-}
-template <> __device__ uint8_t func_up(uint8_t x, int distance) {
-    return (uint8_t)func_up((int)x, distance);
-}
-template <> __device__ uint16_t func_up(uint16_t x, int distance) {
-    return (uint16_t)func_up((int)x, distance);
-}
-template <> __device__ bool func_up(bool x, int distance) {
-    return func_up((int)x, distance) != 0;
-}""",
-    "func_last": """\
-/* The value that the last lane has. */
-template <class T> static __device__ T func_last(T x) {
-    return __shfl_sync(0xffffffffu, x, 31);
-}
-template <> __device__ uint8_t func_last(uint8_t x) {
-    return (uint8_t)func_last((int)x);
-}
-template <> __device__ uint16_t func_last(uint16_t x) {
-    return (uint16_t)func_last((int)x);
-}
-template <> __device__ bool func_last(bool x) {
-    return func_last((int)x) != 0;
-}""",
+    "func_down": _exchange(
+        "func_down", "The value that the lane `distance` further has.", "__shfl_down_sync", "distance"
+    ),
+    "func_first": _exchange("func_first", "The value that the first lane has.", "__shfl_sync", "0"),
+    "func_up": _exchange("func_up", "The value that the lane `distance` before has.", "__shfl_up_sync", "distance"),
+    "func_last": _exchange("func_last", "The value that the last lane has.", "__shfl_sync", "31"),
     "func_pack": """\
 /* Elements that one access moves. */
 template <class T, int N> struct alignas(sizeof(T) * N) func_pack {

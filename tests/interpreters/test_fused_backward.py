@@ -249,6 +249,46 @@ def test_traced_passes_say_nothing_of_later_ones(around: Callable[[Any], Any], r
     assert runs == [False, True, True]
 
 
+LAYOUTS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
+    "one array twice": lambda x: (x, x),
+    "steps": lambda x: (x[::2, ::-1], x[1::2]),
+    "columns": lambda x: (x.T, x.T.copy()),
+    "repeated rows": lambda x: (np.broadcast_to(x[:1], x.shape), x),
+    "no elements": lambda x: (x[:, :0] * 1.0, x[:, :0]),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_arrays_lie_as_they_like(layout: str, runs: list[bool]) -> None:
+    arguments = LAYOUTS[layout](data())
+    gradients = func.grad(lambda x, y: np.sum(np.sin(x * y) + x[::-1] * y), argnums=(0, 1))
+    with func.config.override(compile_backward=False):
+        expected = gradients(*arguments)
+    for _ in range(3):
+        found = gradients(*arguments)
+    assert runs == [False, True, True]
+    for each, truth in zip(found, expected, strict=True):
+        assert each.shape == truth.shape
+        np.testing.assert_allclose(each, truth, rtol=1e-12)
+
+
+def test_a_call_that_failed_leaves_nothing_behind(runs: list[bool]) -> None:
+    fails = [False]
+
+    def loss(x: Array) -> Any:
+        y = np.sum(softmax(x) ** 2)
+        if fails[0]:
+            raise KeyError("of the user")
+        return y
+
+    x, gradient = data(), func.grad(loss)
+    expected = gradient(x)
+    for fails[0] in (True, False, True, False):
+        with pytest.raises(KeyError) if fails[0] else contextlib.nullcontext():
+            np.testing.assert_allclose(gradient(x), expected, rtol=1e-12, atol=1e-15)
+    assert runs == [False, True, True]
+
+
 def test_long_graphs_are_walked(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
     monkeypatch.setattr(fused_backward, "LONGEST", 10)
 
