@@ -191,20 +191,24 @@ def walk(
     if not seeds or not (FUSION.is_on and FUSION.has_compiler) or BY_NODES.get():
         return walk_nodes(seeds, leaves)
     sketch = _sketch(seeds, leaves)
-    known = FUSION.looks.get(sketch)
-    if known is False:
+    look = FUSION.looks.get(sketch)
+    if look is None:
+        look = FUSION.new_look(sketch)
+    for read in look.readers:
+        cotangents: list[Any] | None = read(seeds, leaves)
+        if cotangents is not None:
+            return cotangents
+    if look.waits:
+        look.waits -= 1
         return walk_nodes(seeds, leaves)
-    cotangents, may_have_program = WIRING.fused_walk(seeds, leaves)
-    if may_have_program is not known:
-        FUSION.note(sketch, may_have_program)
-    return cotangents
+    return WIRING.fused_walk(seeds, leaves, look)
 
 
 def _sketch(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:
     """What is alike in passes over one graph, and soon found: how many nodes were made, and the kind of the ends."""
     root, leaf = seeds[0][0], leaves[0]
-    rules = [parent[RULE] for parent in root[PARENTS] if parent is not None]
-    return root[SERIAL] - leaf[SERIAL], root[RULE], *rules, leaf[AVAL].shape, len(leaves)
+    last = root[PARENTS][0] if root[PARENTS] else None
+    return root[SERIAL] - leaf[SERIAL], root[RULE], last and last[RULE], leaf[AVAL].shape, len(leaves)
 
 
 def walk_nodes(

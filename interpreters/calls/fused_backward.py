@@ -1,4 +1,4 @@
-"""Long backward passes as compiled programs.
+"""Frequent backward passes as compiled programs.
 
 NumPy computes the values of eager code, one operation after the other, and so it would the cotangents: a pullback reads
 and writes all of a large array, and there are several for each operation. But a backward pass is known as a whole
@@ -7,14 +7,15 @@ code computes it in few passes over memory.
 
 Graphs are alike where nothing but the numbers in their arrays differs: `Structure` has a key for that. Passes of a
 structure run node by node until they have taken, by an estimate, as long as compilation takes. From then on its code
-runs. The estimate depends on the structure alone, so a script that runs twice gives the same bits.
+runs, by a reader that recognises the structure (`graph_readers`). The estimate depends on the structure alone, so a
+script that runs twice gives the same bits.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod, sqrt
 from typing import Any
 
@@ -22,8 +23,9 @@ import numpy as np
 
 from func.backends import messages
 from func.interpreters import drivers
+from func.interpreters.calls.graph_readers import Reader, Unlike, reader_of
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, shape_of
-from func.interpreters.core.backward_fusion import FUSION
+from func.interpreters.core.backward_fusion import FUSION, Look
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.wiring import WIRING
@@ -33,15 +35,20 @@ from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage
 
-LONGEST = 256
+LONGEST = 2048
 """Nodes of the longest graph that is compiled: compilation takes time in proportion, and so does the key."""
-BASE_COST, COST_OF_NODE = 0.15, 0.002
-"""Seconds that compilation takes, about: with the start of the compiler, and for each node."""
+START, BASE_COST, COST_OF_NODE = 0.15, 0.02, 0.001
+"""Seconds that compilation takes, about: the first one of the process more than others, each, and for each node."""
 PER_NODE, PER_ELEMENT, PER_MULTIPLICATION = 2e-6, 1e-9, 2e-11
 """Seconds of a pullback by NumPy, about: for itself, for an element of its node's value, and for a product's
 multiplications, of which the pullback has twice as many as the product."""
-LEAST = 1e-4
-"""Estimated seconds of the shortest pass that is compiled: to find its program takes a microsecond or two a node."""
+LEAST = 5e-6
+"""Estimated seconds of the shortest pass that is compiled: a call of code takes a microsecond or two."""
+KEY_OF_NODE, SPARE = 2e-5, 7
+"""A pass is looked at each time if it takes so many seconds for each node, ten times as long as the key of its graph.
+Of others it is one in so many; an odd number meets both of two structures that alternate."""
+MOST_MISSES = 64
+"""So many graphs that look the same from outside may be new, more than were known, before none is looked at again."""
 LARGEST_SHARE = 10
 """Products may take so many times as long as all else: code makes no product faster."""
 MOST_PLANS = 256
@@ -60,7 +67,7 @@ class _Traced(Exception):
     """Some of a graph's values are traced, which says nothing of the next graph like it."""
 
 
-class _FoundNaN(Exception):
+class _FoundNaN(Unlike):
     """The code has found a NaN among the cotangents."""
 
 
@@ -91,6 +98,15 @@ class Structure:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    @property
+    def weight(self) -> int:
+        """How many passes this one stands for: where keys would take long, few are looked at."""
+        return 1 if self.seconds >= KEY_OF_NODE * len(self) else SPARE
+
+    def reader(self, call: Callable[..., Any], has_cotangent: Sequence[bool]) -> Reader | None:
+        """What recognises such graphs and calls code with their arrays."""
+        return reader_of(self._seeds, self._leaves, self._nodes, self._slots, call, has_cotangent)
 
     def _described_node(self, node: Any) -> Any:
         _, rule, parents, needs_cotangent, saved, params, _ = node
@@ -207,7 +223,7 @@ def _estimate(nodes: Sequence[Any]) -> float:
 class PassPlan:
     """How passes of one structure run: node by node at first, later by code."""
 
-    __slots__ = ("_has_cotangent", "_is_hopeless", "_run", "_spent")
+    __slots__ = ("_has_cotangent", "_is_hopeless", "_run", "_spent", "reader")
 
     def __init__(self) -> None:
         self._spent = 0.0
@@ -216,31 +232,46 @@ class PassPlan:
         self._has_cotangent: tuple[bool, ...] = ()
         self._is_hopeless = False
         """Whether there is no code for the structure."""
+        self.reader: Reader | None = None
+        """What recognises the structure and runs the code."""
 
-    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any]) -> tuple[list[Any], bool]:
-        """What `fused_walk` returns."""
-        run = self._run
-        if run is None:
-            if self._is_hopeless:
-                return walk_nodes(seeds, leaves), False
-            self._spent += structure.seconds
-            if self._spent <= BASE_COST + COST_OF_NODE * len(structure):
-                return walk_nodes(seeds, leaves), True
-            self._compile(structure)  # threads may both do it: a lock that a fork leaves locked is worse
-            run = self._run
-            if run is None:
-                return walk_nodes(seeds, leaves), False
+    @property
+    def is_new(self) -> bool:
+        """Whether no pass has run."""
+        return self._spent == 0.0
+
+    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any], look: Look) -> list[Any]:
+        """The cotangents of the leaves."""
+        if self._run is None and not self._is_hopeless:
+            self._spent += structure.seconds * structure.weight
+            if self._spent > (0.0 if PLANS.has_compiled else START) + BASE_COST + COST_OF_NODE * len(structure):
+                self._compile(structure)  # threads may both do it: a lock that a fork leaves locked is worse
+        if self._is_hopeless:
+            look.give_up()
+        if self._run is None:
+            return walk_nodes(seeds, leaves)
+        if self.reader is not None:
+            look.add(self.reader)
         try:
-            outputs = iter(run(*structure.arrays))
+            return self._arranged(self._run(*structure.arrays))
         except _FoundNaN:
-            return walk_nodes(seeds, leaves), True
-        return FreshCotangents([next(outputs) if has_one else ZERO for has_one in self._has_cotangent]), True
+            return walk_nodes(seeds, leaves)
+
+    def _arranged(self, outputs: Sequence[Array]) -> FreshCotangents:
+        """What code returns, with ZERO for leaves that take no part."""
+        if len(outputs) == len(self._has_cotangent):
+            return FreshCotangents(outputs)
+        remaining = iter(outputs)
+        return FreshCotangents([next(remaining) if has_one else ZERO for has_one in self._has_cotangent])
 
     def _compile(self, structure: Structure) -> None:
+        PLANS.has_compiled = True
         try:
             with rare_collections():
                 program, self._has_cotangent = structure.trace()
                 executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
+                if executable.native is not None:
+                    self.reader = structure.reader(self._call_of(structure, executable), self._has_cotangent)
         except Exception as error:
             messages.debug("a backward pass is not compiled: %s", error)
             self._is_hopeless = True
@@ -249,6 +280,19 @@ class PassPlan:
             self._is_hopeless = True
         else:
             self._run = executable.call
+
+    def _call_of(self, structure: Structure, executable: Any) -> Callable[..., Any]:
+        """The code as a function of arrays like those of a structure, which raises `Unlike` for others."""
+        expected = [(x.shape, x.dtype) for x in structure.arrays]
+        run = executable.call
+
+        def slow(*arrays: Any) -> Any:
+            if not all([type(x) in HOST_ARRAYS for x in arrays]) or [(x.shape, x.dtype) for x in arrays] != expected:
+                raise Unlike
+            return run(*arrays)
+
+        stub: Callable[..., Any] = executable.native.strict_stub(slow)
+        return stub
 
 
 def _refuse_nan(*arrays: Array) -> Any:
@@ -259,10 +303,12 @@ def _refuse_nan(*arrays: Array) -> Any:
 class Plans:
     """The plans of the structures that were used last. There is no lock, which a fork could leave locked."""
 
-    __slots__ = ("_plans",)
+    __slots__ = ("_plans", "has_compiled")
 
     def __init__(self) -> None:
         self._plans: OrderedDict[Any, PassPlan] = OrderedDict()
+        self.has_compiled = False
+        """Whether the compiler has started."""
 
     def of(self, key: Any) -> PassPlan:
         """The plan of a structure, made when there is none."""
@@ -278,22 +324,31 @@ class Plans:
     def clear(self) -> None:
         """Forget all plans."""
         self._plans.clear()
+        self.has_compiled = False
         FUSION.looks.clear()
 
 
 PLANS = Plans()
 
 
-def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> tuple[list[Any], bool]:
-    """(the cotangents of the leaves, whether there may be a program for passes like this)."""
+def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], look: Look) -> list[Any]:
+    """The cotangents of the leaves, by code if there is some for the graph."""
     try:
         structure = Structure(seeds, leaves)
+        look.waits = structure.weight - 1
         plan = PLANS.of(structure.key)
     except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
-        return walk_nodes(seeds, leaves), False
+        look.give_up()
+        return walk_nodes(seeds, leaves)
     except _Traced:
-        return walk_nodes(seeds, leaves), True
-    return plan.walk(structure, seeds, leaves)
+        return walk_nodes(seeds, leaves)
+    if plan.is_new:
+        look.misses += 1
+        if look.misses > MOST_MISSES + look.hits:
+            look.give_up()
+    else:
+        look.hits += 1
+    return plan.walk(structure, seeds, leaves, look)
 
 
 WIRING.fused_walk = fused_walk

@@ -1,4 +1,4 @@
-"""Which backward passes may be compiled: long ones, if the settings allow it and nothing has to be bit-equal.
+"""Which backward passes may be compiled: frequent ones, if the settings allow it and nothing has to be bit-equal.
 
 What decides is a function of the calls that were made, never of the time that they took.
 """
@@ -6,11 +6,37 @@ What decides is a function of the calls that were made, never of the time that t
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
 MOST = 1024
+MOST_READERS = 4
+"""Structures that are told apart by readers, where passes look the same."""
+
+
+class Look:
+    """What is known of the passes that look the same from outside."""
+
+    __slots__ = ("hits", "misses", "readers", "waits")
+
+    def __init__(self) -> None:
+        self.readers: list[Any] = []
+        """What recognises graphs whose passes have code, and runs it."""
+        self.waits: float = 0
+        """How many passes run node by node before the graph of one is looked at again."""
+        self.hits = self.misses = 0
+        """How many of the graphs that were looked at had been seen before, and how many had not."""
+
+    def add(self, reader: Any) -> None:
+        """Ask this reader too, from now on."""
+        if reader not in self.readers and len(self.readers) < MOST_READERS:
+            self.readers.append(reader)
+
+    def give_up(self) -> None:
+        """Look at no graph again."""
+        self.waits = math.inf
 
 
 class BackwardFusion:
@@ -21,14 +47,15 @@ class BackwardFusion:
     def __init__(self) -> None:
         self.is_on = True
         self.has_compiler = True
-        self.looks: dict[Any, bool] = {}
-        """By what passes look like from outside: whether there may be a program for them."""
+        self.looks: dict[Any, Look] = {}
+        """By what passes look like from outside."""
 
-    def note(self, sketch: Any, may_have_program: bool) -> None:
-        """Whether there may be a program for passes that look like this."""
+    def new_look(self, sketch: Any) -> Look:
+        """What is known of passes that look like this: nothing."""
         if len(self.looks) >= MOST:
             self.looks.clear()
-        self.looks[sketch] = may_have_program
+        look = self.looks[sketch] = Look()
+        return look
 
 
 FUSION = BackwardFusion()

@@ -65,7 +65,7 @@ class Wiring:
     """(primitive, values, parents, params): the outputs and the linear tangent program, which is the pullback."""
     compile_program: Callable[..., Any]
     """(program, xp, compiler, donated, nan_safe): the program as an Executable."""
-    fused_walk: Callable[[Any, Any], tuple[list[Any], bool]]
+    fused_walk: Callable[[Any, Any, Any], list[Any]]
     """(seeds, leaves): the cotangents of the leaves of a graph; whether there may be a program for such graphs."""
     reroll_loops: Callable[[Any, str | None], Any]
     """(program, compiler): a long program with its unrolled loops as scans, where native code runs it."""

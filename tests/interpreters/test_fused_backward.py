@@ -6,7 +6,7 @@ import concurrent.futures as cf
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(fused_backward, "LARGEST_SHARE", float("inf"))
     monkeypatch.setattr(fused_backward, "COST_OF_NODE", 0.0)
     monkeypatch.setattr(fused_backward, "BASE_COST", 1.0)
+    monkeypatch.setattr(fused_backward, "START", 0.0)
     monkeypatch.setattr(fused_backward, "_estimate", estimate_of(0.6))
     func.clear_caches()
     yield
@@ -52,9 +53,23 @@ def estimate_of(seconds: float) -> Any:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each pass that was looked up, whether code ran it."""
+    """For each pass that was looked up, or recognised by a reader, whether code ran it."""
     seen: list[bool] = []
-    walk = PassPlan.walk
+    walk, reader_of = PassPlan.walk, fused_backward.reader_of
+
+    def watched_reader_of(*args: Any) -> Any:
+        read = reader_of(*args)
+
+        def watched_read(*graph: Any) -> Any:
+            assert read is not None
+            cotangents = read(*graph)
+            if cotangents is not None:
+                seen.append(True)
+            return cotangents
+
+        return None if read is None else watched_read
+
+    monkeypatch.setattr(fused_backward, "reader_of", watched_reader_of)
 
     def watched(plan: PassPlan, *args: Any) -> Any:
         result = walk(plan, *args)
@@ -142,6 +157,101 @@ def test_several_arguments_and_those_that_take_no_part() -> None:
     for name in ("x", "w", "b", "unused"):
         assert type(first[name]) is type(second[name])
         np.testing.assert_allclose(first[name], second[name], rtol=1e-12)
+
+
+ALIKE: dict[str, Sequence[Callable[[Array, Array], Any]]] = {
+    "rules": [lambda x, y: np.sum(np.sin(x) * y), lambda x, y: np.sum(np.cos(x) * y)],
+    "numbers": [lambda x, y, c=c: np.sum(x * c + y) for c in (2.0, 3.0, 0.0, -0.0, 2, np.float64(2.0), 1e200)],
+    "axes": [lambda x, y, a=a: np.sum(np.sum(x * y, axis=a) ** 2) for a in (0, 1, (0, 1))],
+    "axes kept": [lambda x, y, a=a: np.sum(np.sum(x * y, axis=a, keepdims=True) * x) for a in (0, 1)],
+    "divisors": [lambda x, y, n=n: np.sum(np.var(x * y, axis=1, ddof=n)) for n in (0, 1, 1.0, True, 0.5)],
+    "slices": [lambda x, y, n=n: np.sum(x[n : n + 4] * y[:4]) for n in (0, 1, 2)],
+    "steps": [lambda x, y, n=n: np.sum(x[::n] ** 2) + y[0, 0] for n in (1, 2, 3)],
+    "orders": [lambda x, y: np.sum(x.T * 2.0) + y[0, 0], lambda x, y: np.sum(x * 2.0) + y[0, 0]],
+    "operands": [lambda x, y: np.sum(np.sin(x) / y), lambda x, y: np.sum(np.sin(y) / x)],
+    "one operand twice": [
+        lambda x, y: np.sum(np.sin(x) * np.sin(y)),
+        lambda x, y: (np.sin(y), np.sum(np.sin(x) * np.sin(x)))[1],
+        lambda x, y: (lambda z: np.sum(z * z))(np.sin(x)) + 0 * y[0, 0],
+    ],
+    "one argument twice": [
+        lambda x, y: np.sum(x * y) * 1.0,
+        lambda x, y: np.sum(x * x) * 1.0,
+        lambda x, y: np.sum(y * y) * 1.0,
+    ],
+    "constants": [lambda x, y, c=c: np.sum(np.where(c, x, y) * x) for c in (np.arange(8) > 2, np.ones((6, 8)) > 2)],
+    "shapes inside": [lambda x, y, s=s: np.sum(np.reshape(x * y, s)[0]) for s in ((6, 8), (8, 6), (12, 4))],
+    "kinds of numbers": [lambda x, y, c=c: np.sum(x * c) + np.sum(y) for c in (1, 1.0, True, np.float32(1), 1j - 1j)],
+    "exponents": [lambda x, y, c=c: np.sum(np.abs(x) ** c * y) for c in (2, 3, 2.5, -1.0, 2.0)],
+    "single precision": [
+        lambda x, y: np.sum(np.sin(x.astype(np.float32)) * y),
+        lambda x, y: np.sum(np.sin(x.astype(np.float64)) * y),
+    ],
+}
+"""Functions whose passes look the same from outside, or nearly."""
+
+
+@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("is_compiled_first", [0, -1])
+def test_readers_tell_graphs_apart(name: str, is_compiled_first: int) -> None:
+    functions = [func.grad(real_part(f), argnums=(0, 1)) for f in ALIKE[name]]
+    x, y = data(), data() + 3.0
+    with func.config.override(compile_backward=False):
+        expected = [gradients(x, y) for gradients in functions]
+    for _ in range(3):
+        functions[is_compiled_first](x, y)
+    for _ in range(3):
+        for gradients, truth in zip(functions, expected, strict=True):
+            for each, its_truth in zip(gradients(x, y), truth, strict=True):
+                assert each.dtype == its_truth.dtype
+                np.testing.assert_allclose(each, its_truth, rtol=1e-6, atol=1e-6)
+
+
+def real_part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of two arguments, with the real part of its output."""
+    return lambda x, y: np.real(function(x, y))
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in NOT_NATIVE])
+def test_readers_recognise_graphs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gradient = func.grad(lambda x: np.sum(FUNCTIONS[name](x)))
+    x = data()
+    first, _ = [gradient(x) for _ in range(2)]
+    monkeypatch.setattr(fused_backward.Structure, "__init__", None)
+    np.testing.assert_allclose(gradient(x), first, rtol=1e-12, atol=1e-14)
+
+
+def test_readers_refuse_traced_values_and_other_arrays() -> None:
+    constant: list[Any] = [np.ones(8)]
+
+    def loss(x: Array) -> Any:
+        return np.sum(np.sin(x) * constant[0] * x)
+
+    gradient = func.grad(loss)
+    x = data()[0]
+    first, *_ = [gradient(x) for _ in range(3)]
+    np.testing.assert_allclose(func.jvp(gradient, (x,), (x,))[1], (2 * np.cos(x) - x * np.sin(x)) * x, rtol=1e-12)
+    rows = func.vmap(gradient)(np.stack([x, x]))
+    np.testing.assert_allclose(rows, [first, first], rtol=1e-12)
+    for other in (np.ones(16)[::2], np.ones(1), np.ones(8, np.float32), np.float64(1.0), np.ones((3, 8)) / 3, 1.0):
+        constant[0] = other
+        np.testing.assert_allclose(gradient(x), first, rtol=1e-12)
+
+
+def test_few_of_many_short_passes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_backward, "_estimate", estimate_of(1e-5))
+    looked_at = []
+    monkeypatch.setattr(fused_backward, "Structure", lambda *graph: looked_at.append(graph) or STRUCTURE(*graph))
+    gradient = func.grad(lambda x, c: np.sum(x * c))
+    for _ in range(70):
+        gradient(data(), 2.0)
+    assert len(looked_at) == 10
+    for step in range(5000):
+        gradient(data(), float(step))
+    assert len(looked_at) < 10 + 2 * fused_backward.MOST_MISSES
+
+
+STRUCTURE = fused_backward.Structure
 
 
 def test_structural_zeros_stay(runs: list[bool]) -> None:

@@ -167,6 +167,16 @@ class NativeExecutable:
         self._flat_stub = weakref.ref(stub)
         return stub
 
+    def strict_stub(self, slow: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+        """`flat_stub`, which leaves inputs to `slow` that do not match, or do not lie as code reads them."""
+        args = tuple([leaf_of(argument) for argument in self.interface.inputs])
+        result = tuple([leaf_of(output) for output in self.interface.outputs])
+
+        def failed(status: int, *inputs: Any) -> Any:
+            return self.failed(status, inputs)
+
+        return self.stub(args, result, slow, failed)
+
     def release_memory(self) -> None:
         """Free the memory that the flat stub keeps for its next call."""
         stub = self._flat_stub() if self._flat_stub is not None else None
