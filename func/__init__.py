@@ -89,48 +89,44 @@ __all__ = [
 # fmt: on
 
 _IN_MODULES = {
-    "CModule": "func.compilation.c_export",
-    "export": "func.compilation.c_export",
-    "load": "func.compilation.exporting",
-    "save": "func.compilation.exporting",
-    "to_c": "func.compilation.c_export",
-    "to_source": "func.compilation.exporting",
-    "associative_scan": "func.control.associative_scan",
-    "biharmonic": "func.transforms.second_order",
-    "cond": "func.control.branches_and_loops",
-    "custom_linear_solve": "func.transforms.implicit",
-    "custom_root": "func.transforms.implicit",
-    "derivatives": "func.transforms.power_series",
-    "directional_derivatives": "func.transforms.second_order",
-    "divergence": "func.transforms.second_order",
-    "fixed_point": "func.control.fixed_points",
-    "fori_loop": "func.control.branches_and_loops",
-    "hessian_diagonal": "func.transforms.second_order",
-    "hutch_plus_plus": "func.transforms.stochastic",
-    "hutchinson_diagonal": "func.transforms.stochastic",
-    "hutchinson_trace": "func.transforms.stochastic",
-    "jet": "func.transforms.power_series",
-    "kronecker_factors": "func.curvature.kronecker",
-    "lanczos": "func.curvature.krylov",
-    "lanczos_quadrature": "func.curvature.krylov",
-    "laplacian": "func.transforms.second_order",
-    "linear_operator": "func.curvature.curvature_operators",
-    "map": "func.control.scanning",
-    "per_sample": "func.sample_gradients.per_sample",
-    "memory": "func.compilation.memory_timeline",
-    "ntk": "func.curvature.sample_outputs",
-    "pure_callback": "func.transforms.outside",
-    "scan": "func.control.scanning",
-    "sparse_hessian": "func.sparse_derivatives.derivatives",
-    "sparse_jacobian": "func.sparse_derivatives.derivatives",
-    "sparsity": "func.sparse_derivatives.derivatives",
-    "spmd": "func.message_passing.single_program",
-    "spy": "func.sparse_derivatives.pictures",
-    "sum_over": "func.workers.data_sums",
-    "switch": "func.control.branches_and_loops",
-    "taylor": "func.transforms.power_series",
-    "while_loop": "func.control.branches_and_loops",
+    name: f"func.{module}"
+    for module, names in {
+        "autograd": "Tensor backward enable_grad inference_mode is_grad_enabled no_grad set_grad_enabled tensor",
+        "compilation.c_export": "CModule export to_c",
+        "compilation.exporting": "load save to_source",
+        "compilation.jit": "clear_caches disable_jit jit",
+        "compilation.memory_timeline": "memory",
+        "compilation.staging": "eval_shape make_program",
+        "configuration": "config",
+        "control.associative_scan": "associative_scan",
+        "control.branches_and_loops": "cond fori_loop switch while_loop",
+        "control.fixed_points": "fixed_point",
+        "control.scanning": "map scan",
+        "curvature.curvature_operators": "linear_operator",
+        "curvature.kronecker": "kronecker_factors",
+        "curvature.krylov": "lanczos lanczos_quadrature",
+        "curvature.sample_outputs": "ntk",
+        "interception": "intercept",
+        "message_passing.single_program": "spmd",
+        "sample_gradients.per_sample": "per_sample",
+        "sparse_derivatives.derivatives": "sparse_hessian sparse_jacobian sparsity",
+        "sparse_derivatives.pictures": "spy",
+        "transforms.checkpointing": "checkpoint checkpoint_name checkpoint_policies remat",
+        "transforms.custom": "custom_gradient custom_jvp custom_vjp custom_vmap stop_gradient",
+        "transforms.forward": "ggnvp hvp jvp linear_transpose linearize vhp",
+        "transforms.implicit": "custom_linear_solve custom_root",
+        "transforms.jacobians": "hessian jacfwd jacobian jacrev",
+        "transforms.outside": "pure_callback",
+        "transforms.power_series": "derivatives jet taylor",
+        "transforms.reverse": "elementwise_grad grad grad_and_value value_and_grad vjp",
+        "transforms.second_order": "biharmonic directional_derivatives divergence hessian_diagonal laplacian",
+        "transforms.stochastic": "hutch_plus_plus hutchinson_diagonal hutchinson_trace",
+        "transforms.vmapping": "vmap",
+        "workers.data_sums": "sum_over",
+    }.items()
+    for name in names.split()
 }
+"""The module of each public name, imported when the name is first used."""
 
 _START_FOLDER = ""
 """The folder in which the process is now, to which relative settings refer."""
@@ -141,7 +137,7 @@ _SUBMODULES = frozenset(
     {"autograd", "collectives", "debug", "errors", "linalg", "numpy", "random", "scipy", "special", "testing", "tree"}
 )
 _loader: dict[str, int] = {}
-"""`thread`: the thread that imports `func.everything`, or has done so."""
+"""`thread`: the thread that imports `func.hooks`, or has done so."""
 _loading: set[int] = set()
 """The same thread, as long as it does."""
 
@@ -151,7 +147,8 @@ class _NotLoaded(ModuleType):
 
 
 class _FirstImport:
-    """Whoever first imports a part of the package gets all of it before, and then the part that this has brought."""
+    """Whoever first imports a part of the package gets `func.hooks` before, and then the part, which this may have
+    brought."""
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The module that is there by now; None, for the usual finders, where it is not."""
@@ -198,8 +195,8 @@ def _no_collections() -> Iterator[None]:
 
 
 def _load(waits: bool) -> None:
-    """Import all that is public, except within that import itself. Another thread may import it already: without
-    `waits` the caller goes on, since it may hold the lock of a module for which that thread waits."""
+    """Import what every use of func needs, except within that import itself. Another thread may import it already:
+    without `waits` the caller goes on, since it may hold the lock of a module for which that thread waits."""
     thread = threading.get_ident()
     if thread in _loading or (_loader.setdefault("thread", thread) != thread and not waits):
         return
@@ -207,9 +204,7 @@ def _load(waits: bool) -> None:
         if _loader["thread"] == thread:
             _loading.add(thread)
         with _no_collections():
-            everything = importlib.import_module("func.everything")
-        for name in everything.__all__:
-            globals().setdefault(name, getattr(everything, name))
+            importlib.import_module("func.hooks")
         sys.modules[__name__].__class__ = ModuleType
         if _FIRST_IMPORT in sys.meta_path:
             sys.meta_path.remove(_FIRST_IMPORT)
@@ -239,9 +234,12 @@ def __getattr__(name: str) -> Any:
         if name in globals():
             return globals()[name]
     if name in _SUBMODULES:
-        return importlib.import_module(f"func.{name}")
+        with _no_collections():
+            return importlib.import_module(f"func.{name}")
     if name in _IN_MODULES:
-        return globals().setdefault(name, getattr(importlib.import_module(_IN_MODULES[name]), name))
+        with _no_collections():
+            module = importlib.import_module(_IN_MODULES[name])
+        return globals().setdefault(name, getattr(module, name))
     if not is_public or threading.get_ident() in _loading:
         raise AttributeError(f"module 'func' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")

@@ -10,10 +10,9 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import optree
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.completion import public_names as _public_names
@@ -23,6 +22,22 @@ from func.interpreters.core.source import hide_engine_frames, without_engine_fra
 from func.interpreters.primitives.structural.shapes import convert, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
+if TYPE_CHECKING:
+    import optree
+
+    Structure: TypeAlias = optree.PyTreeSpec
+else:
+
+    class _LateModule:
+        """optree, imported when it is first used, which code of arrays alone never does: from then on the name
+        `optree` is the module itself."""
+
+        def __getattr__(self, name: str) -> Any:
+            module = globals()["optree"] = importlib.import_module("optree")
+            return getattr(module, name)
+
+    optree = _LateModule()
+
 # fmt: off
 __all__ = [
     "flatten", "leaves", "map", "map_with_path", "path_names", "ravel", "register_dataclass", "register_node",
@@ -31,7 +46,6 @@ __all__ = [
 # fmt: on
 
 Tree: TypeAlias = Any
-Structure: TypeAlias = optree.PyTreeSpec
 _NAMESPACE = "func"
 
 
@@ -366,6 +380,8 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
 @without_engine_frames
 def __getattr__(name: str) -> Any:
     """Say what to write instead of a name that is missing."""
+    if name == "Structure":
+        return optree.PyTreeSpec
     if name.startswith("_"):
         raise AttributeError(f"module 'func.tree' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")

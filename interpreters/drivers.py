@@ -38,8 +38,6 @@ from func.interpreters.primitives.structural.shapes import broadcast, full_like
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage, LinearStage, Stage
-from func.interpreters.taylor import Taylor
-from func.interpreters.transpose import transpose_program
 from func.interpreters.vmap import MappedCall, SplitBatch, Vmap
 
 Flat: TypeAlias = Callable[..., Sequence[Array]]
@@ -134,6 +132,8 @@ def taylor_flat(
     fun: Flat, order: int, values: Sequence[Array], coefficients: Sequence[Sequence[Any] | None]
 ) -> list[list[Any]]:
     """The coefficients of each output (ZERO where there is none), for those of the arguments beyond the first."""
+    from func.interpreters.taylor import Taylor  # start-up time
+
     interpreter = Taylor("jet", order)
     with TransformScope(interpreter), running(interpreter):
         args = [interpreter.lift(x, own) for x, own in zip(values, coefficients, strict=True)]
@@ -296,6 +296,8 @@ def output_strides(fun: Flat, arguments: Sequence[Any]) -> list[Any]:
 
 def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> tuple[Any, ...]:
     """Cotangents of the Shaped operands of a function that is linear in them."""
+    from func.interpreters.transpose import transpose_program  # start-up time
+
     unknown = [i for i, x in enumerate(operands) if isinstance(x, Shaped)]
 
     def of_unknowns(*values: Array) -> Sequence[Array]:

@@ -2,6 +2,7 @@
 
 # fmt: off
 import importlib as _importlib
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from numpy import (
@@ -24,68 +25,77 @@ from func.interpreters.primitives.elementwise.table import (
     remainder, remainder as mod, right_shift, right_shift as bitwise_right_shift, rint, signbit, sin, sinh, spacing,
     sqrt, square, subtract, tan, tanh, trunc,
 )
-from func.numpy import fft, linalg, ufunc_methods
-from func.numpy.concatenators import c_, r_
-from func.numpy.convolution import conv_general, convolve, correlate, sliding_window_view
-from func.numpy.creation import (
-    arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, astype, copy, empty, empty_like, eye, full,
-    full_like, identity, ones, ones_like, zeros, zeros_like,
-)
-from func.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum
-from func.numpy.einsum import einsum, einsum_path
-from func.numpy.elementary import (
-    allclose, angle, around, array_equal, array_equiv, clip, fix, i0, imag, isclose, iscomplex, iscomplexobj, isneginf,
-    isposinf, isreal, isrealobj, nan_to_num, real, real_if_close, round, sinc,
-)
-from func.numpy.flat import at
-from func.numpy.grids import (
-    bartlett, blackman, diag, diag_indices, diag_indices_from, diagflat, fromfunction, geomspace, hamming, hanning,
-    indices, kaiser, linspace, logspace, mask_indices, meshgrid, tri, tril, tril_indices, tril_indices_from, triu,
-    triu_indices, triu_indices_from, vander,
-)
-from func.numpy.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
-from func.numpy.interpolation import diff, ediff1d, gradient, interp, trapezoid, unwrap
-from func.numpy.joining import (
-    append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit, hstack, insert,
-    repeat, resize, split, stack, tile, unstack, vsplit, vstack,
-)
-from func.numpy.methods import install as _install
-from func.numpy.nanfunctions import (
-    nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
-)
-from func.numpy.padding import pad
-from func.numpy.polynomials import poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots
-from func.numpy.products import cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
-from func.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
-from func.numpy.reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
-from func.numpy.selection import (
-    choose, compress, copyto, diagonal, extract, fill_diagonal, ix_, piecewise, place, put, put_along_axis, putmask,
-    select, take, take_along_axis, where,
-)
-from func.numpy.sets import (
-    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
-)
-from func.numpy.shaping import (
-    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr, flipud,
-    matrix_transpose, moveaxis, ndim, permute_dims, ravel, reshape, roll, rollaxis, rot90, shape, size, squeeze,
-    swapaxes, transpose,
-)
-from func.numpy.sizes import argwhere, flatnonzero, nonzero
-from func.numpy.sorting import (
-    argpartition, argsort, bincount, digitize, lexsort, partition, searchsorted, sort, sort_complex,
-)
-from func.numpy.statistics import average, corrcoef, cov, mean, std, var
-from func.numpy.ufuncs import absolute, bitwise_count, conjugate, divmod, fabs, frexp, heaviside, modf, sign
-from func.numpy.ufuncs import absolute as abs
-from func.numpy.ufuncs import conjugate as conj
-from func.numpy.utilities import (
-    apply_along_axis, apply_over_axes, array2string, array_repr, array_str, can_cast, common_type,
-    may_share_memory, min_scalar_type, packbits, ravel_multi_index, result_type, shares_memory, trim_zeros, unpackbits,
-    unravel_index,
-)
-from func.numpy.vectorizing import vectorize
 from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.core.public_functions import late_value as _late_value
 from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.numpy.late_names import IN_MODULES as _IN_MODULES
+from func.numpy.methods import install as _install
+
+if TYPE_CHECKING:
+    from func.numpy import fft, linalg
+    from func.numpy.concatenators import c_, r_
+    from func.numpy.convolution import conv_general, convolve, correlate, sliding_window_view
+    from func.numpy.creation import (
+        arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, astype, copy, empty, empty_like, eye,
+        full, full_like, identity, ones, ones_like, zeros, zeros_like,
+    )
+    from func.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum
+    from func.numpy.einsums import einsum, einsum_path
+    from func.numpy.elementary import (
+        allclose, angle, around, array_equal, array_equiv, clip, fix, i0, imag, isclose, iscomplex, iscomplexobj,
+        isneginf, isposinf, isreal, isrealobj, nan_to_num, real, real_if_close, round, sinc,
+    )
+    from func.numpy.flat import at
+    from func.numpy.grids import (
+        bartlett, blackman, diag, diag_indices, diag_indices_from, diagflat, fromfunction, geomspace, hamming,
+        hanning, indices, kaiser, linspace, logspace, mask_indices, meshgrid, tri, tril, tril_indices,
+        tril_indices_from, triu, triu_indices, triu_indices_from, vander,
+    )
+    from func.numpy.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
+    from func.numpy.interpolation import diff, ediff1d, gradient, interp, trapezoid, unwrap
+    from func.numpy.joining import (
+        append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit, hstack, insert,
+        repeat, resize, split, stack, tile, unstack, vsplit, vstack,
+    )
+    from func.numpy.nanfunctions import (
+        nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+    )
+    from func.numpy.padding import pad
+    from func.numpy.polynomials import (
+        poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
+    )
+    from func.numpy.products import (
+        cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
+    )
+    from func.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
+    from func.numpy.reductions import all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum
+    from func.numpy.selection import (
+        choose, compress, copyto, diagonal, extract, fill_diagonal, ix_, piecewise, place, put, put_along_axis,
+        putmask, select, take, take_along_axis, where,
+    )
+    from func.numpy.sets import (
+        intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
+        unique_values,
+    )
+    from func.numpy.shaping import (
+        atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr, flipud,
+        matrix_transpose, moveaxis, ndim, permute_dims, ravel, reshape, roll, rollaxis, rot90, shape, size, squeeze,
+        swapaxes, transpose,
+    )
+    from func.numpy.sizes import argwhere, flatnonzero, nonzero
+    from func.numpy.sorting import (
+        argpartition, argsort, bincount, digitize, lexsort, partition, searchsorted, sort, sort_complex,
+    )
+    from func.numpy.statistics import average, corrcoef, cov, mean, std, var
+    from func.numpy.ufuncs import absolute, bitwise_count, conjugate, divmod, fabs, frexp, heaviside, modf, sign
+    from func.numpy.ufuncs import absolute as abs
+    from func.numpy.ufuncs import conjugate as conj
+    from func.numpy.utilities import (
+        apply_along_axis, apply_over_axes, array2string, array_repr, array_str, can_cast, common_type,
+        may_share_memory, min_scalar_type, packbits, ravel_multi_index, result_type, shares_memory, trim_zeros,
+        unpackbits, unravel_index,
+    )
+    from func.numpy.vectorizing import vectorize
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
@@ -133,12 +143,15 @@ __all__ = [
 # fmt: on
 
 _install()
-del ufunc_methods
 
 
 @_without_engine_frames
 def __getattr__(name: str) -> _Any:
-    """Say what to write instead of a name that is missing."""
+    """Import a function on its first use, and say what to write instead of a name that is missing."""
+    if name in _IN_MODULES:
+        return _late_value(globals(), name, _IN_MODULES)
+    if name in ("fft", "linalg"):
+        return _importlib.import_module(f"func.numpy.{name}")
     if name.startswith("_"):
         raise AttributeError(f"module 'func.numpy' has no attribute {name!r}")
     other_names = _importlib.import_module("func.other_names")

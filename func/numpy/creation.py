@@ -39,6 +39,7 @@ from func.numpy.argument_checks import (
 from func.numpy.inplace import getitem, view_reshape
 from func.numpy.memory import (
     copied,
+    copied_as_it_is,
     in_lane_order,
     in_order,
     is_abstract,
@@ -449,3 +450,10 @@ def sequence(values: Any) -> Sequence[Any]:
     if type(values) is not Tracer:
         return values  # type: ignore[no-any-return]
     return [getitem(values, i) for i in range(shape_of(values)[0])]
+
+
+def copy_method(self: Tracer, order: str = "C") -> Array:
+    """x.copy."""
+    if order != "C":
+        check_order(order)
+    return copied_as_it_is(self, order)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from func.backends.quiet import quietly
-from func.interpreters.core import PYTHON_SCALARS, Array, dtype_of, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
-from func.numpy.inplace import view_imag, view_real, with_out, write_into
+from func.numpy.inplace import setitem, view_imag, view_real, with_out, write_into
 from func.numpy.memory import copied, is_plain, like_copy, with_order_of
 from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc, loop_dtypes
 from func.numpy.reductions import all
@@ -292,3 +292,22 @@ def array_equiv(a1: Array, a2: Array) -> bool:
     except ValueError:
         return False
     return bool(all(ops.equal(a1, a2)))
+
+
+def _set_real(self: Tracer, value: Any) -> None:
+    setitem(real(self), Ellipsis, arrayed(operand(value)))  # of a number NumPy makes an array, too
+
+
+def _set_imag(self: Tracer, value: Any) -> None:
+    if self.dtype.kind != "c":
+        raise TypeError("array does not have imaginary part to set")
+    setitem(imag(self), Ellipsis, arrayed(operand(value)))
+
+
+def clip_method(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Array:
+    """x.clip."""
+    return clip(self, min, max, out)
+
+
+real_part, imaginary_part = property(real, _set_real), property(imag, _set_imag)
+"""x.real and x.imag."""

@@ -240,3 +240,7 @@ def at(x: Array) -> At:
 
 for _kind in (Flat, At, AtIndex):
     put_methods_at_boundary(_kind)
+
+
+flat, at_index = property(Flat, set_flat), property(At)
+"""x.flat and x.at."""

@@ -28,7 +28,6 @@ from func.interpreters.core.strides import without_copy
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
@@ -412,6 +411,8 @@ def _read_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
 
 def view_windows(x: Array, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     """All windows along axes, as trailing axes, which are a read-only view."""
+    from func.interpreters.primitives.structural.convolution import windows  # start-up time
+
     params = {"sizes": sizes, "axes": axes}
     return link_view(windows(x, **params), x, windows, params, None, windows.layout)
 

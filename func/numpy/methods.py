@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -17,30 +18,13 @@ from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line, is_library_file
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy import (
-    conversions,
-    creation,
-    cumulative,
-    elementary,
-    flat,
-    joining,
-    memory,
-    products,
-    protocol,
-    reductions,
-    selection,
-    shaping,
-    sizes,
-    sorting,
-    statistics,
-)
-from func.numpy.argument_checks import arrayed, count, refuse, to_host
+from func.numpy import conversions, memory, protocol
+from func.numpy.argument_checks import count, refuse, to_host
 from func.numpy.conversions import NoAttributeError
 from func.numpy.indexing import one_number
-from func.numpy.inplace import base_of, getitem, rebind, setitem, view_pairs
-from func.numpy.memory import copied, copied_as_it_is, fresh, is_scalar
+from func.numpy.inplace import base_of, getitem, setitem, view_pairs
+from func.numpy.memory import is_scalar
 from func.numpy.operators import operator_table
-from func.numpy.solvers import seen_in_solvers
 
 
 def _shape(self: Tracer) -> tuple[int, ...]:
@@ -94,7 +78,7 @@ def _iter(self: Tracer) -> Iterator[Array]:
 
 
 def _contains(self: Tracer, value: Any) -> bool:
-    return bool(reductions.any(ops.equal(self, operand(value))))
+    return bool(np.any(ops.equal(self, operand(value))))
 
 
 def _repr(self: Tracer) -> str:
@@ -122,60 +106,10 @@ def _format(self: Tracer, spec: str) -> str:
     return format(array[()], spec)
 
 
-def _copy(self: Tracer, order: str = "C") -> Array:
-    if order != "C":
-        creation.check_order(order)
-    return copied_as_it_is(self, order)
-
-
-def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
-
-
-def _transpose(self: Tracer, *axes: Any) -> Array:
-    if not axes or axes[0] is None:
-        return shaping.transpose(self)
-    return shaping.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes)
-
-
-def _flatten(self: Tracer, order: str = "C") -> Array:
-    return copied(shaping.ravel(self, order))
-
-
-def _set_real(self: Tracer, value: Any) -> None:
-    setitem(elementary.real(self), Ellipsis, arrayed(operand(value)))  # of a number NumPy makes an array, too
-
-
-def _set_imag(self: Tracer, value: Any) -> None:
-    if self.dtype.kind != "c":
-        raise TypeError("array does not have imaginary part to set")
-    setitem(elementary.imag(self), Ellipsis, arrayed(operand(value)))
-
-
-def _sort(self: Tracer, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-    rebind(self, sorting.sort(fresh(self), axis, kind, order, stable=stable))
-
-
-def _partition(self: Tracer, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
-    rebind(self, sorting.partition(fresh(self), kth, axis, kind, order))
-
-
 def _fill(self: Tracer, value: Any) -> None:
     if is_scalar(self):
         return  # as in NumPy, where a scalar fills a copy of itself
     setitem(self, Ellipsis, one_number(value, self.dtype))
-
-
-def _put(self: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:
-    selection.put(self, indices, values, mode)
-
-
-def _clip(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Array:
-    return elementary.clip(self, min, max, out)
-
-
-def _compress(self: Tracer, condition: Any, axis: int | None = None, out: Any = None) -> Array:
-    return selection.compress(condition, self, axis, out)
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
@@ -263,19 +197,67 @@ def _public_attributes(self: Tracer) -> list[str]:
     ]
 
 
-_BY_NAME: dict[Any, str] = {
-    reductions: "argmax argmin max min prod ptp sum",
-    cumulative: "cumprod cumsum",
-    statistics: "mean std var",
-    shaping: "ravel squeeze swapaxes",
-    selection: "choose diagonal take",
-    sizes: "nonzero",
-    sorting: "argpartition argsort searchsorted",
-    joining: "repeat",
-    elementary: "round",
-    products: "dot trace",
+class LateAttribute:
+    """An attribute of traced arrays that is put on the class when it is first looked for, and its module imported."""
+
+    __slots__ = ("name", "own", "place")
+
+    def __init__(self, name: str, place: str, own: str = "") -> None:
+        self.name, self.place, self.own = name, place, own
+
+    def _set(self) -> Any:
+        """The attribute, which the class has from now on. A module without `own` sets it itself as it is imported."""
+        module = importlib.import_module(self.place)
+        if self.own and vars(Tracer)[self.name] is self:
+            extend({self.name: getattr(module, self.own)})
+        return vars(Tracer)[self.name]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        try:
+            return self._set().__get__(instance, owner)
+        except Exception as error:
+            hide_outside(error)
+            raise
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self._set()
+        setattr(instance, self.name, value)
+
+
+_BY_NAME = {
+    "creation": "astype=as_type copy=copy_method",
+    "cumulative": "cumprod cumsum",
+    "elementary": "clip=clip_method conj=conjugated conjugate=conjugated imag=imaginary_part real=real_part round",
+    "flat": "at=at_index flat",
+    "joining": "repeat",
+    "products": "dot trace",
+    "reductions": "all=all_method any=any_method argmax argmin max min prod ptp sum",
+    "selection": "choose compress=compress_method diagonal put=put_method take",
+    "shaping": (
+        "T=transposed flatten=flatten_method mT=matrix_transposed ravel reshape=reshape_method squeeze swapaxes "
+        "transpose=transpose_method"
+    ),
+    "sizes": "nonzero",
+    "sorting": "argpartition argsort partition=partition_method searchsorted sort=sort_method",
+    "statistics": "mean std var",
 }
-"""Functions that are methods as they stand, by module."""
+"""Attributes by the module that has them; `name=own` where they have another name there."""
+
+OF_TENSORS = (
+    "__copy__", "__deepcopy__", "__hash__", "__reduce_ex__", "_repr_html_", "_version", "backward", "clone", "data",
+    "detach", "detach_", "grad", "grad_fn", "is_inference", "is_leaf", "numpy", "output_nr", "register_hook",
+    "register_post_accumulate_grad_hook", "requires_grad", "requires_grad_", "retain_grad", "retains_grad",
+)  # fmt: skip
+"""The attributes that `func.autograd` sets."""
+
+
+def _late_attributes() -> dict[str, LateAttribute]:
+    """Those whose modules are imported when they are used."""
+    table = {name: LateAttribute(name, "func.autograd") for name in OF_TENSORS}
+    for module, names in _BY_NAME.items():
+        for name, _, own in [entry.partition("=") for entry in names.split()]:
+            table[name] = LateAttribute(name, f"func.numpy.{module}", own or name)
+    return table
 
 
 def install() -> None:
@@ -283,10 +265,8 @@ def install() -> None:
     table: dict[str, Any] = {
         **conversions.missing_attributes(),
         **operator_table(),
-        **{name: getattr(module, name) for module, names in _BY_NAME.items() for name in names.split()},
+        **_late_attributes(),
         "__dir__": _public_attributes,
-        "any": seen_in_solvers(reductions.any),
-        "all": seen_in_solvers(reductions.all),
         "__array_ufunc__": protocol.ufunc_protocol,
         "__array_function__": protocol.function_protocol,
         "__array__": conversions.no_array,
@@ -310,31 +290,13 @@ def install() -> None:
         "size": property(_size),
         "itemsize": property(_itemsize),
         "nbytes": property(_nbytes),
-        "T": property(shaping.transpose),
-        "mT": property(shaping.matrix_transpose),
-        "flat": property(flat.Flat, flat.set_flat),
-        "at": property(flat.At),
         "base": property(base_of),
-        "real": property(elementary.real, _set_real),
-        "imag": property(elementary.imag, _set_imag),
         "__len__": _len,
         "__iter__": _iter,
         "__contains__": _contains,
         "__repr__": _repr,
         "__format__": _format,
-        "copy": _copy,
-        "astype": creation.as_type,
-        "reshape": _reshape,
-        "transpose": _transpose,
-        "flatten": _flatten,
-        "sort": _sort,
-        "partition": _partition,
         "fill": _fill,
-        "put": _put,
-        "clip": _clip,
-        "compress": _compress,
-        "conj": elementary.conjugated,
-        "conjugate": elementary.conjugated,
         "view": _view,
     }
     extend(table)

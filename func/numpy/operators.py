@@ -6,6 +6,8 @@ already: both operands have one interpreter, or the second is plain. They then c
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
 import numbers
 import sys
@@ -30,7 +32,7 @@ from func.interpreters.core import (
 from func.interpreters.core.public_functions import at_boundary
 from func.interpreters.core.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy import products, ufuncs
+from func.numpy import ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
 from func.numpy.solvers import SOLVER_FILES, steers_solver
 
@@ -196,7 +198,14 @@ def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
         raise
 
 
-_absolute, _product = inspect.unwrap(ufuncs.absolute), inspect.unwrap(products.matmul)
+_absolute = inspect.unwrap(ufuncs.absolute)
+
+
+@functools.cache
+def _product() -> Callable[[Any, Any], Any]:
+    """The traced version of np.matmul, imported when it is first used."""
+    product: Callable[[Any, Any], Any] = inspect.unwrap(importlib.import_module("func.numpy.products").matmul)
+    return product
 
 
 def _abs(self: Tracer) -> Any:
@@ -211,7 +220,7 @@ def _matmul(self: Tracer, other: Any) -> Any:
             other = _right_operand(self, other, "__rmatmul__")
             if other is NotImplemented:
                 return NotImplemented
-        return _product(self, other)
+        return _product()(self, other)
     except Exception as error:
         hide_outside(error)
         raise
@@ -219,7 +228,7 @@ def _matmul(self: Tracer, other: Any) -> Any:
 
 def _rmatmul(self: Tracer, other: Any) -> Any:
     other = _left_operand(self, other, "__matmul__")
-    return other if other is NotImplemented else _product(other, self)
+    return other if other is NotImplemented else _product()(other, self)
 
 
 _BINARY = {

@@ -24,6 +24,7 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
 from func.numpy.argument_checks import weak_kind
+from func.numpy.late_names import module_of, modules
 from func.numpy.memory import in_order
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -118,6 +119,8 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
             return NotImplemented
         if method == "__call__":
             return call_ufunc(ufunc, DIRECT.get(ufunc), inputs, kwargs)
+        if not METHODS:
+            importlib.import_module("func.numpy.ufunc_methods")
         handler = METHODS.get(method)
         if handler is None:
             raise UnsupportedFunctionError(f"np.{ufunc.__name__}.{method} has no traced version{at_line()}")
@@ -130,6 +133,10 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
 def rule_of(ufunc: Any) -> Callable[..., Any] | None:
     """The traced version of a ufunc. The first one of SciPy's imports the modules of func that register them."""
     function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    place = module_of(ufunc) if function is None else None
+    if place is not None:
+        importlib.import_module(place)
+        function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
     for package, own in (("scipy.special", "func.special"), ("scipy.stats", "func.scipy.stats")):
         if function is None and package in sys.modules and own not in sys.modules:
             importlib.import_module(own)
@@ -277,7 +284,7 @@ def _axis_tuple(entry: Any) -> tuple[int, ...]:
 def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Tracer.__array_function__."""
     try:
-        traced = FUNCTIONS.get(function)
+        traced = FUNCTIONS.get(function) or _imported_version(function)
         return _untraced_function(self, function, args, kwargs) if traced is None else traced(*args, **kwargs)
     except ForeignArrayError:
         if len(types) > 1:  # NumPy asks the others, and raises where none of them knows the function
@@ -286,6 +293,27 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
     except Exception as error:
         hide_outside(error)
         raise
+
+
+def _imported_version(function: Any) -> Callable[..., Any] | None:
+    """The traced version of a function whose module has not been imported, or None.
+
+    A function that NumPy has by another name than func.numpy is found once all modules are there.
+    """
+    if function in CREATION:
+        return None
+    place = module_of(function)
+    if place is not None:
+        importlib.import_module(place)
+    if function not in FUNCTIONS and function not in CREATION:
+        _import_all()
+    return FUNCTIONS.get(function)
+
+
+@functools.cache
+def _import_all() -> None:
+    for name in modules():
+        importlib.import_module(name)
 
 
 def _untraced_function(tracer: Tracer, function: Any, args: Any, kwargs: Any) -> Any:

@@ -23,6 +23,7 @@ from func.numpy.argument_checks import (
 )
 from func.numpy.inplace import with_out, write_into
 from func.numpy.protocol import implements
+from func.numpy.solvers import seen_in_solvers
 
 
 def is_given(value: Any) -> bool:
@@ -349,3 +350,7 @@ def argmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any 
 def argmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
     """The index of the smallest element, the first of equal ones, as numpy.argmin."""
     return _position(reduction_primitives.argmin, "argmin", a, axis, out, keepdims)
+
+
+any_method, all_method = seen_in_solvers(any), seen_in_solvers(all)
+"""x.any and x.all."""

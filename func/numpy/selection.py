@@ -369,3 +369,13 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     if len(places) and count(shape_of(values)) == 0:
         raise ValueError("fill_diagonal: there are no values to write")
     setitem(a, np.unravel_index(places, shape), resize(values, (len(places),)) if shape_of(values) else values)
+
+
+def put_method(self: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:
+    """x.put."""
+    put(self, indices, values, mode)
+
+
+def compress_method(self: Tracer, condition: Any, axis: int | None = None, out: Any = None) -> Array:
+    """x.compress."""
+    return compress(condition, self, axis, out)

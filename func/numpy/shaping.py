@@ -317,3 +317,24 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
             ]
             rolled = concatenate(tail, head, axis=place)
     return copied(a) if rolled is a else like_copy(rolled, a)
+
+
+def reshape_method(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
+    """x.reshape."""
+    return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+
+def transpose_method(self: Tracer, *axes: Any) -> Array:
+    """x.transpose."""
+    if not axes or axes[0] is None:
+        return transpose(self)
+    return transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes)
+
+
+def flatten_method(self: Tracer, order: str = "C") -> Array:
+    """x.flatten."""
+    return copied(ravel(self, order))
+
+
+transposed, matrix_transposed = property(transpose), property(matrix_transpose)
+"""x.T and x.mT."""

@@ -17,7 +17,6 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
-from func.interpreters.calls.outside_values import read_by
 from func.interpreters.core import Array, ClosedInterpreter, Interpreter, Tracer, snapshot
 from func.interpreters.core.errors import SharedMemoryError
 from func.interpreters.core.scopes import live_entries
@@ -328,6 +327,8 @@ def _shared_in_scope(function: Callable[..., Any], leaf: Array) -> str | None:
 
 def _arrays_in_scope(function: Callable[..., Any]) -> Iterator[tuple[str, Array]]:
     """What the function reads from its scope, members of lists and dicts one by one, each with its name."""
+    from func.interpreters.calls.outside_values import read_by  # start-up time
+
     for path, value in read_by(function).items():
         for array in tree.leaves(value) if type(value) in (list, tuple, dict) else (value,):
             yield path, array

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import sorting as sorting_primitives
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
@@ -15,7 +15,8 @@ from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
 from func.numpy.argument_checks import arrayed, count, flattened, normalize_axis, rank_of, refuse, to_dtype, to_host
 from func.numpy.creation import sequence
-from func.numpy.memory import like_copy
+from func.numpy.inplace import rebind
+from func.numpy.memory import fresh, like_copy
 from func.numpy.protocol import implements
 
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
@@ -178,3 +179,13 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     if empty:
         return full_like(x, 0, (length,), np.intp)
     return scatter_add(full_like(x, 0, (length,), np.float64), to_dtype(values, np.float64), x, axis=0)
+
+
+def sort_method(self: Tracer, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    """x.sort."""
+    rebind(self, sort(fresh(self), axis, kind, order, stable=stable))
+
+
+def partition_method(self: Tracer, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    """x.partition."""
+    rebind(self, partition(fresh(self), kth, axis, kind, order))

@@ -18,7 +18,6 @@ from typing import Any
 from func.interpreters.core import TRACED
 from func.interpreters.core.scopes import Turns
 from func.interpreters.core.wiring import WIRING
-from func.numpy.dispatchers import hidden_dispatchers, install, numpy_dispatchers
 
 MODULES = frozenset(
     [
@@ -84,7 +83,8 @@ def install_pending() -> None:
     if "numpy" in TRACED.pending:
         with _TURNS.take():  # a thread that starts its first transform meanwhile waits
             if "numpy" in TRACED.pending:
-                install([*numpy_dispatchers(), *hidden_dispatchers()])
+                dispatchers = importlib.import_module("func.numpy.dispatchers")
+                dispatchers.install([*dispatchers.numpy_dispatchers(), *dispatchers.hidden_dispatchers()])
                 TRACED.pending[:] = [name for name in TRACED.pending if name != "numpy"]
     while TRACED.pending:
         importlib.import_module("func.scipy.doors").install(TRACED.pending.pop())

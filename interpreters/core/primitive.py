@@ -25,7 +25,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy import ndarray
@@ -60,53 +60,57 @@ COMPLEX = 4
 """Real operations in an operation on complex numbers."""
 
 
-class Facts(TypedDict, total=False):
-    """What is true of a primitive besides its rules. Every entry is an attribute of the primitive."""
+if TYPE_CHECKING:
 
-    cost: float | Formula
-    """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
-    them; on complex numbers they count `COMPLEX` times."""
-    layout: Callable[..., Any]
-    """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view of
-    one of them, or as a new array with its axes in this order, from the slowest to the fastest. Without it: in C order.
-    A list has one entry for each output.
-    """
-    view: bool | Callable[[Sequence[Aval]], bool]
-    """The output lies in the memory of the first input, always or for inputs of these avals."""
-    reduces: str
-    """The ufunc by which it reduces or accumulates."""
-    checks_indices: bool
-    """It raises an error for indices outside an axis, also where the output has no elements."""
-    reads_selected: bool
-    """Of the first input only as much is read as the output holds."""
-    recompute: bool
-    """A backward program computes it again rather than keep its output as a residual."""
-    commutative: bool
-    """Both orders of two operands give the same output."""
-    numpy_suffices: bool
-    """Compiled code of one such equation alone is no faster than NumPy."""
-    calls_python: bool
-    """It calls a Python function, which does what is not known; its derivative alone may call others."""
-    communicates: bool
-    """It exchanges messages with other processes, which do the same in the same order: its equations are neither merged
-    nor folded, those that a traced program needs are not dropped by passes, and they keep their order.
-    """
-    body: Callable[[Params], Callable[..., Sequence[Any]]]
-    """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
-    scipy: str
-    """The function of scipy.special that computes it."""
-    parameters: Kinds
-    """What each of its parameters may be. Programs from files are checked by it."""
-    fits: Callable[..., bool] | None
-    """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not look."""
-    factored_by: str
-    """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
-    mask: str | None
-    """How the structural zeros of a linear primitive pass through it (`live`): "elementwise", each to its place;
-    "covered", an output element is a sum of input elements; "padded", the same or zero; "body", as through the
-    primitives of its body. Without it one element that is not a structural zero makes all output elements such."""
-    covers: bool
-    """Every input element has a part in the output: the pullback makes no structural zeros."""
+    class Facts(TypedDict, total=False):
+        """What is true of a primitive besides its rules. Every entry is an attribute of the primitive."""
+
+        cost: float | Formula
+        """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
+        them; on complex numbers they count `COMPLEX` times."""
+        layout: Callable[..., Any]
+        """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view
+        of one of them, or as a new array with its axes in this order, from the slowest to the fastest. Without it: in C
+        order. A list has one entry for each output. """
+        view: bool | Callable[[Sequence[Aval]], bool]
+        """The output lies in the memory of the first input, always or for inputs of these avals."""
+        reduces: str
+        """The ufunc by which it reduces or accumulates."""
+        checks_indices: bool
+        """It raises an error for indices outside an axis, also where the output has no elements."""
+        reads_selected: bool
+        """Of the first input only as much is read as the output holds."""
+        recompute: bool
+        """A backward program computes it again rather than keep its output as a residual."""
+        commutative: bool
+        """Both orders of two operands give the same output."""
+        numpy_suffices: bool
+        """Compiled code of one such equation alone is no faster than NumPy."""
+        calls_python: bool
+        """It calls a Python function, which does what is not known; its derivative alone may call others."""
+        communicates: bool
+        """It exchanges messages with other processes, which do the same in the same order: its equations are neither
+        merged nor folded, those that a traced program needs are not dropped by passes, and they keep their order. """
+        body: Callable[[Params], Callable[..., Sequence[Any]]]
+        """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
+        scipy: str
+        """The function of scipy.special that computes it."""
+        parameters: Kinds
+        """What each of its parameters may be. Programs from files are checked by it."""
+        fits: Callable[..., bool] | None
+        """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not
+        look."""
+        factored_by: str
+        """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
+        mask: str | None
+        """How the structural zeros of a linear primitive pass through it (`live`): "elementwise", each to its place;
+        "covered", an output element is a sum of input elements; "padded", the same or zero; "body", as through the
+        primitives of its body. Without it one element that is not a structural zero makes all output elements such."""
+        covers: bool
+        """Every input element has a part in the output: the pullback makes no structural zeros."""
+
+else:
+    Facts = dict  # whose class type checkers alone need: to make it takes half a millisecond
 
 
 class Primitive:
@@ -259,8 +263,11 @@ def primitive_named(name: str) -> Primitive:
         import pkgutil  # which loading alone needs
 
         primitives = importlib.import_module("func.interpreters.primitives")
-        for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}."):
-            importlib.import_module(module.name)
+        modules = [module.name for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}.")]
+        for module in sorted(modules, key=lambda module: ".structural" not in module):  # first what most programs have
+            importlib.import_module(module)
+            if name in PRIMITIVES:
+                break
     return PRIMITIVES[name]
 
 

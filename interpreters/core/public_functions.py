@@ -8,8 +8,9 @@ of Python. Its code is compiled once for each shape of parameters; the names and
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -103,19 +104,41 @@ def put_at_boundary(namespace: dict[str, Any]) -> None:
     Other modules of func call the functions themselves. The wrappers say that they are of the public module, so that
     they are pickled by the name that users know.
     """
-    wrappers: dict[Callable[..., Any], Callable[..., Any]] = {}
-    for name in namespace["__all__"]:
-        value = namespace.get(name)
-        if isinstance(value, type):
-            for kind in value.__mro__:
-                put_methods_at_boundary(kind)
-        if type(value) is not FunctionType or not _is_of_func(value) or value in _WRAPPERS:
-            continue
-        if value not in wrappers:
-            wrapper = wrappers[value] = at_boundary(value)
-            wrapper.__module__ = namespace["__name__"]
-            wrapper.__qualname__ = wrapper.__name__ if namespace.get(wrapper.__name__) is value else name
-        namespace[name] = wrappers[value]
+    own = {name: namespace[name] for name in namespace["__all__"] if name in namespace}
+    for name, value in own.items():
+        own_name = value.__name__ if type(value) is FunctionType else name
+        is_public = own_name in own and own[own_name] is value
+        namespace[name] = _public(value, namespace["__name__"], own_name if is_public else name)
+
+
+def late_value(namespace: dict[str, Any], name: str, places: Mapping[str, str]) -> Any:
+    """A value of a public module, imported now, as `put_at_boundary` would have put it there.
+
+    `places` has the module and the name of each such value, as `module:name`.
+    """
+    place, _, own = places[name].partition(":")
+    value = getattr(importlib.import_module(place), own)
+    public = own if places.get(own) == places[name] else name
+    return namespace.setdefault(name, _public(value, namespace["__name__"], public))
+
+
+_PUBLIC: dict[tuple[str, Callable[..., Any]], Callable[..., Any]] = {}
+"""The wrappers in public modules: those of two names for one function are the same."""
+
+
+def _public(value: Any, module: str, name: str) -> Any:
+    """A value as a public module has it: a function of func's behind a wrapper which says that it is of that module."""
+    if isinstance(value, type):
+        for kind in value.__mro__:
+            put_methods_at_boundary(kind)
+    if type(value) is not FunctionType or not _is_of_func(value) or value in _WRAPPERS:
+        return value
+    wrapper = _PUBLIC.get((module, value))
+    if wrapper is None:
+        wrapper = at_boundary(value)
+        wrapper.__module__, wrapper.__qualname__ = module, name
+        wrapper = _PUBLIC.setdefault((module, value), wrapper)
+    return wrapper
 
 
 def _is_of_func(function: FunctionType) -> bool:

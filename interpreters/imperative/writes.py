@@ -22,7 +22,6 @@ from func.interpreters.imperative.node_state import hooks_of, is_leaf_node
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.identity import renumbered
 from func.interpreters.stage import Stage
-from func.interpreters.taylor import Taylor
 
 
 class History(NamedTuple):
@@ -58,11 +57,11 @@ def with_history(history: History | None, new: Array, detached: bool) -> Array:
         attached = new._attached
         if isinstance(owner, Jvp):
             attached = history.attached if detached else with_history(history_of(history.attached), attached, False)
-        elif isinstance(owner, Taylor) and detached:
+        elif owner.carries_series and detached:
             attached = history.attached
         return Tracer(owner, with_history(inner, new._value, detached), attached)
     is_kept = isinstance(owner, Grad) and (detached or is_suspended(owner.level))
-    if is_kept or (detached and isinstance(owner, (Jvp, Taylor))):
+    if is_kept or (detached and (isinstance(owner, Jvp) or owner.carries_series)):
         return Tracer(owner, with_history(inner, unboxed(new), detached), history.attached)
     return with_history(inner, new, detached) if owner.differentiates else new
 

@@ -3,6 +3,7 @@ rest, from any thread, and whatever was imported before."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import pkgutil
@@ -25,11 +26,12 @@ HEAVY = (
     "logging",
     "hashlib",
     "func.numpy",
-    "func.everything",
+    "func.hooks",
 )
 LATE = (
     *("scipy", "llvmlite", "tqdm", "opt_einsum", "numpy.random", "subprocess", "logging", "html"),
-    *("func.compilation.c_export", "func.control", "func.interpreters.control", "func.linalg"),
+    *("func.compilation", "func.control", "func.interpreters.control", "func.linalg", "func.autograd", "optree"),
+    *("func.numpy.linalg", "func.numpy.fft", "numpy.fft", "func.interpreters.taylor", "func.interception"),
 )
 
 
@@ -152,6 +154,7 @@ def test_many_threads_use_it_first() -> None:
 import sys, threading
 sys.setswitchinterval(1e-5)
 import func
+import numpy as np
 outs, gate = [], threading.Barrier(8)
 
 def work(number):
@@ -162,7 +165,7 @@ def work(number):
         from func import vmap
     elif number % 4 == 2:
         from func import tree
-    outs.append(float(func.grad(lambda x: x * x)(3.0)))
+    outs.append(float(func.grad(lambda x: np.linalg.norm(x.T) * np.fft.ifft(x).real.sum())(np.array([3.0]))[0]))
 
 threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
 for thread in threads:
@@ -192,3 +195,90 @@ def test_names_that_do_not_exist_are_refused() -> None:
         func._nothing  # noqa: B018
     with pytest.raises(AttributeError, match="nothing"):
         func.nothing  # noqa: B018
+
+
+def test_late_functions_are_where_the_table_says() -> None:
+    """The table of func.numpy has every function of func's in it, and NumPy's functions are found by it."""
+    import numpy as np
+
+    from func.interpreters.core.public_functions import behind
+    from func.numpy import late_names, protocol
+
+    for name, place in late_names.IN_MODULES.items():
+        module, _, own = place.partition(":")
+        assert behind(getattr(func.numpy, name)) is behind(getattr(importlib.import_module(module), own)), name
+    for name in set(func.numpy.__all__) - set(late_names.IN_MODULES) - {"fft", "linalg"}:
+        assert name in vars(func.numpy), name
+    protocol._import_all()
+    elsewhere = set()
+    for table in (protocol.FUNCTIONS, protocol.CREATION):
+        for function, traced in table.items():
+            place = late_names.module_of(function)
+            if place is None or not traced.__module__.startswith(place):
+                elsewhere.add(f"{function.__module__}.{function.__name__}")
+    assert {name for name in elsewhere if name.startswith(("numpy.linalg", "numpy.fft"))} == set()
+    assert len(elsewhere) < 12, elsewhere  # what has another name in NumPy; found, but only with all modules
+    assert late_names.module_of(np.matmul) == "func.numpy.products"
+
+
+def test_late_attributes_are_those_that_are_set() -> None:
+    script = """
+from func import grad
+from func.interpreters.core import Tracer
+from func.numpy.methods import OF_TENSORS, LateAttribute
+late = [name for name, value in vars(Tracer).items() if type(value) is LateAttribute]
+assert set(OF_TENSORS) < set(late) and len(late) > 50
+for name in late:
+    assert type(getattr(Tracer, name)) is not LateAttribute, name
+assert not [name for name, value in vars(Tracer).items() if type(value) is LateAttribute]
+from func.autograd.tensor import attributes
+print(set(attributes()) == set(OF_TENSORS))
+"""
+    assert run(script) == "True"
+
+
+@pytest.mark.parametrize(
+    ("body", "result"),
+    [
+        ("np.linalg.norm(x)", 5.0),
+        ("np.fft.fft(x).real.sum()", 6.0),
+        ("np.round_(x).sum() if hasattr(np, 'round_') else np.around(x).sum()", 7.0),
+        ("(x @ x)", 25.0),
+        ("np.matmul(x, x)", 25.0),
+        ("np.maximum.reduce(x)", 4.0),
+        ("np.lib.stride_tricks.sliding_window_view(x, 2).sum()", 7.0),
+        ("x.at[0].set(1.0).sum()", 5.0),
+        ("x.reshape(1, 2).T.flatten().detach().sum() + x.real.max()", 11.0),
+        ("np.asarray([1.0, 2.0]).clip(x[0], None).sum()", 6.0),
+        ("np.tri(2, like=x).sum() * x[0] / 3", 3.0),
+        ("(x.sort(), x[0])[1]", 3.0),
+        ("func.numpy.einsum('i,i', x, x)", 25.0),
+        ("func.numpy.abs(-x).sum()", 7.0),
+        ("np.polyval([1.0, x[0]], x[1])", 7.0),
+    ],
+)
+def test_what_comes_first_of_numpy_is_found(body: str, result: float) -> None:
+    """The first function of a process, whichever it is, and its derivative."""
+    script = f"""
+import numpy as np, func
+value, gradient = func.value_and_grad(lambda x: {body})(np.array([3.0, 4.0]))
+print(float(value), gradient.shape)
+"""
+    assert run(script) == f"{result} (2,)"
+
+
+def test_public_names_are_themselves_wherever_they_are_asked_for() -> None:
+    script = """
+import pickle
+import func.numpy
+import func.numpy.einsums, func.numpy.sorting
+names = func.numpy.__all__
+first = {name: getattr(func.numpy, name) for name in names}
+assert all(getattr(func.numpy, name) is first[name] for name in names)
+assert func.numpy.abs is func.numpy.absolute and func.numpy.abs.__qualname__ == "absolute"
+assert func.numpy.sum.__module__ == "func.numpy" and pickle.loads(pickle.dumps(func.numpy.sum)) is func.numpy.sum
+from func.numpy import *
+from func import *
+print(sorted, einsum is func.numpy.einsum, set(names) <= set(dir(func.numpy)))
+"""
+    assert run(script) == "<built-in function sorted> True True"

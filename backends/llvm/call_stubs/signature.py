@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import optree
 
 PYTHON_TYPES: Final[dict[np.dtype[Any], type]] = {
     np.dtype(np.bool_): bool,
@@ -91,6 +90,8 @@ class StubSignature(NamedTuple):
 
 def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:
     """The children of a dict in the order in which optree visits them."""
+    import optree  # start-up time: few programs take dicts
+
     keys = list(tree)
     places: Any = {key: place for place, key in enumerate(keys)}
     order: list[int] = optree.tree_leaves(places)
