@@ -246,7 +246,16 @@ PRIMITIVES: dict[str, Primitive] = {}
 
 
 PROVIDERS: dict[str, str] = {
+    "callback": "func.interpreters.calls.callback",
+    "checkpoint_call": "func.interpreters.calls.checkpoint",
     "cond_call": "func.interpreters.control.branches",
+    "custom_jvp_call": "func.interpreters.calls.custom_rules",
+    "custom_vjp_call": "func.interpreters.calls.custom_rules",
+    "custom_vmap_call": "func.interpreters.calls.custom_rules",
+    "linear_call": "func.interpreters.calls.call_primitives",
+    "program_call": "func.interpreters.calls.compiled_call",
+    "pure_callback": "func.interpreters.calls.callback",
+    "saved_output": "func.interpreters.calls.checkpoint",
     "scan_call": "func.interpreters.control.scan",
     "scipy_distribution": "func.scipy.stats",
     "spread": "func.interpreters.calls.spread",
