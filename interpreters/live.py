@@ -320,7 +320,7 @@ def is_linear_in(primitive: Primitive, place: int) -> bool:
 
 def _as_numbers(mask: Any, like: Array) -> Array:
     """A mask as zeros and ones, in the real dtype that goes with a value."""
-    dtype = np.real(np.zeros((), dtype_of(like))).dtype if dtype_of(like).kind in "fc" else dtype_of(like)
+    dtype = np.real(np.zeros((), dtype_of(like))).dtype if dtype_of(like).kind == "c" else dtype_of(like)
     if mask is None:
         return full_like(like, 1, None, dtype)
     return convert(mask, dtype=dtype) if shape_of(mask) == shape_of(like) else full_like(like, int(mask), None, dtype)
@@ -357,6 +357,6 @@ def _linearity(primitive: Elementwise, traced: tuple[bool, ...]) -> tuple[bool, 
 
 def _is_finite(value: Array) -> bool:
     """Whether a value is known to have neither infinities nor NaN."""
-    if dtype_of(value).kind not in "fc":
+    if not is_inexact(dtype_of(value)):
         return True
     return type(value) is ndarray and math.isfinite(abs(np.vdot(value, value)))

@@ -30,7 +30,7 @@ from numpy import ndarray
 
 from func.backends.quiet import quietly
 from func.backends.support.arrays import plain_vdot
-from func.interpreters.core import ZERO, Tracer, derivatives_in, known_value
+from func.interpreters.core import ZERO, Tracer, derivatives_in, is_inexact, known_value
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import Setting, holding, in_force, value_in_force
 from func.interpreters.core.processes import LEDGER, agreed, has_company
@@ -68,9 +68,9 @@ def has_nan(value: Any) -> bool:
         value = value._value
     if type(value) is not ndarray:
         if hasattr(value, "dtype"):
-            return value.dtype.kind in "fc" and bool((value != value).any())
+            return is_inexact(value.dtype) and bool((value != value).any())
         return isinstance(value, (float, complex)) and value != value
-    if value.dtype.kind not in "fc":
+    if not is_inexact(value.dtype):
         return False
     flat = value.ravel("K")
     total = plain_vdot(flat, flat)
@@ -277,7 +277,7 @@ def _are_equal(outs: Sequence[Any], others: Sequence[Any]) -> bool:
         return False
     for out, other in zip(outs, others, strict=True):
         x, y = known_value(out), known_value(other)
-        if type(x) is type(y) is ndarray and not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+        if type(x) is type(y) is ndarray and not np.array_equal(x, y, equal_nan=is_inexact(x.dtype)):
             return False
     return True
 

@@ -1,7 +1,8 @@
 """How types and numbers are written in C.
 
 Integers of the code are unsigned, as in LLVM IR: the operation says where a sign is meant, and overflow wraps around.
-In memory they have the types of their dtypes. Truth values are bytes in memory, half precision is its bits.
+In memory they have the types of their dtypes. Truth values are bytes in memory; half precision and bfloat16 are their
+bits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from func.backends.llvm import ir
 from func.backends.llvm.scalars.ir_values import part_of
 from func.backends.loops.kernels import DType
+from func.backends.loops.number_types import is_narrow
 
 DOUBLE, FLOAT, HALF, BIT = ir.DoubleType(), ir.FloatType(), ir.HalfType(), ir.IntType(1)
 _NAMES = {DOUBLE: "double", FLOAT: "float", HALF: "uint16_t", BIT: "bool"}
@@ -38,7 +40,7 @@ def stored_type(dtype: DType) -> str:
     >>> stored_type(np.dtype(np.complex64)), stored_type(np.dtype(bool)), stored_type(np.dtype(np.int8))
     ('float', 'uint8_t', 'int8_t')
     """
-    if dtype.kind in "fc":
+    if dtype.kind in "fcV":
         return {2: "uint16_t", 4: "float", 8: "double"}[part_of(dtype).itemsize]
     return "uint8_t" if dtype.kind == "b" else f"{'u' if dtype.kind == 'u' else ''}int{8 * dtype.itemsize}_t"
 
@@ -88,8 +90,10 @@ def stored_literal(value: object, dtype: DType) -> str:
     number = np.asarray(value)
     if dtype.kind == "b":
         return str(int(number))
+    if is_narrow(dtype):
+        return str(int(number.view(np.uint16)))
     if dtype.kind == "f":
-        return str(int(number.view(np.uint16))) if dtype.itemsize == 2 else real(float(number), dtype.itemsize == 4)
+        return real(float(number), dtype.itemsize == 4)
     plain = int(number)
     if dtype.kind == "u":
         return f"UINT64_C({plain})" if dtype.itemsize == 8 else f"{plain}u"

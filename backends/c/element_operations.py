@@ -225,6 +225,16 @@ class CScalars(Scalars):
         value: ir.Value = self.builder.call_text(name if kind is DOUBLE else f"{name}f", kind, *args)
         return value
 
+    def from_bfloat16(self, x: ir.Value) -> ir.Value:
+        """A number of bfloat16, as its bits, in single precision."""
+        value: ir.Value = self.builder.call_text("func_float_of_bfloat16", FLOAT, x)
+        return value
+
+    def to_bfloat16(self, x: ir.Value, dtype: DType) -> ir.Value:
+        """A number of single precision as bits of bfloat16."""
+        value: ir.Value = self.builder.call_text("func_bfloat16_of_float", element(dtype), x)
+        return value
+
     def library(self, name: str, dtype: DType, args: Sequence[ir.Value]) -> Value:
         """A function of the C library, by its name for doubles."""
         return self.builder.call_text(name if dtype.itemsize == 8 else f"{name}f", element(dtype), *args)
@@ -308,6 +318,17 @@ static uint16_t func_half_of_float(float x) {
         return (uint16_t)(sign | (uint16_t)rintf(func_real32(size) * 0x1p24f));
     }
     return (uint16_t)(sign | (uint16_t)((size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13));
+}""",
+    "func_float_of_bfloat16": """\
+/* bfloat16: the upper half of a number of single precision. */
+static float func_float_of_bfloat16(uint16_t x) {
+    return func_real32((uint32_t)x << 16);
+}""",
+    "func_bfloat16_of_float": """\
+static uint16_t func_bfloat16_of_float(float x) {
+    const uint32_t bits = func_bits32(x), upper = bits >> 16;
+    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    return (uint16_t)(is_nan ? (upper & 0x8000u) | 0x7fc0u : (bits + 0x7fffu + (upper & 1u)) >> 16);
 }""",
     "func_bit_count": """\
 static uint64_t func_bit_count(uint64_t x) {

@@ -36,6 +36,8 @@ def literal(value: Any) -> str:
         return f"np.array({parts}, {dtype_text(value.real.dtype)}).view({dtype_text(value.dtype)})[0]"
     if isinstance(value, (np.number, np.bool_)):
         return f"{dtype_text(value.dtype)}({literal(value.item())})"
+    if isinstance(value, np.generic) and value.dtype.name == "bfloat16":
+        return f"{dtype_text(value.dtype)}({literal(float(value))})"
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, complex):

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from func import tree
+from func.backends.loops.number_types import is_narrow
 from func.compilation.exporting import ExportedArguments, as_path, parameter_names
 from func.compilation.jit import jit, jitted_for
 from func.interpreters.core import Aval, shape_of
@@ -189,7 +190,7 @@ class CFunction:
 
 def _number(value: Any) -> Any:
     """A number as ctypes passes it."""
-    if value.dtype == np.float16:
+    if is_narrow(value.dtype):
         return ctypes.c_uint16(int(value.view(np.uint16)))
     if value.dtype == np.bool_:
         return ctypes.c_uint8(int(value))

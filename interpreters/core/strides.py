@@ -37,7 +37,9 @@ _array_of = np.asarray
 
 def stand_in(shape: Sequence[int], strides: Strides, dtype: Any) -> Any:
     """An array of this layout whose elements must not be read or written."""
-    return _array_of(_Memory(shape, strides, np.dtype(dtype)))
+    dtype = np.dtype(dtype)
+    made = _array_of(_Memory(shape, strides, dtype))
+    return made.view(dtype) if dtype.kind == "V" else made  # the interface has no word for bfloat16
 
 
 def dense_strides(shape: Sequence[int], itemsize: int, order: Sequence[int] | None = None) -> Strides:

@@ -9,6 +9,7 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.loops.kernels import Buffer, DType
+from func.backends.loops.number_types import kind_of
 
 INDEX = ir.IntType(64)
 POINTER = ir.PointerType()
@@ -112,8 +113,8 @@ def neutral(op: str, dtype: DType) -> Any:
         return True if dtype.kind == "b" else -1
     if dtype.kind == "b":
         return op == "minimum"
-    if dtype.kind in "fc":
+    if kind_of(dtype) in "fc":
         end = -np.inf if op == "maximum" else np.inf
-        return end if dtype.kind == "f" else complex(end, end)
+        return complex(end, end) if dtype.kind == "c" else end
     info = np.iinfo(dtype)
     return info.min if op == "maximum" else info.max

@@ -9,12 +9,13 @@ import numpy as np
 from func.backends.llvm.scalars.ir_values import Value, constant, element, widened, width_of
 from func.backends.llvm.scalars.operation_table import emits
 from func.backends.loops.kernels import DType
+from func.backends.loops.number_types import is_bfloat16
 
 if TYPE_CHECKING:
     from func.backends.llvm.scalars.operations import Scalars
 
-FRACTION = {2: 10, 4: 23, 8: 52}
-"""Bits of the fraction by the size of a number."""
+FRACTION = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
+"""Bits of the fraction of numbers."""
 
 
 def _integer(d: DType) -> DType:
@@ -23,12 +24,12 @@ def _integer(d: DType) -> DType:
 
 def bits_of(s: Scalars, d: DType, x: Value) -> Value:
     """The bits of floats as integers of the same size."""
-    return s.builder.bitcast(x, widened(element(_integer(d)), width_of(x)))
+    return x if is_bfloat16(d) else s.builder.bitcast(x, widened(element(_integer(d)), width_of(x)))
 
 
 def from_bits(s: Scalars, d: DType, x: Value) -> Value:
     """The floats with these bits."""
-    return s.builder.bitcast(x, widened(element(d), width_of(x)))
+    return x if is_bfloat16(d) else s.builder.bitcast(x, widened(element(d), width_of(x)))
 
 
 def _patterns(d: DType) -> tuple[int, int]:
@@ -50,7 +51,7 @@ def _nextafter(s: Scalars, d: DType, a: list[Value]) -> Value:
     stepped = b.select(shrinks, b.sub(p, one), b.add(p, one))
     stepped = b.select(b.icmp_signed("==", size, zero), b.or_(sign, one), stepped)
     same = b.or_(b.icmp_signed("==", p, q), b.icmp_signed("==", b.or_(size, other_size), zero))
-    stepped = b.select(same, p if d.itemsize == 2 else q, stepped)  # zeros of half precision keep their sign
+    stepped = b.select(same, p if d == np.float16 else q, stepped)  # zeros of half precision keep their sign
     stepped = b.select(nan[0], p, b.select(nan[1], q, stepped))
     return from_bits(s, d, stepped)
 
@@ -60,7 +61,7 @@ def _spacing(s: Scalars, d: DType, a: list[Value]) -> Value:
     """The distance to the next number away from zero, with the sign of x; positive for zeros."""
     (x,), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
     infinity, rest = _patterns(d)
-    fraction = FRACTION[d.itemsize]
+    fraction = FRACTION[d.name]
     p = bits_of(s, d, x)
     size = b.and_(p, constant(whole, rest, width))
     exponent = b.lshr(size, constant(whole, fraction, width))
@@ -82,7 +83,7 @@ def _exponent(s: Scalars, d: DType, a: list[Value]) -> Value:
     """The exponent of frexp as a 32-bit integer; 0 for zero, infinities and NaN."""
     (x,), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
     infinity, rest = _patterns(d)
-    fraction = FRACTION[d.itemsize]
+    fraction = FRACTION[d.name]
     scale = fraction + 2
     tiny = b.fcmp_ordered("<", s.intrinsic("fabs", x), constant(d, np.finfo(d).smallest_normal, width))
     scaled = b.select(tiny, b.fmul(x, constant(d, 2.0**scale, width)), x)

@@ -23,7 +23,7 @@ def _ldexp(s: Scalars, d: DType, a: list[Value]) -> Value:
     """a[1] · 2^a[0], rounded once: intermediate values stay normal until the last product."""
     (n, x), b, width, whole = a, s.builder, width_of(a[1]), np.dtype(f"i{d.itemsize}")
     top = int(np.finfo(d).maxexp) - 1
-    least, fraction = 1 - top, FRACTION[d.itemsize]
+    least, fraction = 1 - top, FRACTION[d.name]
     n = s.convert(n, INDEX, whole)
 
     def shifted(outside: Value, step: int) -> None:

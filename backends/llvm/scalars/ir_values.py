@@ -41,7 +41,7 @@ def alignment(dtype: DType) -> int:
 
 
 def element(dtype: DType) -> ir.Type:
-    """The type of a value of the body; of its parts for complex numbers."""
+    """The type of a value of the body; of its parts for complex numbers. bfloat16 is its bits, as an integer."""
     if dtype.kind == "b":
         return BIT
     if dtype.kind in "fc":
@@ -74,7 +74,9 @@ def constant(dtype: DType, value: Any, width: int = 1) -> Value:
         return Pair(constant(part, number.real, width), constant(part, number.imag, width))
     kind = element(dtype)
     plain: Any
-    if dtype.kind == "f":
+    if dtype.kind == "V":
+        plain = int(np.asarray(value).astype(dtype).view(np.uint16))
+    elif dtype.kind == "f":
         plain = float(np.asarray(value).astype(dtype))
     elif dtype.kind == "b":
         plain = int(bool(value))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from func.backends.llvm.scalars.ir_values import Value
 from func.backends.loops.kernels import DType
+from func.backends.loops.number_types import kind_of
 
 if TYPE_CHECKING:
     from func.backends.llvm.scalars.operations import Scalars
@@ -29,4 +30,5 @@ def emits(name: str, kinds: str) -> Callable[[Emit], Emit]:
 
 def operation(op: str, dtype: DType) -> Emit | None:
     """The emitter of an operation on elements of a dtype, None if the table has none."""
-    return TABLE.get((op, dtype.kind)) or (None if dtype.kind == "c" else TABLE.get((op, "*")))
+    kind = kind_of(dtype)
+    return TABLE.get((op, kind)) or (None if kind == "c" else TABLE.get((op, "*")))

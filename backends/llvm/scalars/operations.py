@@ -2,7 +2,8 @@
 
 Semantics are NumPy's: max and min propagate NaN, remainders have the divisor's sign, integers wrap around, division of
 integers by zero gives zero, a shift by too many bits shifts all bits out, floats out of an integer's range become its
-smallest value (as on x86), and half precision is computed in single precision and rounded after every operation.
+smallest value (as on x86), and half precision and bfloat16 are computed in single precision and rounded after every
+operation.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from func.backends.llvm.scalars.ir_values import (
 )
 from func.backends.llvm.scalars.operation_table import operation
 from func.backends.loops.kernels import DType
+from func.backends.loops.number_types import is_bfloat16, is_narrow
 
-KNOWN = frozenset([np.dtype(name) for name in "?bBhHiIlLqQefdFD"])
-"""Element types that generated code computes with."""
 TABLES = (arithmetic, complex_numbers, floats, integers, logic, integer_powers)
 """The modules that fill the table of operations."""
 HALF, SINGLE, DOUBLE = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+WORD = np.dtype(np.uint32)
 UNWIDENED = frozenset({"select", "positive", "nextafter", "spacing"})
-"""Operations that half precision does not convert to single precision."""
+"""Operations that narrow types do not convert to single precision."""
 Step: TypeAlias = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
 """A step of a loop: a builder and three numbers to three numbers."""
 EXTREMA = frozenset({"maximum", "minimum", "fmax", "fmin"})
@@ -58,11 +59,11 @@ class Scalars:
         them); `out` is the dtype of the result."""
         if op == "convert":
             return self.convert(args[0], dtype, out)
-        if dtype == HALF and op not in UNWIDENED:
-            args = args[::-1] if op in EXTREMA else args  # the first of two zeros
-            singles = [self.convert(x, HALF, SINGLE) for x in args]
-            value = self.apply(op, SINGLE, singles, SINGLE if out == HALF else out)
-            return self.convert(value, SINGLE, HALF) if out == HALF else value
+        if is_narrow(dtype) and op not in UNWIDENED:
+            args = args[::-1] if op in EXTREMA and dtype == HALF else args  # the first of two zeros
+            singles = [self.convert(x, dtype, SINGLE) for x in args]
+            value = self.apply(op, SINGLE, singles, SINGLE if out == dtype else out)
+            return self.convert(value, SINGLE, out) if out == dtype else value
         emit = operation(op, dtype)
         return self.elementary.call(self.builder, op, *args) if emit is None else emit(self, dtype, args)
 
@@ -94,6 +95,10 @@ class Scalars:
             return self.convert(x.re, part_of(source), result)
         if result.kind == "c":
             return Pair(self.convert(x, source, part_of(result)), constant(part_of(result), 0, width_of(x)))
+        if is_bfloat16(source):
+            return self.convert(self.from_bfloat16(x), SINGLE, result)
+        if is_bfloat16(result):
+            return self.to_bfloat16(self.convert(x, source, SINGLE), result)
         if source == HALF:
             return self.convert(self.builder.fpext(x, self._type(SINGLE, x)), SINGLE, result)
         if result == HALF:
@@ -102,6 +107,24 @@ class Scalars:
         if source.kind == "f":
             return self._from_float(x, source, result)
         return self._from_integer(x, source, result)
+
+    def from_bfloat16(self, x: ir.Value) -> ir.Value:
+        """Numbers of bfloat16, as their bits, in single precision."""
+        b = self.builder
+        bits = b.shl(b.zext(x, self._type(WORD, x)), constant(WORD, 16, width_of(x)))
+        return b.bitcast(bits, self._type(SINGLE, x))
+
+    def to_bfloat16(self, x: ir.Value, dtype: DType) -> ir.Value:
+        """Numbers of single precision as bits of bfloat16, rounded to even; NaN keeps its sign alone."""
+        b, width = self.builder, width_of(x)
+        bits = b.bitcast(x, self._type(WORD, x))
+        upper = b.lshr(bits, constant(WORD, 16, width))
+        last = b.and_(upper, constant(WORD, 1, width))
+        rounded = b.lshr(b.add(bits, b.add(last, constant(WORD, 0x7FFF, width))), constant(WORD, 16, width))
+        nan = b.or_(b.and_(upper, constant(WORD, 0x8000, width)), constant(WORD, 0x7FC0, width))
+        size = b.and_(bits, constant(WORD, 0x7FFFFFFF, width))
+        is_nan = b.icmp_unsigned(">", size, constant(WORD, 0x7F800000, width))
+        return b.trunc(b.select(is_nan, nan, rounded), self._type(dtype, x))
 
     def _type(self, dtype: DType, like: ir.Value) -> ir.Type:
         return widened(element(dtype), width_of(like))
@@ -163,6 +186,8 @@ class Scalars:
         if isinstance(x, Pair):
             part = part_of(dtype)
             return self.builder.or_(self.nonzero(x.re, part), self.nonzero(x.im, part))
+        if is_narrow(dtype):
+            return self.nonzero(self.convert(x, dtype, SINGLE), SINGLE)
         zero = constant(dtype, 0, width_of(x))
         if dtype.kind == "b":
             return x

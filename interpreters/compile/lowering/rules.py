@@ -282,8 +282,9 @@ def _mean(context: LoweringContext) -> Code:
 
 @lowering("sum_with", "prod_with")
 def _masked(context: LoweringContext) -> Code:
-    """NumPy reduces under a mask; CuPy reduces where the mask has put the neutral element."""
-    if context.device:
+    """NumPy reduces under a mask; CuPy reduces where the mask has put the neutral element. The implementation reduces
+    bfloat16 in single precision."""
+    if context.device or context.avals[0].dtype.kind == "V":
         return record(context)
     axes, dtype, initial = [literal(context.params[name]) for name in ("axes", "dtype", "initial")]
     ufunc = context.primitive.reduces

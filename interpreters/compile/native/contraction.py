@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from func.backends.loops.kernels import Buffer, Dot, DType, StridedRef, row_major
+from func.backends.loops.number_types import is_narrow
 from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.reductions import reduced
 from func.interpreters.compile.native.rules import TranslationContext, native
@@ -19,8 +20,13 @@ SMALL = 64
 """Elements of a matrix up to which it is multiplied however it lies."""
 WIDE_ROW = 8
 """Elements of a row from which on rows are added as a whole."""
-WIDE: dict[DType, DType] = {np.dtype(bool): np.dtype(np.int64), np.dtype(np.float16): np.dtype(np.float32)}
-"""The dtypes in which products of small types are summed."""
+
+
+def wide_of(dtype: DType) -> DType:
+    """The dtype in which products of small types are summed."""
+    if is_narrow(dtype):
+        return np.dtype(np.float32)
+    return np.dtype(np.int64) if dtype.kind == "b" else dtype
 
 
 @native("contract")
@@ -48,14 +54,15 @@ def sums_of_products(
     spec: Spec,
     view: Callable[[ArrayValue], ArrayValue] | None = None,
 ) -> ArrayValue:
-    """Sums of the products of two arrays of one dtype: of booleans they are counts, half precision is summed in single
-    precision, complex numbers are multiplied part by part. `view` makes the first operand from x, or from its parts."""
+    """Sums of the products of two arrays of one dtype: of booleans they are counts, half precision and bfloat16 are
+    summed in single precision, complex numbers are multiplied part by part. `view` makes the first operand from x, or
+    from its parts."""
 
     def product(x: ArrayValue, y: ArrayValue) -> ArrayValue:
         return _product(context, x if view is None else view(x), y, spec)
 
     if x.dtype.kind != "c":
-        wide = WIDE.get(x.dtype, x.dtype)
+        wide = wide_of(x.dtype)
         return product(context.convert(x, wide), context.convert(y, wide))
     part = np.dtype(f"f{x.dtype.itemsize // 2}")
     (x_re, x_im), (y_re, y_im) = [

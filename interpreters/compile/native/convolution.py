@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from func.backends.loops.number_types import kind_of
 from func.backends.loops.values import ArrayValue
 from func.backends.support.windows import lags_of, window_region
 from func.interpreters.compile.native.contraction import sums_of_products
@@ -48,7 +49,7 @@ def _overlap_add(context: TranslationContext) -> ArrayValue:
 def _finite(context: TranslationContext, y: ArrayValue) -> ArrayValue:
     """y, whose product with zeros outside of x is zero. Where it is not, as y is not finite, an index out of range ends
     the native code, and NumPy runs the program."""
-    if y.dtype.kind not in "fc":
+    if kind_of(y.dtype) not in "fc":
         return y
     is_finite = context.map("isfinite", y, dtype=np.dtype(bool))
     index = context.convert(context.map("logical_not", is_finite, dtype=np.dtype(bool)), np.dtype(np.intp))

@@ -9,8 +9,8 @@ import numpy as np
 
 from func.backends.llvm.math.elementary import names
 from func.backends.llvm.scalars.operation_table import operation
-from func.backends.llvm.scalars.operations import HALF, KNOWN
 from func.backends.loops.kernels import DType
+from func.backends.loops.number_types import is_bfloat16, is_narrow, is_number, kind_of
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native
@@ -28,9 +28,9 @@ _WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
 @functools.cache
 def has_operation(op: str, dtype: DType) -> bool:
     """Whether the printer knows an operation on elements of a dtype."""
-    if dtype == HALF and op == "spacing":
+    if is_narrow(dtype) and op == "spacing":
         return False
-    return operation(op, dtype) is not None or (dtype.kind == "f" and op in names())
+    return operation(op, dtype) is not None or (kind_of(dtype) == "f" and op in names())
 
 
 def elementwise(context: TranslationContext) -> ArrayValue:
@@ -41,7 +41,7 @@ def elementwise(context: TranslationContext) -> ArrayValue:
     if is_numpy_ufunc(primitive.numpy):
         return by_loop(context, primitive.numpy)
     dtype = context.out.dtype
-    if dtype.kind != "f" or not has_operation(primitive.name, dtype):
+    if kind_of(dtype) != "f" or not has_operation(primitive.name, dtype):
         raise NotNative(f"{primitive.name} of {dtype} has no native form")
     return context.map(primitive.name, *[context.convert(x, dtype) for x in context.args], dtype=dtype)
 
@@ -80,7 +80,7 @@ def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
         loop = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))
     except TypeError as error:
         raise NotNative(str(error)) from None
-    if any([dtype not in KNOWN for dtype in loop]):
+    if not all(map(is_number, loop)):
         raise NotNative(f"{ufunc.__name__} of {', '.join([str(dtype) for dtype in loop])}")
     return tuple(loop)
 
@@ -113,6 +113,17 @@ def _fits(x: ArrayValue, dtype: DType) -> bool:
         bounds = np.iinfo(dtype)
         return bool(bounds.min <= int(x.number) <= bounds.max)
     return np.can_cast(x.dtype, dtype)
+
+
+@native("sign")
+def _sign(context: TranslationContext) -> ArrayValue:
+    """Zeros of bfloat16 keep their sign."""
+    sign = elementwise(context)
+    if not is_bfloat16(sign.dtype):
+        return sign
+    x = _as_output(context, context.args[0])
+    is_zero = context.map("equal", x, context.number(0, x.dtype), dtype=BOOL)
+    return context.map("select", is_zero, x, sign)
 
 
 @native("where")
@@ -170,7 +181,7 @@ def _complex(context: TranslationContext) -> ArrayValue:
 def _ldexp(context: TranslationContext) -> ArrayValue:
     x, n = context.args
     dtype = loop_of(context, np.ldexp)[0]
-    wide = SINGLE if dtype == HALF else dtype
+    wide = SINGLE if is_narrow(dtype) else dtype
     n = context.convert(n, INDEX)
     n = context.map("maximum", n, context.number(-LARGEST_SHIFT, INDEX))
     n = context.map("minimum", n, context.number(LARGEST_SHIFT, INDEX))
@@ -200,7 +211,7 @@ def _power(context: TranslationContext) -> ArrayValue:
         return _power_by_squares(context, _as_output(context, x), int(n))
     if dtype.kind == "i":
         raise NotNative("powers of integers, which may be negative")
-    if dtype.kind not in "fc" or n not in (0, 1, 2, 3, 4, -1) or not has_operation("multiply", dtype):
+    if kind_of(dtype) not in "fc" or n not in (0, 1, 2, 3, 4, -1) or not has_operation("multiply", dtype):
         return elementwise(context)
     if n == -1:
         return context.map("reciprocal", _as_output(context, x))
@@ -214,6 +225,8 @@ def _as_output(context: TranslationContext, x: ArrayValue) -> ArrayValue:
 
 def _power_by_squares(context: TranslationContext, x: ArrayValue, n: int) -> ArrayValue:
     """xⁿ by repeated squaring."""
+    if is_narrow(x.dtype):  # rounded once, as NumPy does
+        return context.convert(_power_by_squares(context, context.convert(x, SINGLE), n), x.dtype)
     power: ArrayValue | None = None
     while n:
         if n & 1:
@@ -226,4 +239,4 @@ def _power_by_squares(context: TranslationContext, x: ArrayValue, n: int) -> Arr
 
 def is_known(aval: Aval) -> bool:
     """Whether native code can compute on arrays like this."""
-    return aval.dtype in KNOWN and aval.dtype.isnative
+    return is_number(aval.dtype) and aval.dtype.isnative

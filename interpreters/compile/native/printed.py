@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from func.backends.c.special_functions import ARITY
+from func.backends.llvm.scalars.floats import FRACTION
 from func.backends.loops.kernels import Buffer, DType, StridedRef
+from func.backends.loops.number_types import is_narrow, kind_of
 from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.linalg import INT64, fresh, result, run
 from func.interpreters.compile.native.not_native import NotNative
@@ -52,9 +54,9 @@ def _order(context: TranslationContext, keys: Sequence[ArrayValue]) -> ArrayValu
     out, space = fresh((*batch, n), INT64), _space(n, INT64, batch)
     number, back = 0, list(range(len(shape)))
     for place, x in enumerate(keys):
-        if x.dtype.kind not in "biufc" or x.dtype.itemsize > (16 if x.dtype.kind == "c" else 8):
+        if kind_of(x.dtype) not in "biufc" or x.dtype.itemsize > (16 if x.dtype.kind == "c" else 8):
             raise NotNative(f"sorting of {x.dtype}")
-        if x.dtype.kind == "b" or x.dtype == np.float16:
+        if x.dtype.kind == "b" or is_narrow(x.dtype):
             x = context.convert(x, np.dtype(np.int8 if x.dtype.kind == "b" else np.float32))
         ref, back = _along_last(context, x, axis)
         refs = [ref, out] if place else [ref]
@@ -72,7 +74,7 @@ def _sort(context: TranslationContext) -> ArrayValue:
 def _special(context: TranslationContext) -> ArrayValue:
     """A special function, in double precision."""
     name, dtype = context.equation.primitive.name, context.out.dtype
-    if dtype.kind != "f" or dtype.itemsize > 8 or any(context.params.values()):
+    if kind_of(dtype) != "f" or dtype.itemsize > 8 or any(context.params.values()):
         raise NotNative(f"{name} of {dtype}")
     assert len(context.args) == ARITY[name]
     value = context.map(name, *[context.convert(x, DOUBLE) for x in context.args])
@@ -110,11 +112,11 @@ def _random_bits(context: TranslationContext) -> ArrayValue:
 def _units(context: TranslationContext, inside: bool) -> ArrayValue:
     """Numbers in [0, 1), or in (0, 1), as float64 or float32."""
     dtype = context.out.dtype
-    if dtype.kind != "f" or dtype.itemsize > 8:
+    if kind_of(dtype) != "f" or dtype.itemsize > 8:
         raise NotNative(f"random numbers of {dtype}")
     wide = DOUBLE if dtype == DOUBLE else np.dtype(np.float32)
     width = 8 * wide.itemsize
-    bits = {8: 53, 4: 24, 2: 11}[dtype.itemsize] - inside
+    bits = FRACTION[dtype.name] + 1 - inside
     words = _words(context, width, math.prod(context.params["shape"]), "draw")
     numbers = context.map("right_shift", words, context.number(width - bits, words.dtype))
     value = context.convert(numbers, wide)

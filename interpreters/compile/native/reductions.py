@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from func.backends.loops.kernels import DType
+from func.backends.loops.number_types import is_narrow, kind_of
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.segment_sums import segment_bounds
 
-BOOL, HALF, SINGLE = np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32)
+BOOL, SINGLE = np.dtype(bool), np.dtype(np.float32)
 EMPTY = {"multiply": 1, "logical_and": True}
 """The results of operations on no elements, where they are not zero."""
 
@@ -27,9 +28,9 @@ def start_of(op: str, dtype: DType) -> object:
         return 1
     if op in ("logical_or", "logical_and"):
         return op == "logical_and"
-    if dtype.kind in "fc":
+    if kind_of(dtype) in "fc":
         end = -math.inf if op == "maximum" else math.inf
-        return end if dtype.kind == "f" else complex(end, end)
+        return complex(end, end) if dtype.kind == "c" else end
     if dtype.kind == "b":
         return op == "minimum"
     info = np.iinfo(dtype)
@@ -37,12 +38,12 @@ def start_of(op: str, dtype: DType) -> object:
 
 
 def reduced(context: TranslationContext, op: str, x: ArrayValue, axes: Sequence[int]) -> ArrayValue:
-    """op over axes; sums and products of half precision are rounded once."""
+    """op over axes; sums and products of half precision and bfloat16 are rounded once."""
     if 0 in [x.shape[axis] for axis in axes]:
         left = tuple([length for axis, length in enumerate(x.shape) if axis not in axes])
         return uniform(EMPTY.get(op, 0), x.dtype, left)
-    if x.dtype == HALF and op in ("add", "multiply"):
-        return context.convert(reduced(context, op, context.convert(x, SINGLE), axes), HALF)
+    if is_narrow(x.dtype) and op in ("add", "multiply"):
+        return context.convert(reduced(context, op, context.convert(x, SINGLE), axes), x.dtype)
     return context.fuser.reduce(op, x, axes, start_of(op, x.dtype))
 
 
@@ -60,15 +61,15 @@ def _reduction(context: TranslationContext) -> ArrayValue:
 @native("mean")
 def _mean(context: TranslationContext) -> ArrayValue:
     x, axes = context.args[0], context.params["axes"]
-    if context.out.dtype.kind not in "fc":
+    if kind_of(context.out.dtype) not in "fc":
         raise NotNative(f"mean of {context.out.dtype}")
     return mean_of(context, context.convert(x, context.out.dtype), axes)
 
 
 def mean_of(context: TranslationContext, x: ArrayValue, axes: Sequence[int], less: float = 0) -> ArrayValue:
     """The sum, divided by the number of elements minus `less`."""
-    if x.dtype == HALF:
-        return context.convert(mean_of(context, context.convert(x, SINGLE), axes, less), HALF)
+    if is_narrow(x.dtype):
+        return context.convert(mean_of(context, context.convert(x, SINGLE), axes, less), x.dtype)
     total = reduced(context, "add", x, axes)
     number = math.prod([x.shape[axis] for axis in axes]) - less
     return context.map("divide", total, context.number(number, x.dtype))
@@ -77,7 +78,7 @@ def mean_of(context: TranslationContext, x: ArrayValue, axes: Sequence[int], les
 @native("variance")
 def _variance(context: TranslationContext) -> ArrayValue:
     x, axes = context.args[0], context.params["axes"]
-    if context.out.dtype.kind != "f":
+    if kind_of(context.out.dtype) != "f":
         raise NotNative(f"variance of {context.out.dtype}")
     x = x if x.dtype.kind == "c" else context.convert(x, context.out.dtype)
     number = math.prod([x.shape[axis] for axis in axes]) - context.params["ddof"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from func.backends.loops.number_types import kind_of
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.reductions import reduced
@@ -18,7 +19,7 @@ def _position_of_extremum(context: TranslationContext) -> ArrayValue:
     x, axis = context.args[0], context.params["axis"]
     top = reduced(context, context.reduction, x, (axis,))
     is_hit = context.map("equal", x, context.keep(top, x.shape, (axis,)), dtype=BOOL)
-    if x.dtype.kind in "fc":
+    if kind_of(x.dtype) in "fc":
         is_hit = context.map("logical_or", is_hit, context.map("isnan", x, dtype=BOOL), dtype=BOOL)
     positions = context.fuser.position(x.shape, axis)
     candidates = context.map("select", is_hit, positions, context.number(x.shape[axis], INDEX))
@@ -46,7 +47,7 @@ def _search(context: TranslationContext) -> ArrayValue:
     """Binary search, one step for every bit of the table's length."""
     batch, side = context.params["batch_rank"], context.params["side"]
     dtype = np.result_type(context.avals[0].dtype, context.avals[1].dtype)
-    if dtype.kind not in "biuf":
+    if kind_of(dtype) not in "biuf":
         raise NotNative(f"search among {dtype}")
     table, values = [context.convert(x, dtype) for x in context.args]
     length = table.shape[-1]
@@ -73,7 +74,7 @@ def _search(context: TranslationContext) -> ArrayValue:
 def _is_less(context: TranslationContext, x: ArrayValue, y: ArrayValue) -> ArrayValue:
     """Whether x comes before y in a sorted array; NaN comes last."""
     less = context.map("less", x, y, dtype=BOOL)
-    if x.dtype.kind != "f":
+    if kind_of(x.dtype) != "f":
         return less
     is_number = context.map("logical_not", context.map("isnan", x, dtype=BOOL), dtype=BOOL)
     last = context.map("logical_and", context.map("isnan", y, dtype=BOOL), is_number, dtype=BOOL)

@@ -21,6 +21,7 @@ from func.backends.llvm import cache
 from func.backends.llvm.host import host
 from func.backends.llvm.math.own_functions import uses_libmvec
 from func.backends.loops.interface import AliasedOutput, ArraySpec, Interface
+from func.backends.loops.number_types import is_number, of_text, text_of
 from func.interpreters.program.fingerprint import fingerprint
 from func.interpreters.program.program import Program
 
@@ -97,7 +98,7 @@ def _packed(interface: Interface, code: str, program: Program) -> bytes | None:
     if interface.constants:
         places = {_identity(value): place for place, value in enumerate(_constants(program))}
         for array in interface.constants:
-            head = f"{array.dtype.str} {_shape_text(array.shape)}"
+            head = f"{text_of(array.dtype)} {_shape_text(array.shape)}"
             place = places.get(_identity(array))
             if place is not None:
                 lines.append(f"traced {place} {head}")
@@ -111,7 +112,7 @@ def _packed(interface: Interface, code: str, program: Program) -> bytes | None:
 
 def _is_odd(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype cannot be written as text."""
-    return dtype.kind not in "biufc"
+    return not is_number(dtype)
 
 
 def _identity(value: Any) -> Any:
@@ -142,13 +143,13 @@ def _unpacked(content: bytes, program: Program) -> tuple[Interface, str]:
             place, dtype, shape = words
             traced = list(_constants(program)) if traced is None else traced
             array = np.ascontiguousarray(traced[int(place)])
-            if array.dtype != np.dtype(dtype):
+            if array.dtype != of_text(dtype):
                 raise ValueError(f"a constant has the dtype {array.dtype}")
             interface.constants.append(array.reshape(_shape(shape)))
         elif kind == "array":
             size, dtype, shape = words
             count = math.prod(_shape(shape))
-            array = np.frombuffer(rest, np.dtype(dtype), count, start).reshape(_shape(shape)).copy()
+            array = np.frombuffer(rest, of_text(dtype), count, start).reshape(_shape(shape)).copy()
             interface.constants.append(array)
             start += int(size)
         else:
@@ -157,12 +158,12 @@ def _unpacked(content: bytes, program: Program) -> tuple[Interface, str]:
 
 
 def _spec_text(spec: ArraySpec) -> str:
-    return f"{spec.dtype.str} {int(spec.weak)} {_shape_text(spec.shape)}"
+    return f"{text_of(spec.dtype)} {int(spec.weak)} {_shape_text(spec.shape)}"
 
 
 def _spec(words: Sequence[str]) -> ArraySpec:
     dtype, weak, shape = words
-    return ArraySpec(_shape(shape), np.dtype(dtype), weak == "1")
+    return ArraySpec(_shape(shape), of_text(dtype), weak == "1")
 
 
 def _shape_text(shape: Sequence[int]) -> str:

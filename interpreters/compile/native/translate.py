@@ -36,7 +36,7 @@ from func.interpreters.compile.native import (
 )
 from func.interpreters.compile.native.not_native import NotNative, RuleError
 from func.interpreters.compile.native.rules import PRINTED, RULES, TranslationContext
-from func.interpreters.core import Aval, aval_of
+from func.interpreters.core import Aval, aval_of, is_inexact
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -151,7 +151,7 @@ class Translator:
         """A boolean that is true where some output has a NaN."""
         fuser, bit = self.fuser, np.dtype(bool)
         total: ArrayValue | None = None
-        for x in dict.fromkeys([x for x in self.program.outputs if type(x) is Var and x.dtype.kind in "fc"]):
+        for x in dict.fromkeys([x for x in self.program.outputs if type(x) is Var and is_inexact(x.dtype)]):
             is_nan = fuser.map("isnan", [self.value(x)], bit)
             any_nan = fuser.reduce("logical_or", is_nan, range(len(is_nan.shape)), False)
             total = any_nan if total is None else fuser.map("logical_or", [total, any_nan], bit)

@@ -152,7 +152,7 @@ def reduction(
 def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     """Ties split evenly; where the result is NaN, the derivative is the NaN elements' share."""
     hit = equal(x, out)
-    if dtype_of(x).kind in "fc":
+    if is_inexact(dtype_of(x)):
         hit = logical_or(hit, isnan(x))
     hits = convert(hit, dtype=dtype_of(x))
     return divide(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes))
@@ -248,6 +248,7 @@ reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_pa
 
 
 _add, _array, _empty = np.add, np.array, np.empty  # as in `shapes`
+_SINGLE = np.dtype(np.float32)
 _EXACT_COUNTS = {np.dtype(np.float64): 2**53, np.dtype(np.float32): 2**24, np.dtype(np.float16): 2**11}
 
 
@@ -297,6 +298,8 @@ def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]
     in another order, so that the value comes from its ufunc. The derivative is that of the plain reduction."""
 
     def impl(xp: Any, x: Array, mask: Array, *, axes: Axes, dtype: Any, initial: Any) -> Array:
+        if x.dtype.kind == "V" and dtype in (None, x.dtype):
+            return impl(xp, x.astype(_SINGLE), mask, axes=axes, dtype=None, initial=initial).astype(x.dtype)
         options = {} if initial is None else {"initial": initial}
         if xp is np:
             return getattr(np, ufunc).reduce(x, axes, dtype, where=mask, **options)

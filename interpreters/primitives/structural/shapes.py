@@ -112,6 +112,7 @@ def result_dtype(*avals: Any) -> np.dtype[Any]:
 # By their own names: `numpy` has a `__getattr__`, so that Python finds np.empty the long way; and while a transform
 # runs, np.array by a function.
 _add, _array, _empty, _nditer, _zeros = np.add, np.array, np.empty, np.nditer, np.zeros
+_SINGLE = np.dtype(np.float32)
 
 
 def full_like(like: Array, fill: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
@@ -320,6 +321,8 @@ def _sum_batch(x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
 
 
 def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
+    if x.dtype.kind == "V" and dtype in (None, x.dtype):  # NumPy would round after every addition
+        return xp.sum(x, axes, _SINGLE).astype(x.dtype)
     return _add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
 
 
@@ -344,13 +347,14 @@ def unbroadcast(ct: Array, shape: Shape) -> Array:
     have = shape_of(ct)
     if have == shape:
         return ct
-    if shape == () and type(ct) is ndarray:
+    is_plain = type(ct) is ndarray and ct.dtype.kind != "V"
+    if shape == () and is_plain:
         return _add.reduce(ct, None)
     if len(have) < len(shape):
         return broadcast(ct, shape=shape)
     axes = _stretched(have, shape)
     if axes:
-        ct = _add.reduce(ct, axes) if type(ct) is ndarray else reduce_sum(ct, axes=axes)
+        ct = _add.reduce(ct, axes) if is_plain else reduce_sum(ct, axes=axes)
     return ct if shape_of(ct) == shape else broadcast(reshape_to_ones(ct, shape), shape=shape)
 
 

@@ -250,7 +250,12 @@ def test_literals_of_arrays_and_dtypes(dtype: str) -> None:
 
 def test_literals_of_bfloat16() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    assert eval(literal(np.dtype(ml_dtypes.bfloat16)), {"ml_dtypes": ml_dtypes}) is ml_dtypes.bfloat16
+    names = {"np": np, "ml_dtypes": ml_dtypes}
+    assert eval(literal(np.dtype(ml_dtypes.bfloat16)), names) is ml_dtypes.bfloat16
+    number = eval(literal(ml_dtypes.bfloat16(0.3)), names)
+    assert type(number) is ml_dtypes.bfloat16 and number == ml_dtypes.bfloat16(0.3)
+    array = eval(literal(np.array([1.5, -np.inf], ml_dtypes.bfloat16)), names)
+    assert array.dtype == ml_dtypes.bfloat16 and array.tolist() == [1.5, -np.inf]
 
 
 PRODUCTS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -28,7 +29,7 @@ from func.interpreters.compile.native import (
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import RULES
 from func.interpreters.compile.native.translate import translate
-from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, aval_of
+from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, aval_of, is_inexact
 from func.interpreters.primitives.structural.contraction import spec
 from func.interpreters.program.program import Equation, Program, Var
 from tests.support.samples import SAMPLES
@@ -115,10 +116,10 @@ def assert_close(name: str, got: Any, want: Any) -> None:
     """Equal bit for bit; functions up to four units in the last place; sums and complex numbers up to rounding."""
     got, want = np.asarray(got), np.asarray(want)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    if got.dtype.kind not in "fc":
+    if not is_inexact(got.dtype):
         np.testing.assert_array_equal(got, want)
         return
-    epsilon = np.finfo(got.dtype).eps
+    epsilon = float(ml_dtypes.finfo(got.dtype).eps)
     if name in ROUNDED or got.dtype.kind == "c":
         np.testing.assert_allclose(got, want, rtol=16 * epsilon, atol=16 * epsilon)
         return
@@ -189,7 +190,7 @@ def test_most_primitives_of_arrays_are_native() -> None:
     assert not [name for name in primitives if compiled(name, SAMPLES[name][0].args, SAMPLES[name][0].params) is None]
 
 
-DTYPES = ["float32", "float16", "complex64", "complex128", "int64", "int8", "uint32", "bool"]
+DTYPES = ["float32", "float16", "bfloat16", "complex64", "complex128", "int64", "int8", "uint32", "bool"]
 VARIED = [
     (name, own[0]) for name, own in SAMPLES.items() if name not in CALLS and own and not name.startswith("random")
 ]
@@ -353,7 +354,9 @@ LONG = [name for name in LONG if name not in CALLS and not SAMPLES[name][0].para
 @pytest.mark.filterwarnings("ignore")
 def test_long_vectors(name: str) -> None:
     """Whole vectors and what is left over of them, backwards and with gaps too."""
-    for dtype in [np.dtype(one) for one in ("float64", "float32", "float16", "complex128", "complex64", "int16")]:
+    for dtype in [
+        np.dtype(one) for one in ("float64", "float32", "float16", "bfloat16", "complex128", "complex64", "int16")
+    ]:
         args = []
         for x in SAMPLES[name][0].args:
             own = np.asarray(in_dtype(np.resize(np.asarray(x), (3, 77)), dtype))

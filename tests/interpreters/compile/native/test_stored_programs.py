@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).parents[4]
 
 CASES = """
 import sys
+import ml_dtypes
 import numpy as np
 import func
 
@@ -49,6 +51,7 @@ def rule(x):
 def rule_jvp(primals, tangents):
     return rule(primals[0]), 7.0 * tangents[0]
 
+narrow = rng.normal(size=7).astype(ml_dtypes.bfloat16)
 x, matrix = rng.normal(size=5), rng.normal(size=(5, 5))
 CASES = {
     "scalar": (func.grad(lambda x: np.sin(x) * np.exp(x)), 0.5),
@@ -63,6 +66,7 @@ CASES = {
     "structural zeros": (func.grad(masked), np.array([0.0, 1.0, -1.0])),
     "complex": (lambda x: np.exp(1j * x), x),
     "half": (lambda x: x * np.float16(3), x.astype(np.float16)),
+    "bfloat16": (lambda x: (x * narrow, np.sum(x.astype(np.float32))), narrow[::-1].copy()),
     "integers": (lambda n: (n // 3, n % 3, n > 2), np.arange(-5, 5)),
     "custom rule": (func.value_and_grad(lambda x: np.sum(with_rule(x))), x),
     "checkpoint": (func.grad(lambda x: np.sum(func.checkpoint(np.sin)(x) * func.checkpoint(np.exp)(x))), x),
@@ -205,8 +209,8 @@ def test_interfaces_survive() -> None:
     program = Program([], [], [], {constant: traced})
     interface = Interface(
         [ArraySpec((2, 3), np.dtype(np.float16), False), ArraySpec((), np.dtype(bool), True)],
-        [traced.reshape(12), small, np.array(5, np.int8)],
-        [ArraySpec((0,), np.dtype(np.uint64), False)],
+        [traced.reshape(12), small, np.array(5, np.int8), np.ones(3, ml_dtypes.bfloat16)],
+        [ArraySpec((0,), np.dtype(np.uint64), False), ArraySpec((4,), np.dtype(ml_dtypes.bfloat16), False)],
         128,
         {1: AliasedOutput(0, (3, 2))},
     )
