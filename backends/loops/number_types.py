@@ -7,6 +7,7 @@ bits of exponent and seven of fraction.
 from __future__ import annotations
 
 import importlib
+
 import numpy as np
 
 from func.backends.loops.interface import DType
