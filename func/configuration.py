@@ -78,7 +78,7 @@ class Config:
 
     @property
     def num_threads(self) -> int:
-        """How many threads a large native kernel may use, the caller's own included.
+        """How many threads a large native kernel, or NumPy on a large array, may use, the caller's own included.
 
         At first the number in the environment variable FUNC_NUM_THREADS, or else that of the cores on which the process
         may run. Results do not depend on it. A new number holds from the next call on.

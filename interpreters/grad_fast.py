@@ -15,6 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import HOST_TYPES
+from func.backends.blocks import LARGE
 from func.backends.quiet import quietly
 from func.interpreters.core import (
     PYTHON_SCALARS,
@@ -74,7 +75,10 @@ class FastGrad(Grad):
         if rule is None:
             rule = fast_rule(primitive)
         value = x._value
-        out = primitive.numpy(value) if type(value) in HOST_ARRAYS else primitive(value)  # type: ignore[misc]
+        if type(value) in HOST_ARRAYS:
+            out = primitive.numpy(value) if value.size < LARGE else primitive.on_large(value)  # type: ignore[misc]
+        else:
+            out = primitive(value)
         saved = (value if rule.keeps_x else None, out if rule.keeps_out else None)
         node = x._attached
         aval = needs_cotangent = node[AVAL]
@@ -110,7 +114,10 @@ class FastGrad(Grad):
             else:
                 y = unboxed(y)
         if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
-            out = primitive.numpy(x, y)  # type: ignore[misc]
+            if (type(x) is ndarray and x.size >= LARGE) or (type(y) is ndarray and y.size >= LARGE):
+                out = primitive.on_large(x, y)
+            else:
+                out = primitive.numpy(x, y)  # type: ignore[misc]
         else:
             out = primitive(x, y)
         keeps_x, keeps_y, keeps_out = primitive.keeps[mask]
@@ -238,10 +245,11 @@ class FastRule:
     """The pullback of an elementwise primitive: real arrays are multiplied at once, all else by primitives."""
 
     pulls_by_primitives = True
-    __slots__ = ("covers", "keeps_out", "keeps_x", "name", "partials", "primitive", "selects", "unchecked")
+    __slots__ = ("covers", "keeps_out", "keeps_x", "name", "partials", "primitive", "pull_cost", "selects", "unchecked")
 
     def __init__(self, primitive: Elementwise) -> None:
         self.primitive = primitive
+        self.pull_cost = _pull_cost(primitive)
         self.name = primitive.name
         self.selects = primitive.selects
         self.covers = primitive.covers
@@ -268,6 +276,12 @@ class FastRule:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return fast_rule, (self.primitive,)
+
+
+def _pull_cost(primitive: Elementwise) -> float:
+    """What a pullback takes for an element, in products: partials that are computed take what the function does."""
+    is_computed = any([partial is not None and callable(partial.rule) for partial in primitive.partials])
+    return 1 + 0.2 * primitive.cost if is_computed and isinstance(primitive.cost, (int, float)) else 1
 
 
 class FastUnary(FastRule):
@@ -305,10 +319,11 @@ class UncheckedRule:
     factor times cotangent. `FastRule` does what is not that."""
 
     pulls_by_primitives = True
-    __slots__ = ("checked", "covers", "name", "retraced")
+    __slots__ = ("checked", "covers", "name", "pull_cost", "retraced")
 
     def __init__(self, checked: FastUnary | FastBinary) -> None:
         self.checked = checked
+        self.pull_cost = checked.pull_cost
         self.name = checked.name
         self.covers = checked.covers
         self.retraced = checked.retraced

@@ -41,7 +41,8 @@ START, BASE_COST, COST_OF_NODE = 0.15, 0.02, 0.001
 """Seconds that compilation takes, about: the first one of the process more than others, each, and for each node."""
 PER_NODE, PER_ELEMENT, PER_MULTIPLICATION = 2e-6, 1e-9, 2e-11
 """Seconds of a pullback by NumPy, about: for itself, for an element of its node's value, and for a product's
-multiplications, of which the pullback has twice as many as the product."""
+multiplications, of which the pullback has twice as many as the product. A rule may say as how many elements one counts
+(`pull_cost`)."""
 LEAST = 5e-6
 """Estimated seconds of the shortest pass that is compiled: a call of code takes a microsecond or two."""
 KEY_OF_NODE, SPARE = 2e-5, 7
@@ -208,7 +209,7 @@ def _estimate(nodes: Sequence[Any]) -> float:
         if aval is None:
             continue
         size = prod(aval.shape)
-        others += PER_ELEMENT * size
+        others += PER_ELEMENT * size * getattr(node[RULE], "pull_cost", 1)
         if isinstance(node[RULE], Bilinear):
             x, y = [
                 prod(aval.shape) if value is None else prod(shape_of(value))

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from func.backends.blocks import in_one_thread
+
 MOST = 1024
 MOST_READERS = 4
 """Structures that are told apart by readers, where passes look the same."""
@@ -70,6 +72,7 @@ def passes_by_nodes() -> Iterator[None]:
     how many, computed which of them before."""
     token = BY_NODES.set(True)
     try:
-        yield
+        with in_one_thread():
+            yield
     finally:
         BY_NODES.reset(token)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import blocks
+
 LARGE = 1 << 16
 """Arrays of fewer bytes are copied each time, which takes less time than the comparison."""
 _FIRST, _REST = 64, 1 << 15
@@ -29,7 +31,7 @@ def kept_copy(array: Any) -> Any:
     before = _COPIES.get(key)
     if before is not None and _has_same_bits(before, array):
         return before
-    copy = array.copy("K")
+    copy = array.copy("K") if array.size < blocks.LARGE else blocks.copy(array)
     copy.flags.writeable = False
     _COPIES[key] = copy
     return copy

@@ -17,6 +17,8 @@ from func.backends.llvm import machine
 from func.interpreters.calls import fused_backward
 from func.interpreters.calls.fused_backward import PLANS, PassPlan
 from func.interpreters.core.backward_fusion import passes_by_nodes
+from func.interpreters.grad_fast import fast_rule, unchecked_rule
+from func.interpreters.primitives.elementwise import table as ops
 
 RNG = np.random.default_rng(20261124)
 Array = np.ndarray[Any, Any]
@@ -410,6 +412,11 @@ def test_long_graphs_are_walked(monkeypatch: pytest.MonkeyPatch, runs: list[bool
 
     func.grad(loss)(data())
     assert runs == []
+
+
+def test_partials_that_are_computed_weigh_more_than_saved_values() -> None:
+    assert fast_rule(ops.sin).pull_cost > fast_rule(ops.divide).pull_cost > fast_rule(ops.exp).pull_cost == 1
+    assert unchecked_rule(ops.sin).pull_cost == fast_rule(ops.sin).pull_cost
 
 
 def test_few_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

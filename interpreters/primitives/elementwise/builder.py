@@ -15,8 +15,10 @@ from types import FunctionType
 from typing import Any, TypeAlias, TypeGuard, Unpack
 
 import numpy as np
+from numpy import ndarray
 
-from func.backends import HOST_TYPES
+from func.backends import HOST_TYPES, blocks
+from func.backends.blocks import LARGE
 from func.backends.quiet import quietly
 from func.backends.support import arrays
 from func.backends.support.arrays import broadcast_shape
@@ -158,6 +160,13 @@ class Pointwise(Primitive):
         except Exception as error:
             hide_outside(error)
             raise
+
+    def on_large(self, *args: Array) -> Array:
+        """Run on plain arrays of which one is large: by several threads where NumPy has one function for it."""
+        function = self.numpy
+        if type(function) is not np.ufunc or not isinstance(self.cost, (int, float)):
+            return function(*args)  # type: ignore[misc]
+        return blocks.elementwise(function, args, self.cost)
 
     @property
     def reduce(self) -> Callable[..., Any]:
@@ -341,7 +350,7 @@ class Unary(Elementwise):
             if type(x) is Tracer:
                 return x._interpreter.apply1(self, x)
             if type(x) in HOST_ARRAYS:
-                return self.numpy(x)  # type: ignore[misc]
+                return self.numpy(x) if x.size < LARGE else self.on_large(x)  # type: ignore[misc]
             return self.compute((x,))
         except Exception as error:
             hide_outside(error)
@@ -368,6 +377,8 @@ class Binary(Elementwise):
             if type(y) is Tracer:
                 return y._interpreter.apply2(self, x if type(x) in HOST_TYPES else operand(x), y)
             if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
+                if (type(x) is ndarray and x.size >= LARGE) or (type(y) is ndarray and y.size >= LARGE):
+                    return self.on_large(x, y)
                 return self.numpy(x, y)  # type: ignore[misc]
             return self.compute((x, y))
         except Exception as error:

@@ -57,6 +57,7 @@ from func.interpreters.primitives.structural.shapes import (
     drop_axes,
     full_like,
     ones_at,
+    reduce_by,
     reduce_sum,
     reshape,
     same_dtype,
@@ -185,7 +186,7 @@ class Extremum(Reduction):
 
 def _extremum(name: str, ufunc: str) -> Extremum:
     def impl(xp: Any, x: Array, *, axes: Axes) -> Array:
-        return getattr(np, ufunc).reduce(x, axes) if xp is np else getattr(xp, name)(x, axes)
+        return reduce_by(getattr(np, ufunc), x, axes) if xp is np else getattr(xp, name)(x, axes)
 
     primitive = reduction(name, impl, _extremum_partial, kind=Extremum, cost=costs.per_input(1), reduces=ufunc)
     assert isinstance(primitive, Extremum)
@@ -258,7 +259,7 @@ def counts_exactly(dtype: np.dtype[Any], number: Any) -> bool:
 
 
 def _mean_impl(xp: Any, x: Array, *, axes: Axes, dtype: Any) -> Array:
-    total = _add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+    total = reduce_by(_add, x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
     number = math.prod([shape_of(x)[axis] for axis in axes])
     if counts_exactly(total.dtype, number):
         return total / number

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from func.backends import HOST_TYPES, namespace_of
+from func.backends import HOST_TYPES, blocks, namespace_of
 from func.backends.support.arrays import plain_where
 from func.interpreters.core import (
     ZERO,
@@ -320,10 +320,17 @@ def _sum_batch(x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
     return reduce_sum(x, axes=tuple([axis + 1 for axis in axes]), dtype=dtype)
 
 
+def reduce_by(ufunc: Any, x: Array, axes: tuple[int, ...], dtype: Any = None) -> Array:
+    """ufunc.reduce on the host, by several threads where the array is large."""
+    if type(x) is ndarray and x.size >= blocks.LARGE:
+        return blocks.reduce(ufunc, x, axes, dtype)
+    return ufunc.reduce(x, axes, dtype)
+
+
 def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
     if x.dtype.kind == "V" and dtype in (None, x.dtype):  # NumPy would round after every addition
         return xp.sum(x, axes, _SINGLE).astype(x.dtype)
-    return _add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+    return reduce_by(_add, x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
 
 
 reduce_sum: Linear = linear(
@@ -354,7 +361,7 @@ def unbroadcast(ct: Array, shape: Shape) -> Array:
         return broadcast(ct, shape=shape)
     axes = _stretched(have, shape)
     if axes:
-        ct = _add.reduce(ct, axes) if is_plain else reduce_sum(ct, axes=axes)
+        ct = reduce_by(_add, ct, axes) if is_plain else reduce_sum(ct, axes=axes)
     return ct if shape_of(ct) == shape else broadcast(reshape_to_ones(ct, shape), shape=shape)
 
 
