@@ -1,7 +1,8 @@
 """The addresses behind the names that compiled code refers to.
 
 A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine of SciPy, a sort of
-NumPy, the trampoline of the thread pool, an elementary function, which is compiled when its name is first looked up.
+NumPy, the trampoline of the thread pool, an elementary function or a product of matrices, which are compiled when their
+names are first looked up.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import sys
 PROVIDERS = tuple(
     [
         f"func.backends.llvm.{name}"
-        for name in ("math.own_functions", "threads.pool", "call_stubs.numpy_sorts", "linalg.scipy_library")
+        for name in (
+            "math.own_functions",
+            "threads.pool",
+            "call_stubs.numpy_sorts",
+            "linalg.thin_products",
+            "linalg.scipy_library",
+        )
     ]
 )
 """Modules that know addresses: `address_of(name)` is the address of a name that the module provides, and None for other

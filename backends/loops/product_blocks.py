@@ -94,7 +94,7 @@ def is_turned(rows: int, columns: int, out: Sequence[int], x: Sequence[int], y: 
     contiguous along rows."""
     if rows == 1 or columns == 1:
         return rows != 1
-    return x[0] == out[0] == 1 and not y[1] == out[1] == 1
+    return out[0] == 1 and (out[1] != 1 or (x[0] == 1 and y[1] != 1))
 
 
 def step_of(length: int, chunks: int) -> int:

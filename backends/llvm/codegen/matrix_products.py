@@ -15,7 +15,7 @@ from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import CodeContext
 from func.backends.llvm.codegen.counted_loops import LoopChunk, loop, number, span
 from func.backends.llvm.codegen.parallel import Task
-from func.backends.llvm.linalg import blas, routines
+from func.backends.llvm.linalg import blas, routines, thin_products
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
 from func.backends.llvm.linalg.matrix_copies import Matrix
 from func.backends.llvm.math.own_functions import Features
@@ -66,10 +66,13 @@ class DotPrinter:
 
     def _grid(self, dot: Dot) -> Grid:
         """The chunks of a product; rows and columns are cut only for BLAS whose threads can be controlled."""
-        if self._goes_to_blas(dot.out.buffer.dtype, *_oriented(*_matrices(dot, [None] * 3), *dot.sizes)):
-            self.threads.hold()
-            return dot.grid if has_control() else (1, 1, 1)
-        return dot.grid[0], 1, 1
+        oriented = _oriented(*_matrices(dot, [None] * 3), *dot.sizes)
+        if not self._is_large(dot.out.buffer.dtype, *oriented):
+            return dot.grid[0], 1, 1
+        if thin_products.is_thin(self.features, dot.out.buffer.dtype, *oriented[3:]):
+            return dot.grid
+        self.threads.hold()
+        return dot.grid if has_control() else (1, 1, 1)
 
     def _batched(self, dot: Dot, grid: Grid, depth: int, at: list[ir.Value]) -> None:
         if depth == len(dot.batch):
@@ -98,9 +101,9 @@ class DotPrinter:
     def _product(self, dtype: DType, grid: Grid, problem: Problem) -> None:
         oriented = _oriented(*problem)
         out, x, y, _, k, n = oriented
-        if self._goes_to_blas(dtype, *oriented):
+        if self._is_large(dtype, *oriented):
             cuts = grid[1:] if out is problem[0] else grid[:0:-1]
-            self._by_blas(dtype, cuts, *oriented)
+            self._chunked(dtype, cuts, *oriented)
         elif n > 1 and y.second == 1 and out.second == 1:
             self._columns(dtype, *oriented)
         elif x.second == 1 and y.first == 1 and k > 1:
@@ -120,14 +123,14 @@ class DotPrinter:
         else:
             self._sums(dtype, out, x, y, m, k, n)
 
-    def _goes_to_blas(
+    def _is_large(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
     ) -> bool:
         if dtype.kind != "f" or m * k * n <= BY_BLAS or min(m, n) == 1 or not routines.fits(m, k, n):
             return False
         return out.second == 1 and x.is_matrix(m, k) and y.is_matrix(k, n)
 
-    def _by_blas(
+    def _chunked(
         self,
         dtype: DType,
         cuts: tuple[int, ...],
@@ -138,12 +141,20 @@ class DotPrinter:
         k: int,
         n: int,
     ) -> None:
-        """By BLAS: the whole product or one chunk of its rows and columns."""
-        i, rows = self._chunk_of(m, cuts[0], cuts[1])
-        j, columns = self._chunk_of(n, cuts[1], 1)
+        """A large product: the whole of it, or one chunk of its rows and columns."""
+        is_thin = thin_products.is_thin(self.features, dtype, m, k, n)
+        made = number if is_thin else functools.partial(routines.constant, self.builder)
+        i, rows = self._chunk_of(m, cuts[0], cuts[1], made)
+        j, columns = self._chunk_of(n, cuts[1], 1, made)
         left = self._at(dtype, x.start, (i, x.first))
         right = self._at(dtype, y.start, (j, y.second))
         target = self._at(dtype, out.start, (i, out.first), (j, out.second))
+        if is_thin:
+            strides = [[number(matrix.first), number(matrix.second)] for matrix in (x, y)]
+            places = [left, *strides[0], right, *strides[1], target, number(out.first)]
+            lengths = [number(length) if isinstance(length, int) else length for length in (rows, columns, k)]
+            self._thin_product(dtype, [*lengths, *places])
+            return
         blas.emit_gemm(
             self.builder,
             rows,
@@ -156,8 +167,16 @@ class DotPrinter:
             Matrix(target, max(out.first, n), dtype),
         )
 
-    def _chunk_of(self, length: int, cuts: int, others: int) -> tuple[ir.Value, Any]:
-        """The start of the chunk along an axis, and its length or the address of that.
+    def _thin_product(self, dtype: DType, arguments: Sequence[ir.Value]) -> None:
+        """Call the function of products that have a short side."""
+        module, name = self.builder.module, thin_products.name_of(self.features, dtype)
+        kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        function = module.globals.get(name) or ir.Function(module, kind, name)
+        function.attributes.add("nounwind")
+        self.builder.call(function, arguments)
+
+    def _chunk_of(self, length: int, cuts: int, others: int, made: Callable[[int], ir.Value]) -> tuple[ir.Value, Any]:
+        """The start of the chunk along an axis, and its length: what `made` makes of it where it depends on the chunk.
 
         `others` is the number of successive chunks with the same place along the axis.
         """
@@ -167,7 +186,7 @@ class DotPrinter:
         place = b.urem(b.udiv(self.chunk, number(others)), number(cuts))
         step = step_of(length, cuts)
         is_last = b.icmp_unsigned("==", place, number(cuts - 1))
-        rest, whole = routines.constant(b, length - step * (cuts - 1)), routines.constant(b, step)
+        rest, whole = made(length - step * (cuts - 1)), made(step)
         return b.mul(place, number(step)), b.select(is_last, rest, whole)
 
     def _fused(self, dtype: DType, x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:

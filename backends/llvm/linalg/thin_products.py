@@ -1,0 +1,76 @@
+"""Products of matrices that have few rows or few terms: when native code multiplies them by itself.
+
+BLAS copies both operands into the order of its inner loop, and expects to read the copies hundreds of times. Where the
+result has few rows, copying the second operand takes as long as multiplying; where sums have few terms, it is the
+results that are read and written too often. The function of `thin_product_code.py` copies less: the second operand by
+panels, which stay in the first-level cache, and the first one only where its rows do not lie in memory.
+
+Compiled programs from the cache need the address alone, so nothing here imports what prints code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+from func.backends.llvm.machine import MachineCode, compile_ir
+from func.backends.llvm.math.own_functions import Features
+from func.backends.loops.kernels import DType
+from func.backends.loops.product_blocks import SECOND_LEVEL
+
+FEW_ROWS = {4: 128, 8: 48}
+"""Rows, by the bytes of an element, up to which copies cost BLAS a quarter of its time or more: the price of an element
+of the second operand over the rows (`CopyPrices` in `product_blocks.py`). Measured on an Intel Xeon with AVX-512, one
+thread, 32 × 784 × 512 in single precision: OpenBLAS 0.3.30 has 57 to 92 Gflop/s, this code 119 to 130, and both have
+140 for 512 × 512 × 512."""
+FEW_TERMS = 64
+"""Terms up to which BLAS takes longer than this code, if the results fit the second-level cache: 784 × 32 × 512 with
+94 Gflop/s against 142. Larger results are better written row by row, as BLAS does."""
+LEAST_TERMS, LEAST_COLUMNS = 32, 64
+"""Fewer terms than these are over before a block of sums has paid, and fewer columns leave lanes of vectors empty."""
+SMALL = 1 << 20
+"""Multiplications up to which OpenBLAS has code that copies nothing."""
+LEAST_BITS = 256
+"""Bits of vectors that this code is written for: of narrower ones the registers do not hold the sums."""
+
+PREFIX = "func_thin_product_"
+NAME = re.compile(PREFIX + r"(?P<bits>256|512)_float(?P<width>32|64)")
+
+_compiled: dict[str, MachineCode] = {}
+"""The compiled functions; they live as long as the process."""
+
+
+def is_thin(features: Features, dtype: DType, m: int, k: int, n: int) -> bool:
+    """Whether a product is one that BLAS takes too long for, on a processor that this code is written for."""
+    size = dtype.itemsize
+    if not features.fma or features.bits < LEAST_BITS or size not in FEW_ROWS:
+        return False
+    if m * k * n <= SMALL or k < LEAST_TERMS or n < LEAST_COLUMNS:
+        return False
+    return m <= FEW_ROWS[size] or (k <= FEW_TERMS and m * n * size <= 2 * SECOND_LEVEL)
+
+
+def name_of(features: Features, dtype: DType) -> str:
+    """The function of products of a dtype."""
+    return f"{PREFIX}{features.bits}_{dtype.name}"
+
+
+def address_of(name: str) -> int | None:
+    """The address of the function of this name, compiled now if need be; None for other names.
+
+    >>> address_of("func_thin_product_512_int64"), address_of("cos")
+    (None, None)
+    """
+    match = NAME.fullmatch(name)
+    if match is None:
+        return None
+    code = _compiled.get(name)
+    if code is None:
+        code = _compiled[name] = compile_ir(lambda: _printer().thin_product_module(name, match), key=name)
+    return code.address(name)
+
+
+def _printer() -> Any:
+    """The module that prints the function: the import is needed only where it is not on disk."""
+    return importlib.import_module("func.backends.llvm.linalg.thin_product_code")
