@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes  # noqa: F401  NumPy knows the name bfloat16 from now on
 import numpy as np
 import pytest
 
@@ -225,7 +226,7 @@ def test_functions_with_names_of_c(function: Any) -> None:
     np.testing.assert_allclose(module.load()(np.ones(2)), function(np.ones(2)))
 
 
-DTYPES = [np.dtype(letter).name for letter in "?bBhHiIqQefdFD"]
+DTYPES = [*[np.dtype(letter).name for letter in "?bBhHiIqQefdFD"], "bfloat16"]
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
