@@ -19,11 +19,6 @@ SMALL = 256
 ROWS = 6
 """Rows of a block: with the columns below, its sums fit the registers of processors with 16 or 32 vectors."""
 
-FMA = """\
-/* x y + z; rounded once where the processor does so. */
-static inline TYPE func_fma_TYPE(TYPE x, TYPE y, TYPE z) {
-USUAL
-}"""
 PRODUCT = """\
 /* out = x y, of m rows, k summed elements and n columns; elements of a matrix are strides apart. Some columns of y are
    copied to where they lie next to each other. */
@@ -174,7 +169,7 @@ def _batched(nests: NestWriter, dot: Dot, at: list[str]) -> None:
         )
         return
     if word in ("double", "float"):
-        texts.setdefault(f"func_fma_{word}", fma_text(word))
+        nests.scalars.definitions.fma(word)
         if m == 1 and n >= 8 and y.second == 1 and out.second == 1:
             texts.setdefault(f"func_row_{word}", ROW.replace("TYPE", word))
             builder.effect(f"func_row_{word}({k}, {n}, {out.start}, {x.start}, {x.second}, {y.start}, {y.first});")
@@ -189,16 +184,6 @@ def _batched(nests: NestWriter, dot: Dot, at: list[str]) -> None:
 def _padded(m: int, n: int) -> int:
     """The elements of the blocks that cover a result."""
     return -(-m // ROWS) * ROWS * -(-n // 8) * 8
-
-
-def fma_text(word: str) -> str:
-    """The function x y + z of a type."""
-    name = word.replace(" ", "_")
-    end = {"double": "", "float": "F"}.get(word)
-    usual = "    return x * y + z;"
-    if end is not None:
-        usual = f"#ifdef FP_FAST_FMA{end}\n    return fma{end.lower()}(x, y, z);\n#else\n{usual}\n#endif"
-    return FMA.replace("USUAL", usual).replace("_TYPE", f"_{name}").replace("TYPE", word)
 
 
 def product_text(word: str, name: str = "product") -> str:

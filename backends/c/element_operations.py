@@ -6,7 +6,7 @@ Elementary functions are the C library's. Those that it lacks have the bodies of
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from func.backends.llvm import ir
 from func.backends.llvm.math.registry import FUNCTIONS, body_of
 from func.backends.llvm.math.vector_arithmetic import Bits, Emitter, Integer, Mask, Number, Real
 from func.backends.llvm.scalars.ir_values import Pair, Value, element, part_of
-from func.backends.llvm.scalars.operations import Scalars, Step
+from func.backends.llvm.scalars.operations import EXTREMA, Scalars, Step
 from func.backends.loops.kernels import DType
 
 
@@ -45,21 +45,39 @@ class CDefinitions:
         self.texts.setdefault(f"func_push_{word}", PUSH.replace("TYPE", word))
         self.texts.setdefault(f"func_total_{word}", TOTAL.replace("TYPE", word))
 
+    def fma(self, word: str) -> None:
+        """The function x y + z of a type, which is rounded once where the processor does so."""
+        self.texts.setdefault(f"func_fma_{word}", fma_text(word))
+
     def used_by(self, text: str) -> list[str]:
         """The definitions that a text needs, each after those that it calls."""
+        return list(self._called(text, lambda part: part).values())
+
+    def printed_for(self, text: str) -> list[str]:
+        """The same as texts of a file. What only bodies call that the C library's functions may replace has their
+        condition."""
+        found = self._called(text, lambda part: part)
+        always = self._called(text, lambda part: OWN_BODY.sub("", part))
+        return [
+            part if name in always or part.startswith("#ifdef FUNC_LIBM") else f"#ifndef FUNC_LIBM\n{part}\n#endif"
+            for name, part in found.items()
+        ]
+
+    def _called(self, text: str, reading: Callable[[str], str]) -> dict[str, str]:
+        """The definitions that a text needs, by their names, where `reading` gives the part of a text that counts."""
         known = HELPERS | self.texts
         found: dict[str, str] = {}
         entered: set[str] = set()
 
         def visit(part: str) -> None:
-            for name in dict.fromkeys(CALLED.findall(part)):
+            for name in dict.fromkeys(CALLED.findall(reading(part))):
                 if name in known and name not in entered:
                     entered.add(name)
                     visit(known[name])
                     found[name] = known[name]
 
         visit(text)
-        return list(found.values())
+        return found
 
 
 WIDE = 100
@@ -86,6 +104,23 @@ def constant_text(name: str, array: Any) -> str:
     return "\n".join([f"static const {stored_type(part)} {name}[{max(1, flat.size)}] = {{", *lines, line, "};"])
 
 
+FMA = """\
+/* x y + z; rounded once where the processor does so. */
+static inline TYPE func_fma_TYPE(TYPE x, TYPE y, TYPE z) {
+USUAL
+}"""
+
+
+def fma_text(word: str) -> str:
+    """The function x y + z of a type."""
+    name = word.replace(" ", "_")
+    end = {"double": "", "float": "F"}.get(word)
+    usual = "    return x * y + z;"
+    if end is not None:
+        usual = f"#ifdef FP_FAST_FMA{end}\n    return fma{end.lower()}(x, y, z);\n#else\n{usual}\n#endif"
+    return FMA.replace("USUAL", usual).replace("_TYPE", f"_{name}").replace("TYPE", word)
+
+
 PUSH = """\
 static void func_push_TYPE(TYPE *stack, size_t *count, TYPE sum) {
     for (size_t blocks = (*count)++; (blocks & 1u) != 0; blocks >>= 1) {
@@ -102,6 +137,8 @@ static TYPE func_total_TYPE(const TYPE *stack, size_t count) {
     return total;
 }"""
 CALLED = re.compile(r"\bfunc_\w+")
+OWN_BODY = re.compile(r"(?s)(?<=#ifdef FUNC_LIBM\n).*?(?=#endif)")
+"""Functions that are the C library's with FUNC_LIBM."""
 
 
 class SingleEmitter(Emitter):
@@ -134,6 +171,14 @@ class SingleEmitter(Emitter):
         """The number in double precision."""
         wide = SingleEmitter(self.builder, 64, self.operations)
         return Real(wide, self.builder.fpext(x.value, DOUBLE))
+
+    def fma(self, a: Number, b: Number, c: Number) -> Real:
+        """a·b + c: the functions' own choice where the machine may have the instruction, as products of matrices."""
+        if self.fused:
+            return super().fma(a, b, c)
+        word = c_type(self.real)
+        self.operations.definitions.fma(word)
+        return Real(self, self.builder.call_text(f"func_fma_{word}", self.real, *self.values((a, b, c))))
 
     def call(self, name: str, *xs: Number) -> Real:
         """Another elementary function."""
@@ -214,6 +259,20 @@ class CScalars(Scalars):
         for needed, text in TEXTS.items():
             self.definitions.texts.setdefault(needed, text)
         return builder.call_text(full, DOUBLE, *args)
+
+    def reduced(self, op: str, dtype: DType, x: Value, y: Value) -> Value:
+        """One step of a reduction; that of maxima of floats is a function."""
+        if op not in EXTREMA or dtype.kind != "f" or dtype.itemsize < 4:
+            return self.apply(op, dtype, [x, y], dtype)
+        kind = element(dtype)
+        word = c_type(kind)
+        full = f"func_{op}_{word}"
+        if full not in self.definitions.texts:
+            inside = CBuilder()
+            names = [inside.named(kind, each) for each in ("x", "y")]
+            inside.line("return ", CScalars(inside, self.definitions).apply(op, dtype, names, dtype), ";")
+            self.definitions.texts[full] = f"static inline {word} {full}({word} x, {word} y) {{\n{inside.text(1)}\n}}"
+        return self.builder.call_text(full, kind, x, y)
 
     def intrinsic(self, name: str, *args: ir.Value) -> ir.Value:
         """A function of the C library by LLVM's name."""

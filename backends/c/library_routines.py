@@ -16,7 +16,7 @@ import numpy as np
 
 from func.backends.c import c_products, factorizations, ordering_and_transforms, spectral_routines
 from func.backends.c.declarations import real, stored_type
-from func.backends.c.element_operations import CDefinitions
+from func.backends.c.element_operations import CDefinitions, fma_text
 from func.backends.c.loop_nests import NestWriter, index_text
 from func.backends.loops.kernels import DType, LibraryCall, StridedRef
 
@@ -226,7 +226,7 @@ def defined(call: CRoutineCall, dtype: DType, *texts: str) -> str:
             defined(call, dtype, SIZE if ENDS[dtype.name] == "" else SIZE.replace("(z)", "f(z)"))
         call.definitions.texts.setdefault(name, text)
         if places["PLUS("] in text:
-            call.definitions.texts.setdefault(places["PLUS("][:-1], c_products.fma_text(places["TYPE"]))
+            call.definitions.texts.setdefault(places["PLUS("][:-1], fma_text(places["TYPE"]))
         if "func_minus_product_" in text:
             product = c_products.product_text(places["TYPE"], "minus_product")
             call.definitions.texts.setdefault(f"func_minus_product_{places['TYPE']}", product)

@@ -19,6 +19,7 @@ from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import neutral
 from func.backends.llvm.codegen.stage_plans import StagePlan, accumulated, is_sum
 from func.backends.llvm.scalars.ir_values import Pair, Value, constant, element
+from func.backends.llvm.scalars.operations import EXTREMA
 from func.backends.loops import kernels
 from func.backends.loops.chunking import length_of, row_groups
 
@@ -26,6 +27,8 @@ LANES = 8
 """Lanes of a reduction."""
 LONG = 16
 """Elements along the innermost loop from which a reduction runs in lanes."""
+TOGETHER, FEW = 4, 8
+"""Elements that a lane takes together where a loop finds maxima, and other instructions of the longest such loop."""
 BLOCK = 512
 """Elements of a block of a sum."""
 DEPTH = 48
@@ -192,29 +195,28 @@ class Accumulator:
 
     def add(self, value: Value, lane: str = "0") -> Value:
         """Combine a lane with a value."""
-        total = self.nests.scalars.apply(self.op, self.dtype, [self.get(lane), value], self.dtype)
+        total = self.combined(self.get(lane), value)
         self.set(total, lane)
         return total
 
-    def fold(self) -> None:
-        """Combine all lanes in the first."""
-        if self.lanes == 1:
-            return
-        half, lane = self.builder.fresh("i"), self.builder.fresh("i")
-        with (
-            self.builder.braces(f"for (ptrdiff_t {half} = {self.lanes // 2}; {half} > 0; {half} /= 2) {{"),
-            self.builder.braces(f"for (ptrdiff_t {lane} = 0; {lane} < {half}; ++{lane}) {{"),
-        ):
-            self.add(self.get(f"{lane} + {half}"), lane)
+    def combined(self, x: Value, y: Value) -> Value:
+        """Two values as one."""
+        return self.nests.scalars.reduced(self.op, self.dtype, x, y)
+
+    def fold(self) -> Value:
+        """All lanes combined."""
+        values = [self.get(str(lane)) for lane in range(self.lanes)]
+        while len(values) > 1:
+            half = len(values) // 2
+            values = [self.combined(x, y) for x, y in zip(values[:half], values[half:], strict=True)]
+        return values[0]
 
     def push(self) -> None:
         """Put the sum of a block on the stack, and begin another."""
-        self.fold()
-        word = c_type(self.kind)
+        word, sum_ = c_type(self.kind), self._parts(self.fold())
         self.nests.scalars.definitions.pairwise(word)
-        for name, start in zip(self.names, self._parts(self.start), strict=True):
-            first = name if self.lanes == 1 else f"{name}[0]"
-            self.builder.line(f"func_push_{word}({name}_stack, &{name}_count, {first});")
+        for name, start, part in zip(self.names, self._parts(self.start), sum_, strict=True):
+            self.builder.line(f"func_push_{word}({name}_stack, &{name}_count, ", part, ");")
             if self.lanes == 1:
                 self.builder.line(f"{name} = {literal(start)};")
             else:
@@ -227,8 +229,10 @@ class Accumulator:
         if self.pairwise:
             word = c_type(self.kind)
             return self._joined([f"func_total_{word}({name}_stack, {name}_count)" for name in self.names])
-        self.fold()
-        return self.get()
+        total = self.fold()
+        for part in self._parts(total) if self.lanes > 1 else ():
+            self.builder.fix(part)
+        return total
 
 
 class NestWriter:
@@ -409,23 +413,54 @@ class StageWriter:
             with b.counted(end, 1, first) as i:
                 self._loops(depth + 1, [*at, i], dict(regs))
             return
-        lanes = self.lanes
-        rest = length % lanes or last % lanes
+        lanes, wide = self.lanes, TOGETHER * self.lanes
+        counts = length, last
+        steps = [wide] if self._is_light() and length >= wide else []
+        steps += [lanes] if not steps or any([count % wide >= lanes for count in counts]) else []
+        rest = any([count % lanes for count in counts])
         index = b.fresh("i")
-        if rest:
+        if rest or len(steps) > 1:
             b.line(f"ptrdiff_t {index} = {start};")
-            opening = f"for (; {index} + {lanes} <= {stop}; {index} += {lanes}) {{"
+            openings = [f"for (; {index} + {step} <= {stop}; {index} += {step}) {{" for step in steps]
         else:
-            opening = f"for (ptrdiff_t {index} = {start}; {index} < {stop}; {index} += {lanes}) {{"
-        with b.braces(opening), b.counted(lanes) as lane:
-            self._lane([*at, f"{index} + {lane}"], dict(regs), lane)
+            openings = [f"for (ptrdiff_t {index} = {start}; {index} < {stop}; {index} += {steps[0]}) {{"]
+        for step, opening in zip(steps, openings, strict=True):
+            with b.braces(opening), b.counted(lanes) as lane:
+                places = [f"{index} + {lane}", *[f"{index} + {lane} + {more}" for more in range(lanes, step, lanes)]]
+                self._lane([[*at, place] for place in places], regs, lane)
         if rest:
             lane = b.fresh("i")
             with b.braces(f"for (ptrdiff_t {lane} = 0; {index} < {stop}; ++{index}, ++{lane}) {{"):
-                self._lane([*at, index], dict(regs), lane)
+                self._lane([[*at, index]], regs, lane)
 
-    def _lane(self, at: list[str], regs: dict[int, Value], lane: str) -> None:
-        body = self._body(at, regs)
+    def _is_light(self) -> bool:
+        """Whether the innermost loop finds maxima and minima of little else: gcc makes no vectors of so short a loop
+        over lanes, which it unrolls before."""
+        others = [instruction for instruction in self.levels[-1] if instruction not in self.reductions]
+        return (
+            all([isinstance(each, kernels.Reduce) and each.op in EXTREMA for each in self.reductions])
+            and all([isinstance(each, (kernels.Load, kernels.Apply)) for each in others])
+            and len(others) <= FEW
+        )
+
+    def _lane(self, places: Sequence[list[str]], regs: dict[int, Value], lane: str) -> None:
+        """The body at some places, whose values one lane takes together."""
+        if len(places) == 1:
+            self._one(self._body(places[0], dict(regs)), lane)
+            return
+        bodies = [self._body(at, dict(regs)) for at in places]
+        for body in bodies:
+            for instruction in self.levels[-1]:
+                if id(instruction) not in self.accumulators:
+                    body.emit(instruction)
+        for instruction in self.reductions:
+            accumulator = self.accumulators[id(instruction)]
+            values = [body.value(instruction.value) for body in bodies]
+            while len(values) > 1:
+                values = [accumulator.combined(x, y) for x, y in zip(values[::2], values[1::2], strict=True)]
+            accumulator.add(values[0], lane)
+
+    def _one(self, body: BodyWriter, lane: str) -> None:
         for instruction in self.levels[-1]:
             self._emit(body, instruction, lane)
 

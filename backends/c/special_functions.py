@@ -1,8 +1,8 @@
 """Special functions of SciPy as functions of C, for real numbers in double precision.
 
-`TEXTS` has each by its name, and `ARITY` the primitives among them, which are not `static`. Factors without a short
-formula are Chebyshev expansions, whose coefficients `special_tables.py` has. Singular points and arguments out of range
-have SciPy's values.
+`TEXTS` has each by its name, and `ARITY` the primitives among them, which are not `static`; `special_families.py` has
+those that are made of others. Factors without a short formula are Chebyshev expansions, whose coefficients
+`special_tables.py` has. Singular points and arguments out of range have SciPy's values.
 
 Sources: NIST Digital Library of Mathematical Functions, 5.11 (gamma, digamma), 6.12 (exponential integrals), 8.7-8.9
 and 8.17 (incomplete gamma and beta functions), 10.17 and 10.40 (Bessel functions), 25.2 and 25.11 (zeta functions),
@@ -17,6 +17,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from func.backends.c import special_families
 from func.backends.c.special_tables import EXPANSIONS
 
 CHEBYSHEV = """\
@@ -63,6 +64,7 @@ PLACES = {
     "ZETA_TERMS": ", ".join([repr(float(BERNOULLI[2 * k] / _factorial(2 * k))) for k in range(1, 13)]),
     "PI": "3.14159265358979323846",
     "ROOT_HALF": "0.70710678118654752440",
+    **special_families.PLACES,
 }
 """What stands for places of the texts."""
 
@@ -886,7 +888,7 @@ HEAD = re.compile(r"(?m)^(static )?double (\w+)\(([^)]*)\) {")
 
 def _texts() -> tuple[dict[str, str], dict[str, int]]:
     """The function of C of each name, and the numbers of arguments of the primitives."""
-    parts = SOURCE.rstrip("\n").split("\n\n")
+    parts = f"{SOURCE}\n{special_families.SOURCE}".rstrip("\n").split("\n\n")
     heads = [HEAD.search(part) for part in parts]
     names = [head[2] for head in heads if head is not None]
     assert len(names) == len(parts)

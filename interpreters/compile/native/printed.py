@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from func.backends.c.special_families import MOST
 from func.backends.c.special_functions import ARITY
 from func.backends.llvm.scalars.floats import FRACTION
 from func.backends.loops.kernels import Buffer, DType, StridedRef
@@ -19,6 +20,10 @@ from func.interpreters.compile.native.rules import TranslationContext, printed
 from func.interpreters.compile.native.sorting import reordered
 
 DOUBLE = np.dtype(np.float64)
+OF_WHOLE_ORDER = frozenset({"jv", "jve", "yv", "yve", "yn", "iv", "ive", "kv", "kve", "kn", "expn"})
+"""Functions whose forms in C are for whole orders."""
+WITH_SLOPES = frozenset({"ellipk", "ellipkm1", "ellipe"})
+"""Functions whose first derivative, which is a parameter of theirs, has a form in C."""
 TABLE = 512
 """Roots of unity of the longest transform that has them as constants; longer ones compute them."""
 
@@ -74,11 +79,40 @@ def _sort(context: TranslationContext) -> ArrayValue:
 def _special(context: TranslationContext) -> ArrayValue:
     """A special function, in double precision."""
     name, dtype = context.equation.primitive.name, context.out.dtype
-    if kind_of(dtype) != "f" or dtype.itemsize > 8 or any(context.params.values()):
+    if kind_of(dtype) != "f" or dtype.itemsize > 8:
         raise NotNative(f"{name} of {dtype}")
+    if name in OF_WHOLE_ORDER and not _is_whole(context, context.args[0]):
+        raise NotNative(f"{name} of an order that may be no whole number")
+    order = context.params.get("order", 0)
+    if order > (name in WITH_SLOPES):
+        raise NotNative(f"the derivative of order {order} of {name}")
     assert len(context.args) == ARITY[name]
-    value = context.map(name, *[context.convert(x, DOUBLE) for x in context.args])
+    value = context.map(f"{name}_slope" if order else name, *[context.convert(x, DOUBLE) for x in context.args])
     return context.convert(value, dtype)
+
+
+def _is_whole(context: TranslationContext, x: ArrayValue) -> bool:
+    """Whether all elements are known to be whole numbers: by their dtype, or as numbers of the program."""
+    if x.dtype.kind in "biu":
+        return True
+    if x.root is None:
+        return float(x.number).is_integer()
+    ref = x.root.ref
+    if ref is None or ref.buffer.kind != "constant":
+        return False
+    values = context.translator.constants[ref.buffer.place]
+    return bool(np.all(values == np.trunc(values)))
+
+
+@printed("random_gamma_slope", "random_polygamma")
+def _slope_of_gamma(context: TranslationContext) -> ArrayValue:
+    """Derivatives of gamma variates by their parameter, and of the digamma function."""
+    name, order, dtype = context.equation.primitive.name, context.params["order"], context.out.dtype
+    if kind_of(dtype) != "f" or dtype.itemsize > 8 or order > MOST:
+        raise NotNative(f"{name} of {dtype} and of order {order}")
+    function = "gamma_slope" if name == "random_gamma_slope" else "polygamma"
+    args = [context.convert(x, DOUBLE) for x in context.args]
+    return context.convert(context.map(function, context.number(float(order), DOUBLE), *args), dtype)
 
 
 # -- random numbers

@@ -10,15 +10,18 @@ import numpy as np
 import pytest
 
 import func
-from func import random
+from func import random, special
 from func.backends.c import special_tables
 from func.backends.c.special_functions import ARITY
+from func.interpreters.compile.native.printed import WITH_SLOPES
+from func.interpreters.core.errors import NoSourceError
 from func.interpreters.core.primitive import primitive_named
 from tests.support import special_expansions
 from tests.support.c_programs import STRICT, loaded, needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.filterwarnings("ignore")]
 
+KEY = random.key(123)
 EDGES = np.array([0.0, 1e-10, 1e-3, 0.1, 0.5, 0.9, 1.0, 1.2, 1.5, 2.0, 2.5, 4.9, 5.5, 7.99, 8.01, 10.0, 17.3, 33.0])
 LARGE = np.array([50.5, 100.0, 171.5, 200.3, 700.0, 1e3, np.inf, np.nan])
 RNG = np.random.default_rng(8)
@@ -27,6 +30,7 @@ ORDERS = np.concatenate([RNG.choice(EDGES, 200), RNG.uniform(0, 5, 100), RNG.uni
 BESIDE = np.concatenate([RNG.choice(EDGES, 200), RNG.uniform(0, 5, 100), RNG.uniform(0, 200, 200)])
 SHARES = np.concatenate([RNG.choice(EDGES[:7], 200), RNG.uniform(0, 1, 300)])
 WHOLE = np.floor(ORDERS) % 20
+SIGNED = RNG.integers(-12, 60, 500)
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "gammaincinv": (ORDERS + 1e-2, SHARES),
     "gammainccinv": (ORDERS + 1e-2, SHARES),
@@ -45,6 +49,25 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "powm1": (ORDERS, BESIDE - 2),
     "zetac": (LINE[~(LINE > 120)],),
     "cotdg": (LINE[np.abs(LINE) > 1e-2],),
+    **{name: (SIGNED, np.where(SHARES < 0.5, BESIDE, -ORDERS)) for name in ("jv", "jve", "iv", "ive")},
+    **{name: (SIGNED, BESIDE) for name in ("yv", "kv", "kve")},
+    "yve": (SIGNED, BESIDE + 0.1),
+    **{name: (WHOLE.astype(int), BESIDE) for name in ("yn", "kn", "expn")},
+    "ellipkinc": (LINE, np.resize(1.0 - BESIDE, LINE.shape)),
+    "ellipeinc": (LINE, np.resize(1.0 - BESIDE, LINE.shape)),
+    "ellipkinc_dm": (ORDERS - 100, SHARES * 0.98 - 0.1),
+    "ellipeinc_dm": (ORDERS - 100, SHARES * 0.98 - 0.1),
+    "betaincinv": (ORDERS + 1e-2, BESIDE + 1e-2, SHARES),
+    "betainccinv": (ORDERS + 1e-2, BESIDE + 1e-2, SHARES),
+    "betainc_da": (ORDERS + 0.1, BESIDE + 0.1, SHARES),
+    "betainc_db": (ORDERS + 0.1, BESIDE + 0.1, SHARES),
+    "chdtri": (ORDERS + 0.1, SHARES),
+    "gdtrix": (ORDERS + 0.1, BESIDE + 0.1, SHARES),
+    "pdtri": (WHOLE.astype(int), SHARES),
+    "fdtri": (ORDERS + 0.1, BESIDE + 0.1, SHARES),
+    "stdtrit": (ORDERS + 0.1, np.clip(SHARES, 1e-3, 1)),
+    "bdtri": (WHOLE, np.floor(BESIDE).astype(int), np.clip(SHARES, 1e-3, 1)),
+    **{name: (WHOLE.astype(int), np.floor(BESIDE).astype(int) + 1, SHARES) for name in ("nbdtr", "nbdtrc", "nbdtri")},
     "cosm1": (LINE[np.abs(LINE) < 5],),
 }
 ABSOLUTE = {"j0": 1e-14, "j1": 1e-14, "y0": 1e-14, "y1": 1e-14, "expi": 1e-14, "digamma": 1e-14, "riemann_zeta": 1e-14}
@@ -53,7 +76,8 @@ ABSOLUTE = {"j0": 1e-14, "j1": 1e-14, "y0": 1e-14, "y1": 1e-14, "expi": 1e-14, "
 
 def arguments(name: str) -> tuple[Any, ...]:
     """Where a function is compared."""
-    return ARGUMENTS.get(name) or {1: (LINE,), 2: (ORDERS, BESIDE), 3: (ORDERS, BESIDE, SHARES)}[ARITY[name]]
+    usual = (LINE,), (ORDERS, BESIDE), (ORDERS, BESIDE, SHARES), (ORDERS, BESIDE, SHARES, BESIDE[::-1] + 1e-3)
+    return ARGUMENTS.get(name) or usual[ARITY[name] - 1]
 
 
 def all_of(names: Sequence[str]) -> Callable[..., Any]:
@@ -61,7 +85,8 @@ def all_of(names: Sequence[str]) -> Callable[..., Any]:
 
     def values(*args: Any) -> Any:
         rest = list(args)
-        return [primitive_named(name)(*[rest.pop(0) for _ in range(ARITY[name])]) for name in names]
+        params = {name: {"order": 0} if name in WITH_SLOPES else {} for name in names}
+        return [primitive_named(name)(*[rest.pop(0) for _ in range(ARITY[name])], **params[name]) for name in names]
 
     return values
 
@@ -69,6 +94,8 @@ def all_of(names: Sequence[str]) -> Callable[..., Any]:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_special_functions_are_those_of_scipy(dtype: Any, tmp_path: Path) -> None:
     names = list(ARITY)[:: 1 if dtype == np.float64 else 4]
+    if dtype == np.float32:  # whose quantiles SciPy finds in single precision
+        names = [name for name in names if name not in ("betaincinv", "betainccinv", "fdtri")]
     args = [x.astype(dtype) if x.dtype.kind == "f" else x for name in names for x in arguments(name)]
     f = all_of(names)
     (run,) = loaded([func.to_c(f, name="f")(*args)], tmp_path, (*STRICT, "-O1"))
@@ -80,6 +107,51 @@ def test_special_functions_are_those_of_scipy(dtype: Any, tmp_path: Path) -> Non
         np.testing.assert_allclose(got, wanted, *limits, err_msg=name)
 
 
+def summed(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: np.sum(f(*args))
+
+
+SOME = np.linspace(0.2, 6.0, 30)
+DERIVATIVES: dict[str, Callable[..., Any]] = {
+    "gammainc": func.grad(summed(special.gammainc), (0, 1)),
+    "chdtri": func.grad(summed(lambda v, y: special.chdtri(v, y / 7)), (0, 1)),
+    "betainc": func.grad(summed(lambda a, b: special.betainc(a, b, b / 7)), (0, 1)),
+    "betaincinv": func.grad(summed(lambda a, b: special.betaincinv(a, b, b / 7)), (0, 1)),
+    "stdtrit": func.grad(summed(lambda v, y: special.stdtrit(v, y / 7)), (0, 1)),
+    "ellipk": func.grad(summed(lambda m, x: special.ellipk(m / 7) * special.ellipe(x / 7)), (0, 1)),
+    "ellipkm1": func.grad(summed(lambda m, x: special.ellipkm1(m) * x), (0, 1)),
+    "ellipkinc": func.grad(
+        summed(lambda phi, m: special.ellipkinc(phi, m / 7) * special.ellipeinc(m, phi / 7)), (0, 1)
+    ),
+    "elliprj": func.grad(summed(lambda x, y: special.elliprj(x, y + 1, 3.0, y + 7.1)), (0, 1)),
+    "j1": func.grad(summed(func.grad(summed(lambda x, y: special.j1(x) * special.i1(y) * special.i1e(x + y))))),
+    "yn": func.grad(summed(lambda x, y: special.yn(4, x) * special.kn(3, y) * special.jn(np.arange(30), x)), (0, 1)),
+    "expn": func.grad(summed(lambda x, y: special.expn(3, x) * y)),
+    "gamma variates": func.grad(summed(lambda a, y: random.gamma(KEY, a) * y), (0, 1)),
+    "twice": func.hessian(summed(lambda a, y: random.loggamma(KEY, a[:4]) * y[:4])),
+}
+"""Functions of two vectors, of derivatives by parameters and of what derivatives of other functions need."""
+
+
+def test_derivatives_by_parameters(tmp_path: Path) -> None:
+    args = SOME, SOME[::-1].copy()
+    modules = [func.to_c(f, name=f"f{place}")(*args) for place, f in enumerate(DERIVATIVES.values())]
+    runs = loaded(modules, tmp_path, (*STRICT, "-O1", "-fsanitize=undefined"))
+    for (name, f), run in zip(DERIVATIVES.items(), runs, strict=True):
+        got = run(*args)
+        for a, b in zip(got if isinstance(got, tuple) else (got,), func.tree.leaves(f(*args)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12, err_msg=name)
+
+
+def test_orders_that_may_be_no_whole_numbers_are_refused() -> None:
+    for f in (special.jv, special.kv, special.iv):
+        with pytest.raises(NoSourceError, match="whole number"):
+            func.to_c(f)(SOME, SOME)
+        for order in (0.5, np.array([1.0, 2.5])):
+            with pytest.raises(NoSourceError, match="whole number"):
+                func.to_c(lambda x, f=f, order=order: f(order, x))(SOME[:2])
+
+
 def test_expansions_are_what_they_are_said_to_be() -> None:
     assert set(special_tables.EXPANSIONS) == set(special_expansions.EXPANSIONS)
     for name in list(special_expansions.EXPANSIONS)[::3]:
@@ -88,7 +160,6 @@ def test_expansions_are_what_they_are_said_to_be() -> None:
         np.testing.assert_allclose(have, special_expansions.coefficients(name), rtol=1e-15)
 
 
-KEY = random.key(123)
 EXACT: dict[str, Callable[[Any], Any]] = {
     **{f"bits of {dtype}": lambda k, dtype=dtype: random.bits(k, (3, 5), dtype) for dtype in (np.uint8, np.uint16)},
     **{f"bits of {dtype}": lambda k, dtype=dtype: random.bits(k, (7,), dtype) for dtype in (np.uint32, np.uint64)},

@@ -607,6 +607,64 @@ def test_rows_times_matrices(dtype: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(run(*args), f(*args), rtol=limit, atol=30 * limit)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
+def test_maxima_of_rows_of_any_length(dtype: Any, tmp_path: Path) -> None:
+    """Lanes take several elements at once; NaNs pass on from every place, and zeros keep NumPy's value."""
+    cases: list[tuple[Any, Any]] = []
+    for n in (8, 16, 31, 32, 39, 64, 70, 96, 101, 1100):
+        x = (5 * RNG.normal(size=(7, n))).astype(dtype)
+        if np.dtype(dtype).kind == "f":
+            x[1, -1] = x[2, 0] = x[3, n // 2] = np.nan
+            x[4], x[5] = -np.inf, -0.0
+        cases += [
+            (lambda x: (np.max(x, axis=1), np.min(x, axis=1)), x),
+            (lambda x: np.max(x, axis=1) - np.min(2 * x, axis=1) if x.dtype != bool else np.max(x, axis=1), x),
+            (lambda x: (np.max(np.abs(x)), np.fmax.reduce(x, axis=1), np.sum(x, axis=1)), x),
+        ]
+    modules = [func.to_c(f, name=f"f{place}")(x) for place, (f, x) in enumerate(cases)]
+    for run, (f, x) in zip(loaded(modules, tmp_path, SANITIZED), cases, strict=True):
+        for got, wanted in zip(func.tree.leaves(run(x)), func.tree.leaves(f(x)), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12 if dtype != np.float32 else 1e-5)
+
+
+def test_functions_of_the_c_library_leave_nothing_unused(tmp_path: Path) -> None:
+    """With FUNC_LIBM there are no helpers of bodies that are not compiled."""
+    x = np.linspace(0.05, 0.95, 40)
+    names = (
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "sinh",
+        "tanh",
+        "arcsin",
+        "arctan",
+        "cbrt",
+        "exp2",
+        "log2",
+        "arctanh",
+        "sin",
+    )
+    functions = [lambda x, name=name: getattr(np, name)(x) for name in names]
+    functions += [
+        lambda x: x**2.5,
+        lambda x: np.logaddexp(x, 1.0),
+        lambda x: np.hypot(x, 2.0),
+        lambda x: np.frexp(x)[0],
+    ]
+    functions += [func.special.erf, func.special.erfc, func.special.ndtr, lambda x: np.sin(x) + np.exp(x)]
+    numbers = {"double": (x, 1e-14), "float": (x.astype(np.float32), 1e-5)}
+    together = [lambda x, part=part: [f(x) for f in part] for part in (functions[::2], functions[1::2])]
+    modules = [func.to_c(f, name=f"{word}{i}")(x) for word, (x, _) in numbers.items() for i, f in enumerate(together)]
+    for place, flags in enumerate((("-DFUNC_LIBM",), ("-march=native",))):
+        folder = tmp_path / str(place)
+        runs = iter(loaded(modules, folder, (*STRICT, "-O1", *flags)))
+        for values, limit in numbers.values():
+            for f in together:
+                for got, wanted in zip(next(runs)(values), f(values), strict=True):
+                    np.testing.assert_allclose(got, wanted, rtol=limit)
+
+
 ANGLES = np.array([0.3, -0.0, 0.0, 1e-300, np.pi, 355.0, 1e5, -524288.5, 1e22, -3e300, np.inf, np.nan])
 
 
