@@ -295,6 +295,7 @@ def jit(
             memory_limit=memory_limit,
         )
     check_callable(f, "jit")
+    importlib.import_module("optree")  # of which every first call makes use
     importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
     return Jitted(
         f, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames

@@ -29,6 +29,7 @@ from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.public_functions import late_value as _late_value
 from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 from func.numpy.late_names import IN_MODULES as _IN_MODULES
+from func.numpy.late_names import SUBMODULES as _SUBMODULES
 from func.numpy.methods import install as _install
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def __getattr__(name: str) -> _Any:
     """Import a function on its first use, and say what to write instead of a name that is missing."""
     if name in _IN_MODULES:
         return _late_value(globals(), name, _IN_MODULES)
-    if name in ("fft", "linalg"):
+    if name in _SUBMODULES:
         return _importlib.import_module(f"func.numpy.{name}")
     if name.startswith("_"):
         raise AttributeError(f"module 'func.numpy' has no attribute {name!r}")

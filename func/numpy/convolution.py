@@ -16,11 +16,11 @@ from func.interpreters.primitives.structural.convolution import correlate as cor
 from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
 from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis, rank_of
-from func.numpy.elementary import conjugated
 from func.numpy.inplace import view_windows
 from func.numpy.padding import framed
 from func.numpy.protocol import implements
 from func.numpy.shaping import flip
+from func.numpy.ufuncs import conjugated
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)

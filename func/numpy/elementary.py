@@ -9,7 +9,6 @@ import numpy as np
 from func.backends.quiet import quietly
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import setitem, view_imag, view_real, with_out, write_into
@@ -28,11 +27,6 @@ def real(val: Array) -> Array:
 def imag(val: Array) -> Array:
     """The imaginary part, a view of a complex array, as numpy.imag."""
     return val.imag if type(val) in PYTHON_SCALARS else view_imag(arrayed(operand(val)))
-
-
-def conjugated(x: Array) -> Array:
-    """The conjugate of a complex array; any other array itself."""
-    return ops.conjugate(x) if dtype_of(x).kind == "c" else x
 
 
 @implements(np.angle)
@@ -180,12 +174,16 @@ def fix(x: Array, out: Any = None) -> Array:
 @implements(np.sinc)
 def sinc(x: Array) -> Array:
     """sin(πx) / (πx), which is 1 at 0, as numpy.sinc; derivatives of every order are exact there too."""
+    from func.interpreters.primitives.special import derivative_families  # start-up time
+
     return derivative_families.sinc(operand(x), order=0)
 
 
 @implements(np.i0)
 def i0(x: Array) -> Array:
     """The modified Bessel function of the first kind and order 0, as numpy.i0."""
+    from func.interpreters.primitives.special import derivative_families  # start-up time
+
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("i0 not supported for complex values")

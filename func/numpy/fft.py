@@ -16,11 +16,11 @@ from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.argument_checks import as_shape, normalize_axis, rank_of
-from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
 from func.numpy.shaping import roll
+from func.numpy.ufuncs import conjugated
 
 # fmt: off
 __all__ = [

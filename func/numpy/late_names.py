@@ -68,6 +68,8 @@ IN_MODULES: dict[str, str] = {
     for public, _, own in [name.partition("=") for name in names.split()]
 }
 """The module and the name of each public function."""
+SUBMODULES = frozenset({*_MODULES, "fft", "linalg"})
+"""The modules that are imported where they are asked for as attributes of `func.numpy`."""
 PACKAGES = {"numpy.linalg": "func.numpy.linalg", "numpy.fft": "func.numpy.fft"}
 """The modules with the traced versions of those of NumPy's packages."""
 

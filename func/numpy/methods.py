@@ -227,7 +227,7 @@ class LateAttribute:
 _BY_NAME = {
     "creation": "astype=as_type copy=copy_method",
     "cumulative": "cumprod cumsum",
-    "elementary": "clip=clip_method conj=conjugated conjugate=conjugated imag=imaginary_part real=real_part round",
+    "elementary": "clip=clip_method imag=imaginary_part real=real_part round",
     "flat": "at=at_index flat",
     "joining": "repeat",
     "products": "dot trace",
@@ -240,6 +240,7 @@ _BY_NAME = {
     "sizes": "nonzero",
     "sorting": "argpartition argsort partition=partition_method searchsorted sort=sort_method",
     "statistics": "mean std var",
+    "ufuncs": "conj=conjugated conjugate=conjugated",
 }
 """Attributes by the module that has them; `name=own` where they have another name there."""
 

@@ -19,13 +19,11 @@ from func.interpreters.primitives.structural.contraction import contract, matmul
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy import reductions
 from func.numpy.argument_checks import arrayed, as_array, normalize_axis, rank_of, scalar_of, to_dtype
-from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
-from func.numpy.joining import concatenate
 from func.numpy.memory import in_order, is_abstract, is_plain, layout_of, with_memory, with_order_of
 from func.numpy.protocol import implements, ufunc_function
-from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
+from func.numpy.ufuncs import conjugated
 
 
 @ufunc_function(np.matmul)
@@ -235,6 +233,8 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
 @implements(np.trace)
 def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Array:
     """The sum of a diagonal, as numpy.trace."""
+    from func.numpy.selection import diagonal  # start-up time
+
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
@@ -265,6 +265,8 @@ def _kron_axes(*arrays: Any) -> Any:
 @implements(np.cross)
 def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """The cross product of vectors of three components, as numpy.cross; of two, the third is zero."""
+    from func.numpy.joining import concatenate  # start-up time
+
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = arrayed(operand(a)), arrayed(operand(b))

@@ -12,13 +12,10 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
-from func.numpy.elementary import conjugated
-from func.numpy.grids import diag
-from func.numpy.joining import concatenate
-from func.numpy.products import dot
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, loop_dtype, mask_for, total_of
 from func.numpy.shaping import squeeze
+from func.numpy.ufuncs import conjugated
 
 _INTP = np.dtype(np.intp)
 
@@ -274,6 +271,9 @@ def cov(
     dtype: Any = None,
 ) -> Array:
     """The covariance matrix of variables in rows (rowvar) or columns, as numpy.cov."""
+    from func.numpy.joining import concatenate  # start-up time
+    from func.numpy.products import dot
+
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     m = operand(m)
@@ -318,6 +318,8 @@ def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweigh
 @implements(np.corrcoef)
 def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
     """The correlation coefficients of variables in rows (rowvar) or columns, as numpy.corrcoef."""
+    from func.numpy.grids import diag  # start-up time
+
     c = cov(x, y, rowvar, dtype=dtype)
     if rank_of(c) == 0:
         return ops.divide(c, c)

@@ -27,6 +27,11 @@ def conjugate(x: Array) -> Array:
     return scalar_of(convert(x, dtype=np.dtype(np.int8))) if dtype_of(x).kind == "b" else ops.conjugate(x)
 
 
+def conjugated(x: Array) -> Array:
+    """The conjugate of a complex array; any other array itself."""
+    return ops.conjugate(x) if dtype_of(x).kind == "c" else x
+
+
 @ufunc_function(np.fabs)
 def fabs(x: Array) -> Array:
     """|x| of real x as floating point, as numpy.fabs; the derivative at zero is zero."""
