@@ -19,6 +19,7 @@ from func.interpreters.core import (
     Tracer,
     aval_of,
     kept,
+    new_tracer,
     unboxed,
 )
 from func.interpreters.core.errors import StagingError
@@ -104,12 +105,21 @@ class Stage(Interpreter):
         return var
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        inputs = tuple([self.atom(arg) for arg in args])
-        avals = [x.aval if type(x) is Var else aval_of(x) for x in inputs]
-        out = primitive.aval(*avals, **params)
-        variables = tuple([Var(aval) for aval in (out if primitive.multiple else (out,))])
+        inputs = []
+        avals = []
+        for arg in args:
+            # what `atom` does, written out for the most frequent case
+            x = arg._attached if type(arg) is Tracer and arg._interpreter is self else self.atom(arg)
+            inputs.append(x)
+            avals.append(x.aval if type(x) is Var else aval_of(x))
+        out = primitive._aval(*avals, **params)
         line = user_line(2) if self.keeps_lines else EVALUATED.line
-        self.equations.append(Equation(primitive, inputs, params, variables, line))
+        if not primitive.multiple and MODE.get() is None:
+            var = Var(out)
+            self.equations.append(Equation(primitive, tuple(inputs), params, (var,), line))
+            return self.wrap(var)
+        variables = tuple([Var(aval) for aval in (out if primitive.multiple else (out,))])
+        self.equations.append(Equation(primitive, tuple(inputs), params, variables, line))
         outs = [self.wrap(var) for var in variables]
         if MODE.get() is not None and is_suspended(self.level) and primitive not in _OF_MODES:
             outs = [stop_gradient(out) for out in outs]
@@ -117,7 +127,7 @@ class Stage(Interpreter):
 
     def wrap(self, var: Var) -> Tracer:
         """The tracer of a variable."""
-        return Tracer(self, None, var)
+        return new_tracer(self, None, var)
 
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
         """The recorded equations that the outputs need. Inputs are variables, as functions may write to their boxes."""

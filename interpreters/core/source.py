@@ -106,7 +106,21 @@ def user_line(skip: int = 1) -> Line | None:
     frame = user_frame(skip + 1)
     if frame is None:
         return None
-    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
+    code, place = frame.f_code, frame.f_lasti
+    known = _LINES.get((id(code), place))
+    if known is not None and known[0] is code:
+        return known[1]
+    line = Line(code.co_filename, frame.f_lineno, code.co_qualname)
+    if len(_LINES) >= _MOST_LINES:
+        _LINES.clear()
+    _LINES[id(code), place] = code, line
+    return line
+
+
+_LINES: dict[tuple[int, int], tuple[CodeType, Line]] = {}
+"""Lines by the code and the place in its bytecode: code in loops is at few places, and to find a line takes a walk
+through a table of all lines of its function. The code is held, so that its id stays its own."""
+_MOST_LINES = 4096
 
 
 def library_calls(skip: int = 1) -> list[tuple[str, str]]:

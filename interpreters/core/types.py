@@ -251,8 +251,9 @@ class Interpreter:
     example: Any = None
     """For abstract values: an array of the backend that they stand for."""
     differentiates = False
-    carries_series = False
     """Whether it is a level of forward or reverse mode."""
+    carries_series = False
+    """Whether it is a level of Taylor mode."""
     is_linear = False
     """Whether its values are the unknowns of a linear program."""
     is_readable = False

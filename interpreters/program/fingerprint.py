@@ -43,7 +43,7 @@ def fingerprint(program: Program, *options: str) -> str | None:
         writer.program(program)
     except _Unknown:
         return None
-    return str(writer.hash.hexdigest())
+    return writer.digest()
 
 
 class _Writer:
@@ -51,39 +51,54 @@ class _Writer:
     says, so no two sequences of values give the same bytes."""
 
     def __init__(self) -> None:
-        self.hash = new_hash()
+        self._hash = new_hash()
+        self._parts: list[bytes] = []
+        """What has not been given to the hash yet: one call for many words."""
         self._programs: dict[int, tuple[Program, int]] = {}
         """The programs that were written, by their ids: the same one again is its number."""
         self._tags: dict[int, int] = {}
         self._words: dict[Any, bytes] = {}
         """The bytes of avals and primitives, which occur often."""
+        self._records: dict[int, tuple[Any, bytes]] = {}
+        """The bytes of records that hold neither programs nor arrays, by their ids: equations share them."""
+
+    def digest(self) -> str:
+        """The hash of all that was written."""
+        self._flush()
+        return str(self._hash.hexdigest())
+
+    def _flush(self) -> None:
+        self._hash.update(b"".join(self._parts))
+        self._parts.clear()
 
     def program(self, program: Program) -> None:
         """Write a program."""
         known = self._programs.get(id(program))
+        parts = self._parts
         if known is not None:
-            self.hash.update(b"again %d;" % known[1])
+            parts.append(b"again %d;" % known[1])
             return
         self._programs[id(program)] = program, len(self._programs)
         numbers: dict[Any, int] = {}
-        parts: list[bytes] = [b"program %d %d;" % (len(program.inputs), len(program.constants))]
-        self._define(program.inputs, numbers, parts)
-        self._define(program.constants, numbers, parts)
-        self.hash.update(b"".join(parts))
+        parts.append(b"program %d %d;" % (len(program.inputs), len(program.constants)))
+        self._define(program.inputs, numbers)
+        self._define(program.constants, numbers)
         for value in program.constants.values():
             self.value(value)
         for equation in program.equations:
-            parts = [self._primitive(equation.primitive), b"%d %d;" % (len(equation.inputs), len(equation.outputs))]
-            self._atoms(equation.inputs, numbers, parts)
-            self._define(equation.outputs, numbers, parts)
-            self.hash.update(b"".join(parts))
+            if len(parts) > _MOST_PARTS:
+                self._flush()
+            primitive, inputs, outputs = equation.primitive, equation.inputs, equation.outputs
+            parts.append(self._words.get(primitive) or self._primitive(primitive))
+            parts.append(b"%d %d;" % (len(inputs), len(outputs)))
+            self._atoms(inputs, numbers)
+            self._define(outputs, numbers)
             if equation.params:
-                self._params(equation.params, equation.primitive.parameters)
+                self._params(equation.params, primitive.parameters)
             else:
-                self.hash.update(b"none;")
-        parts = [b"outputs %d;" % len(program.outputs)]
-        self._atoms(program.outputs, numbers, parts)
-        self.hash.update(b"".join(parts))
+                parts.append(b"none;")
+        parts.append(b"outputs %d;" % len(program.outputs))
+        self._atoms(program.outputs, numbers)
 
     def _params(self, params: Params, kinds: Kinds) -> None:
         """Write parameters, tags as the numbers of their first occurrences."""
@@ -94,12 +109,14 @@ class _Writer:
             }
         self.value(params)
 
-    def _define(self, variables: Iterable[Var], numbers: dict[Any, int], parts: list[bytes]) -> None:
+    def _define(self, variables: Iterable[Var], numbers: dict[Any, int]) -> None:
+        parts, words = self._parts, self._words
         for var in variables:
             numbers[var] = len(numbers)
-            parts.append(self._aval(var))
+            parts.append(words.get((var.shape, var.dtype, var.weak)) or self._aval(var))
 
-    def _atoms(self, atoms: Iterable[Any], numbers: dict[Any, int], parts: list[bytes]) -> None:
+    def _atoms(self, atoms: Iterable[Any], numbers: dict[Any, int]) -> None:
+        parts = self._parts
         for atom in atoms:
             if type(atom) is Var:
                 number = numbers.get(atom)
@@ -113,18 +130,14 @@ class _Writer:
 
     def _aval(self, aval: Any) -> bytes:
         key = aval.shape, aval.dtype, aval.weak
-        word = self._words.get(key)
-        if word is None:
-            word = self._words[key] = b"aval %s %s %d;" % (repr(aval.shape).encode(), _dtype(aval.dtype), aval.weak)
+        word = self._words[key] = b"aval %s %s %d;" % (repr(aval.shape).encode(), _dtype(aval.dtype), aval.weak)
         return word
 
     def _primitive(self, primitive: Primitive) -> bytes:
-        word = self._words.get(primitive)
-        if word is None:
-            is_own = PRIMITIVES.get(primitive.name) is primitive and primitive.defined_in.startswith(PACKAGE)
-            if not is_own:
-                raise _Unknown
-            word = self._words[primitive] = b"primitive %s;" % primitive.name.encode()
+        is_own = PRIMITIVES.get(primitive.name) is primitive and primitive.defined_in.startswith(PACKAGE)
+        if not is_own:
+            raise _Unknown
+        word = self._words[primitive] = b"primitive %s;" % primitive.name.encode()
         return word
 
     def value(self, value: Any) -> None:
@@ -132,15 +145,15 @@ class _Writer:
         kind = type(value)
         write = _WRITERS.get(kind)
         if write is not None:
-            self.hash.update(write(value))
+            self._parts.append(write(value))
         elif kind is tuple or kind is list:
-            self.hash.update(b"%s %d;" % (kind.__name__.encode(), len(value)))
+            self._parts.append(b"%s %d;" % (kind.__name__.encode(), len(value)))
             for entry in value:
                 self.value(entry)
         elif kind is slice:
             self.value((slice.__name__, value.start, value.stop, value.step))
         elif kind is dict:
-            self.hash.update(b"dict %d;" % len(value))
+            self._parts.append(b"dict %d;" % len(value))
             for key, entry in value.items():
                 self.value(key)
                 self.value(entry)
@@ -149,9 +162,9 @@ class _Writer:
         elif isinstance(value, np.ndarray | np.generic):
             self._array(value)
         elif isinstance(value, np.dtype):
-            self.hash.update(b"dtype %s;" % _dtype(value))
+            self._parts.append(b"dtype %s;" % _dtype(value))
         elif isinstance(value, Primitive):
-            self.hash.update(self._primitive(value))
+            self._parts.append(self._words.get(value) or self._primitive(value))
         elif kind.__module__.startswith(PACKAGE):
             self._own(value)
         else:
@@ -162,20 +175,40 @@ class _Writer:
             raise _Unknown
         # The layout counts: a pass may keep it.
         head = f"{type(value).__name__} {value.shape} {np.asarray(value).strides} "
-        self.hash.update(head.encode() + _dtype(value.dtype) + b";")
+        self._parts.append(head.encode() + _dtype(value.dtype) + b";")
         if value.size:
-            self.hash.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+            self._flush()
+            self._hash.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
 
     def _own(self, value: Any) -> None:
         """Write an object of one of func's own classes, which says itself what it consists of."""
+        known = self._records.get(id(value))
+        if known is not None:
+            self._parts.append(known[1])
+            return
         fields = getattr(type(value), "fingerprint_fields", None)
-        if fields is None and isinstance(value, tuple) and hasattr(value, "_fields"):
+        is_record = fields is None and isinstance(value, tuple) and hasattr(value, "_fields")
+        if is_record:
             fields = cast(Any, value)._fields
         if fields is None:
             raise _Unknown
-        self.hash.update(b"%s %d;" % (f"{type(value).__module__}.{type(value).__qualname__}".encode(), len(fields)))
+        first = len(self._parts)
+        self._parts.append(b"%s %d;" % (f"{type(value).__module__}.{type(value).__qualname__}".encode(), len(fields)))
         for name in fields:
             self.value(getattr(value, name))
+        if is_record and _is_plain(value):
+            self._records[id(value)] = value, b"".join(self._parts[first:])
+
+
+_MOST_PARTS = 4096
+"""Words that wait for the hash."""
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value consists of tuples, numbers, strings and dtypes, so that its bytes are always the same."""
+    if isinstance(value, tuple):
+        return all([_is_plain(entry) for entry in value])
+    return type(value) in _WRITERS or isinstance(value, np.dtype)
 
 
 def _dtype(dtype: np.dtype[Any]) -> bytes:

@@ -96,11 +96,15 @@ def _of_saved(rule: Callable[..., Array], needs: tuple[int, ...]) -> Callable[[A
     return lambda saved: rule(*[saved[place] for place in needs])
 
 
+_MOST_AVALS = 256
+"""Avals of outputs that a primitive remembers: those of a long program are few."""
+
+
 class Pointwise(Primitive):
     """A primitive that computes each output element from the input elements at its place. `weak`: it is arithmetic,
     whose result for nothing but Python scalars is a Python scalar."""
 
-    __slots__ = ("_dtypes", "arity", "weak")
+    __slots__ = ("_avals", "_dtypes", "arity", "weak")
 
     def __init__(
         self, name: str, arity: int, ufunc: str, impl: Callable[..., Any] | None, weak: bool, **options: Any
@@ -113,8 +117,19 @@ class Pointwise(Primitive):
         self.numpy = numpy
         self.weak = weak
         self._dtypes: dict[Any, np.dtype[Any]] = {}
+        self._avals: dict[Any, Aval] = {}
 
     def _pointwise_aval(self, *avals: Aval) -> Aval:
+        key = tuple([(aval.shape, aval.dtype, aval.weak) for aval in avals])
+        known = self._avals.get(key)
+        if known is not None:
+            return known
+        if len(self._avals) >= _MOST_AVALS:
+            self._avals.clear()
+        known = self._avals[key] = self._new_aval(avals)
+        return known
+
+    def _new_aval(self, avals: Sequence[Aval]) -> Aval:
         shape = broadcast_shape([aval.shape for aval in avals])
         weak = self.weak and all([aval.weak for aval in avals])
         return Aval(shape, self._result_dtype(avals), weak)
