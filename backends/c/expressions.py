@@ -124,6 +124,8 @@ class CBuilder:
         self._prefix = prefix
         self._declared: dict[str, str] = {}
         """Names by the text of their declarations."""
+        self.keeps_loops = False
+        """Whether the compiler is told (CUDA) to unroll no loop for which the writer has not asked it."""
 
     # -- lines and blocks -------------------------------------------------------------------------------------------
     def named(self, kind: Any, name: str) -> Expression:
@@ -211,7 +213,8 @@ class CBuilder:
                 out.append("    " * depth + self._joined(line.pieces, False))
             elif line.uses:
                 self._resolve(line, out, depth)
-        return "\n".join(_without_empty_blocks(self._without_unused(out)))
+        out = _without_empty_blocks(self._without_unused(out))
+        return "\n".join(_with_loops_kept(out) if self.keeps_loops else out)
 
     def _without_unused(self, lines: list[str]) -> list[str]:
         """The lines without declarations of what no other line mentions."""
@@ -386,5 +389,15 @@ def _without_empty_blocks(lines: list[str]) -> list[str]:
         if line.strip() == "}" and out and out[-1].strip().endswith("{") and not out[-1].strip().startswith("}"):
             out.pop()
             continue
+        out.append(line)
+    return out
+
+
+def _with_loops_kept(lines: list[str]) -> list[str]:
+    """The lines with a request before each loop not to unroll it, unless there is another request."""
+    out: list[str] = []
+    for line in lines:
+        if line.lstrip().startswith("for (") and not (out and out[-1].lstrip().startswith("#pragma")):
+            out.append("#pragma unroll 1")
         out.append(line)
     return out

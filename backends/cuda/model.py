@@ -11,11 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from func.backends.cuda.device_steps import Choose, MatrixProduct, Move, Order, Repeat, Step, While
-from func.backends.cuda.nest_forms import accesses_of
+from func.backends.cuda.nest_forms import accesses_of, operations_of
 from func.backends.cuda.nest_kernels import Launch
 from func.backends.cuda.plan import DevicePlan
-from func.backends.loops.chunking import PLAIN, SLOW
-from func.backends.loops.kernels import Apply, Load, LoadAt, LoopNest, Reduce, StoreAt, StridedRef
+from func.backends.loops.kernels import Apply, Load, LoadAt, LoopNest, StoreAt, StridedRef
 from func.backends.records import Record
 
 
@@ -65,8 +64,6 @@ BLOCK_STEP = 7e-7
 """Seconds of a step of one block with little to do: a barrier, and reads from the second-level cache."""
 BLOCK_BANDWIDTH = 1e11
 """Bytes a second between a multiprocessor and that cache: 64 bytes a cycle."""
-PLAIN_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
-"""Operations of an instruction of each kind, as multiplications and additions."""
 
 
 class StepCost(Record):
@@ -137,7 +134,7 @@ def _launch_cost(launch: Launch, machine: Machine, registers: int, runs: int) ->
         return StepCost(launch.title, runs, size, operations, share, seconds)
     if launch.nest is None:
         return StepCost(launch.title, runs, 0.0, 0.0, share, 0.0)
-    size, operations = bytes_of(launch.nest), operations_of(launch.nest)
+    size, operations = bytes_of(launch.nest), _operations(launch.nest)
     is_double = any([each.out.dtype.itemsize >= 8 for each in launch.nest.code if isinstance(each, Apply)])
     peak = (machine.doubles if is_double else machine.singles) / 2  # additions and multiplications apart
     bandwidth = machine.bandwidth * STREAM_SHARE * min(1.0, share / NEEDED_OCCUPANCY)
@@ -179,20 +176,13 @@ def _touched(nest: LoopNest, ref: StridedRef, is_dynamic: bool) -> float:
     return float(min(count * item * min(nearest, max(1, SECTOR // item)), max(ref.buffer.storage.bytes, item)))
 
 
-def operations_of(nest: LoopNest) -> float:
-    """The operations of a nest, expensive functions counted by their polynomials."""
+def _operations(nest: LoopNest) -> float:
+    """The operations of a nest."""
     total = 0.0
     rows = math.prod(nest.domain[: nest.outer or 0])
     for stage in nest.stages:
         count = math.prod(nest.domain) if stage.inner else rows
-        for each in stage.code:
-            if isinstance(each, Apply):
-                dtype = each.args[-1].dtype
-                expensive = EXPENSIVE_DOUBLE if dtype.itemsize >= 8 else EXPENSIVE_COST
-                cost = PLAIN_COST if each.op in PLAIN else SLOW_COST if each.op in SLOW else expensive
-                total += cost * count * (4 if dtype.kind == "c" else 1)
-            elif isinstance(each, Reduce):
-                total += PLAIN_COST * count
+        total += count * operations_of(stage.code)
     return total
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from func.backends.loops.chunking import PLAIN, SLOW
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
@@ -35,11 +36,27 @@ from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.traversal import operands_of
 
 READS = (Load, LoadAt)
+PLAIN_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
+"""Operations of an instruction of each kind, as multiplications and additions."""
 
 
 def accesses_of(code: Iterable[Instruction]) -> list[Any]:
     """The instructions that touch memory."""
     return [each for each in code if isinstance(each, (Load, LoadAt, Store, StoreAt, Accumulate))]
+
+
+def operations_of(code: Iterable[Instruction]) -> float:
+    """The operations of one pass of some code, expensive functions counted by their polynomials."""
+    total = 0.0
+    for each in code:
+        if isinstance(each, Apply):
+            dtype = each.args[-1].dtype
+            expensive = EXPENSIVE_DOUBLE if dtype.itemsize >= 8 else EXPENSIVE_COST
+            cost = PLAIN_COST if each.op in PLAIN else SLOW_COST if each.op in SLOW else expensive
+            total += cost * (4 if dtype.kind == "c" else 1)
+        elif isinstance(each, Reduce):
+            total += PLAIN_COST
+    return total
 
 
 def varies(nest: LoopNest, code: Sequence[Instruction]) -> dict[int, set[int]]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from func.backends.c.declarations import c_type, literal, stored_type
 from func.backends.c.expressions import CBuilder
 from func.backends.c.loop_nests import LONG, Accumulator, BodyWriter, Memory, NestWriter, StageWriter, index_text
 from func.backends.cuda.dialect import CudaDefinitions, CudaScalars, vector_length
-from func.backends.cuda.nest_forms import READS, accesses_of, needed_by
+from func.backends.cuda.nest_forms import READS, accesses_of, needed_by, operations_of
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.stage_plans import StagePlan, accumulated
 from func.backends.llvm.scalars.ir_values import Value
@@ -29,6 +30,9 @@ THREADS = 256
 MOST_BLOCKS = 4096
 """Blocks of the largest grid; threads run through what is left in strides."""
 SMALL_INDEX = 1 << 31
+UNROLLED_WORK = 8.0
+"""Operations of a pass up to which the compiler unrolls loops as it likes. Above, passes are long enough to hide the
+loop, and copies of them cost registers, spills and most of the time of NVRTC."""
 MOST_SLOTS = 16
 """Places of one type in shared memory through which the warps of a block combine reductions."""
 
@@ -133,6 +137,7 @@ class KernelWriter:
     def __init__(self, library: KernelLibrary, nest: kernels.LoopNest | None, title: str) -> None:
         self.library = library
         self.builder = CBuilder()
+        self.builder.keeps_loops = nest is not None and operations_of(nest.code) > UNROLLED_WORK
         self.memory = Memory()
         self.scalars = CudaScalars(self.builder, library.definitions)
         self.nests = NestWriter(self.builder, self.scalars, self.memory)
@@ -216,7 +221,7 @@ def thread_kernel(library: KernelLibrary, nest: kernels.LoopNest, parallel: Sequ
             _sequential(writer, nest, [*outer, *rest], {axis: "0" for group in outer for axis in group})
         launch = writer.launch(1, WARP)
     else:
-        with b.braces(_strided_loop(word, "row", rows, threads)):
+        with _rolled(b, _strided_loop(word, "row", rows, threads)):
             at = _decomposed(b, word, "row", nest, outer)
             _sequential(writer, nest, [*outer, *rest], at)
         launch = writer.launch(blocks, threads)
@@ -228,6 +233,15 @@ def thread_kernel(library: KernelLibrary, nest: kernels.LoopNest, parallel: Sequ
 def _strided_loop(word: str, name: str, count: int, threads: int) -> str:
     start = f"{name} = ({word})blockIdx.x * {threads} + ({word})threadIdx.x"
     return f"for ({word} {start}; {name} < {count}; {name} += ({word})gridDim.x * {threads}) {{"
+
+
+@contextmanager
+def _rolled(b: CBuilder, opening: str) -> Iterator[None]:
+    """A loop over rows that the compiler does not unroll: most threads have one row, and others hide the time of a
+    load."""
+    b.line("#pragma unroll 1")
+    with b.braces(opening):
+        yield
 
 
 def _decomposed(
@@ -319,7 +333,7 @@ def _vector_kernel(writer: KernelWriter, nest: kernels.LoopNest, rows: int, widt
         if each.ref.strides and each.ref.strides[axis] and all([ref.buffer is not each.ref.buffer for ref in refs]):
             refs.append(each.ref)
     names: dict[int, str] = {}
-    with b.braces(_strided_loop(word, "pack", count, threads)):
+    with _rolled(b, _strided_loop(word, "pack", count, threads)):
         for ref in loads:
             names[id(ref.buffer)] = b.fresh("q")
             kind = f"func_pack<{stored_type(ref.buffer.dtype)}, {width}>"
@@ -411,7 +425,7 @@ class _UnitWriter(KernelWriter):
                 "unit", f"const {word} unit = (({word})blockIdx.x * {threads} + ({word})threadIdx.x) / {unit.lanes};"
             )
             start, step = "unit", f"({word})gridDim.x * {per_block}"
-        with b.braces(f"for ({word} part = {start}; part < {count}; part += {step}) {{"):
+        with _rolled(b, f"for ({word} part = {start}; part < {count}; part += {step}) {{"):
             row, chunk = "part", ""
             if unit.chunks > 1:
                 row, chunk = self._row_and_chunk()
@@ -739,7 +753,7 @@ def tiled_kernel(library: KernelLibrary, nest: kernels.LoopNest, tiling: Tiling,
         writer.memory.names[id(tile)] = f"tile{place}"
         b.line(f"__shared__ {stored_type(tile.dtype)} tile{place}[{parts * tile.size}];")
     b.line(f"const int x = (int)threadIdx.x % {TILE}, y = (int)threadIdx.x / {TILE};")
-    with b.braces(f"for ({word} part = blockIdx.x; part < {count}; part += gridDim.x) {{"):
+    with _rolled(b, f"for ({word} part = blockIdx.x; part < {count}; part += gridDim.x) {{"):
         b.line(f"const {word} first_far = part % {by_far} * {TILE};")
         b.line(f"const {word} first_near = part / {by_far} % {by_near} * {TILE};")
         at: dict[int, str] = {}
@@ -787,7 +801,7 @@ def key_kernel(
     writer.writes.add(id(keys))
     b, rows = writer.builder, math.prod(nest.domain)
     word = writer.index_word(rows)
-    with b.braces(_strided_loop(word, "row", rows, THREADS)):
+    with _rolled(b, _strided_loop(word, "row", rows, THREADS)):
         at = _decomposed(b, word, "row", nest, [[axis] for axis in range(len(nest.domain))])
         registers: dict[int, Value] = {}
         body = BodyWriter(writer.nests, list(at), list(at.values()), registers, registers)
@@ -821,7 +835,7 @@ def segment_kernel(
     count, inside = math.prod(nest.domain[:updates]), math.prod(nest.domain[updates:])
     word = writer.index_word(count * inside)
     key_of, place_of = writer.memory.name(keys), writer.memory.name(order)
-    with b.braces(_strided_loop(word, "part", count * inside, THREADS)):
+    with _rolled(b, _strided_loop(word, "part", count * inside, THREADS)):
         b.line(f"const {word} first = part / {inside};" if inside > 1 else f"const {word} first = part;")
         b.line(f"const int64_t key = {key_of}[{place_of}[first]];")
         with b.braces(f"if (first > 0 && {key_of}[{place_of}[first - 1]] == key) {{"):

@@ -17,7 +17,7 @@ from tests.interpreters.primitives.test_samples import of_active, outputs
 from tests.support.cuda_host import HostDevice
 from tests.support.cuda_orders import differing_bits, why_orders_differ
 from tests.support.device_double import DeviceArray, namespace, to_device
-from tests.support.random_functions import Maker, tame
+from tests.support.random_functions import Maker, RandomFunction, tame
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
@@ -83,13 +83,29 @@ def pullback(name: str, sample: Sample) -> Callable[..., Any]:
 def random_cases(seeds: Iterable[int]) -> Iterator[Case]:
     """Random programs, and their gradients where they have one."""
     for seed in seeds:
-        made = Maker(seed, seed % 3 == 0).make(seed % 22 + 1)
+        made, active = random_program(seed)
         limit = 2e-3 if "float32" in str(made) else 1e-8
         yield Case(f"random {seed}\n{made}", func.jit(made.function()), tuple(made.args), limit)
-        active = tuple([place for place, x in enumerate(made.args) if x.dtype.kind == "f"])
-        if active and "while_loop" not in str(made):
+        if active:
             function = func.jit(func.grad(tame(made.function()), active))
             yield Case(f"gradient of random {seed}\n{made}", function, tuple(made.args), limit)
+
+
+def random_program(seed: int) -> tuple[RandomFunction, tuple[int, ...]]:
+    """A random program and the places of the arguments with respect to which it has a gradient."""
+    made = Maker(seed, seed % 3 == 0).make(seed % 22 + 1)
+    if "while_loop" in str(made):
+        return made, ()
+    return made, tuple([place for place, x in enumerate(made.args) if x.dtype.kind == "f"])
+
+
+def first_seeds(programs: int) -> list[int]:
+    """The first seeds that give so many programs, gradients counted."""
+    seeds: list[int] = []
+    while programs > 0:
+        seeds.append(len(seeds))
+        programs -= 2 if random_program(seeds[-1])[1] else 1
+    return seeds
 
 
 def there(args: Sequence[Any]) -> tuple[Any, ...]:
