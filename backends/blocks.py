@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 16
 """Elements of the smallest array that may be worth it."""
-LEAST = 1.5e-4
+LEAST = 3e-4
 """Estimated seconds of the shortest call that is cut: to wake a thread takes some 20 microseconds."""
-LEAST_BLOCK = 3e-5
+LEAST_BLOCK = 6e-5
 """Estimated seconds of a block."""
-PER_BYTE, PER_OPERATION = 1.2e-10, 1e-11
+PER_BYTE, PER_OPERATION = 1.2e-10, 2e-11
 """Seconds that NumPy takes, about: for a byte of the largest operand, and a byte and one of an element's operations."""
 EXACT = 4
 """Costs of functions that processors have, such as quotients, whose bits do not depend on NumPy's way to an operand."""

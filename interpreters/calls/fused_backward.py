@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import messages
+from func.backends.array_memory import MEMORY
 from func.interpreters import drivers
 from func.interpreters.calls.graph_readers import Reader, Unlike, reader_of
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, shape_of
@@ -255,7 +256,7 @@ class PassPlan:
             look.add(self.reader)
         try:
             return self._arranged(self._run(*structure.arrays))
-        except _FoundNaN:
+        except Unlike:
             return walk_nodes(seeds, leaves)
 
     def _arranged(self, outputs: Sequence[Array]) -> FreshCotangents:
@@ -271,16 +272,15 @@ class PassPlan:
             with rare_collections():
                 program, self._has_cotangent = structure.trace()
                 executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
-                if executable.native is not None:
-                    self.reader = structure.reader(self._call_of(structure, executable), self._has_cotangent)
+                call = None if executable.native is None else self._call_of(structure, executable)
+                if call is not None:
+                    self.reader = structure.reader(call, self._has_cotangent)
         except Exception as error:
             messages.debug("a backward pass is not compiled: %s", error)
             self._is_hopeless = True
             return
-        if executable.native is None:
-            self._is_hopeless = True
-        else:
-            self._run = executable.call
+        self._run = call
+        self._is_hopeless = call is None
 
     def _call_of(self, structure: Structure, executable: Any) -> Callable[..., Any]:
         """The code as a function of arrays like those of a structure, which raises `Unlike` for others."""
@@ -292,7 +292,9 @@ class PassPlan:
                 raise Unlike
             return run(*arrays)
 
-        stub: Callable[..., Any] = executable.native.strict_stub(slow)
+        # Where NumPy's memory comes from a cache already, memory that the stub keeps for itself would be held twice.
+        has_cache = MEMORY.allocator is not None and MEMORY.limit > 0
+        stub: Callable[..., Any] = executable.native.strict_stub(slow, keeps_outputs=not has_cache)
         return stub
 
 

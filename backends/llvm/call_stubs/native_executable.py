@@ -110,13 +110,15 @@ class NativeExecutable:
         failed: Callable[..., Any],
         separate: tuple[tuple[int, int], ...] = (),
         fixed: tuple[tuple[int, int, int], ...] = (),
+        keeps_outputs: bool = True,
     ) -> Callable[..., Any]:
-        """A callable of arguments in these trees; see `StubSignature` for `separate` and `fixed`.
+        """A callable of arguments in these trees; see `StubSignature` for the other parameters.
 
         Arguments that do not match go to `slow`. `failed` gets the status and the arguments if the program reports one.
         """
         size = sum([_bytes(buffer) for buffer in (*self.interface.inputs, *self.interface.outputs)])
-        signature = StubSignature(args, result, self.interface.arena, size >= LONG_CALL, separate, fixed)
+        releases_gil = size >= LONG_CALL
+        signature = StubSignature(args, result, self.interface.arena, releases_gil, separate, fixed, keeps_outputs)
         return bind_deferred(self.code.address("run"), signature, slow, failed, self)
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -167,7 +169,7 @@ class NativeExecutable:
         self._flat_stub = weakref.ref(stub)
         return stub
 
-    def strict_stub(self, slow: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    def strict_stub(self, slow: Callable[..., Any], keeps_outputs: bool = True) -> Callable[..., tuple[Any, ...]]:
         """`flat_stub`, which leaves inputs to `slow` that do not match, or do not lie as code reads them."""
         args = tuple([leaf_of(argument) for argument in self.interface.inputs])
         result = tuple([leaf_of(output) for output in self.interface.outputs])
@@ -175,7 +177,7 @@ class NativeExecutable:
         def failed(status: int, *inputs: Any) -> Any:
             return self.failed(status, inputs)
 
-        return self.stub(args, result, slow, failed)
+        return self.stub(args, result, slow, failed, keeps_outputs=keeps_outputs)
 
     def release_memory(self) -> None:
         """Free the memory that the flat stub keeps for its next call."""

@@ -77,7 +77,8 @@ class StubSignature(NamedTuple):
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
     during the computation. The leaves of the arguments at the places in a pair of `separate` must not
-    overlap in memory, nor one with memory of `fixed`: a place, an address and a number of bytes.
+    overlap in memory, nor one with memory of `fixed`: a place, an address and a number of bytes. With `keeps_outputs`
+    the stub holds on to large arrays that it has returned, and returns them again when nobody else has them.
     """
 
     args: tuple[Tree, ...]
@@ -86,6 +87,7 @@ class StubSignature(NamedTuple):
     releases_gil: bool = False
     separate: tuple[tuple[int, int], ...] = ()
     fixed: tuple[tuple[int, int, int], ...] = ()
+    keeps_outputs: bool = True
 
 
 def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:

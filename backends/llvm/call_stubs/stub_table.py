@@ -220,7 +220,8 @@ class StubTable:
         self._records: list[int] = []
         self._frame = WORD_SIZE
         results = list(leaves(signature.result))
-        reused = sum([_is_reused(leaf) for leaf in results])
+        self._keeps_outputs = signature.keeps_outputs
+        reused = sum([self._is_reused(leaf) for leaf in results])
         self.places = _empty_places(SPARE_ARENAS + KEPT_PER_OUTPUT * reused)
         self._next_place = SPARE_ARENAS
         self._inputs = self._allocate(WORD_SIZE * len(list(leaves(signature.args))))
@@ -235,6 +236,10 @@ class StubTable:
         self._fill_head(signature, run, slow, failed)
         self.words = self._concatenated()
         self.objects += [self.places, slow, failed]
+
+    def _is_reused(self, leaf: Leaf) -> bool:
+        """Whether the stub keeps an output's arrays, and uses one again that nothing else refers to."""
+        return self._keeps_outputs and bool(leaf.shape) and leaf.nbytes >= MIN_REUSED_OUTPUT
 
     def _allocate(self, size: int = WORD_SIZE, alignment: int = WORD_SIZE) -> int:
         """The offset of new memory in the frame."""
@@ -369,7 +374,7 @@ class StubTable:
                 Output.COUNT: len(leaf.shape),
                 Output.FLAGS: _flags(leaf),
             }
-            if _is_reused(leaf):
+            if self._is_reused(leaf):
                 words[Output.KEPT] = self.places.ctypes.data + WORD_SIZE * self._next_place
                 self._next_place += KEPT_PER_OUTPUT
             self._add_record(Output.SIZE, words, (*leaf.shape, *_strides(leaf)))
@@ -406,11 +411,6 @@ def _with_none(tree: Tree) -> Any:
     else:
         for child in [child for _, child in items(tree)] if isinstance(tree, dict) else tree:
             yield from _with_none(child)
-
-
-def _is_reused(leaf: Leaf) -> bool:
-    """Whether the stub keeps an output's arrays, and uses one again that nothing else refers to."""
-    return bool(leaf.shape) and leaf.nbytes >= MIN_REUSED_OUTPUT
 
 
 def _flags(leaf: Leaf) -> int:

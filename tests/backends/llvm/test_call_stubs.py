@@ -377,6 +377,15 @@ def test_large_results_that_nobody_holds_are_used_again() -> None:
     assert small() is not small()
 
 
+@native
+def test_large_results_are_let_go_where_the_signature_says_so() -> None:
+    call = bound(native_stub, StubSignature((), tree_of(np.ones(BIG)), keeps_outputs=False), lambda *_: 0)
+    array = call()
+    reference = weakref.ref(array)
+    del array
+    assert reference() is None
+
+
 def changed_flags(array: Any) -> None:
     array.flags.writeable = False
 
