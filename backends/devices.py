@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.loops.number_types import kind_of
 from func.backends.quiet import quietly
 from func.backends.records import Record
 from func.backends.support.arrays import scipy_of
@@ -218,12 +219,14 @@ class CompletedUfunc:
             return UfuncLoop(operands=None, results=None)  # the device words its own error
         operands, results = resolved[: host.nin], resolved[host.nin :]
         loops = self._loops_of_device
+        if any([dtype.kind == "V" for dtype in resolved]):  # ml_dtypes may be younger than this object
+            loops = _loops_of(self._device)
         is_question = host.nin == 1 and results == (np.dtype(bool),)
-        holds = functools.partial(_holds, into_floats=is_question or results[0].kind in "fc")
+        holds = functools.partial(_holds, into_floats=is_question or kind_of(results[0]) in "fc")
         by_itself = next((own for own in loops if _goes_into(key, own)), None)
         if by_itself is not None and loops[by_itself] == results:
             wanted = key if is_question else operands
-            if all([own.kind in "biu" or holds(want, own) for want, own in zip(wanted, by_itself, strict=True)]):
+            if all([kind_of(own) in "biu" or holds(want, own) for want, own in zip(wanted, by_itself, strict=True)]):
                 return UfuncLoop(operands=None, results=None)
         fitting = [own for own in loops if own == operands] or [own for own in loops if all(map(holds, operands, own))]
         if not fitting:
@@ -249,18 +252,26 @@ def _with_all_operands(ufunc: Any, on_host: HostFunction, *args: Any, **kwargs: 
     return ufunc(*args, **kwargs) if len(args) >= ufunc.nin else on_host(*args, **kwargs)
 
 
-DEVICE_DTYPES = frozenset("?bBhHiIlLqQefdFD")
-"""The dtypes that devices compute with and NumPy has a letter for."""
+DEVICE_DTYPES = {letter: np.dtype(letter) for letter in "?bBhHiIlLqQefdFD"}
+"""The dtypes that devices compute with, by NumPy's letters."""
+BFLOAT16 = "E"
+"""CuPy's letter for bfloat16 in the types of ufuncs."""
 
 
 def _loops_of(ufunc: Any) -> dict[tuple[np.dtype[Any], ...], tuple[np.dtype[Any], ...]]:
-    """The dtypes of the results for those of the operands. Of letters for the same dtype the first loop counts."""
+    """The dtypes of the results for those of the operands, bfloat16 among them once ml_dtypes is imported. Of letters
+    for the same dtype the first loop counts."""
+    known, narrow = dict(DEVICE_DTYPES), getattr(sys.modules.get("ml_dtypes"), "bfloat16", None)
+    if narrow is not None:
+        known[BFLOAT16] = np.dtype(narrow)
     loops: dict[tuple[np.dtype[Any], ...], tuple[np.dtype[Any], ...]] = {}
     types = getattr(ufunc, "types", None)
     for text in types if isinstance(types, list) else ():
         operands, results = text.split("->")
-        if DEVICE_DTYPES.issuperset(operands + results):
-            loops.setdefault(tuple(map(np.dtype, operands)), tuple(map(np.dtype, results)))
+        if known.keys() >= set(operands + results):
+            loops.setdefault(
+                tuple([known[letter] for letter in operands]), tuple([known[letter] for letter in results])
+            )
     return loops
 
 
@@ -270,7 +281,7 @@ _KINDS: dict[type, str] = {int: "i", float: "f", complex: "c"}
 
 def _goes_into(key: tuple[Any, ...], loop: tuple[np.dtype[Any], ...]) -> bool:
     """Whether CuPy takes a loop for operands of these dtypes; Python scalars adapt to arrays of their kind or above."""
-    highest = max([_ORDER.index(own.kind) for own in key if isinstance(own, np.dtype)], default=-1)
+    highest = max([_ORDER.index(kind_of(own)) for own in key if isinstance(own, np.dtype)], default=-1)
     for own, dtype in zip(key, loop, strict=True):
         if isinstance(own, np.dtype):
             fits = np.can_cast(own, dtype)
@@ -292,7 +303,7 @@ def _holds(narrow: np.dtype[Any], wide: np.dtype[Any], into_floats: bool) -> boo
     enough for operands of functions with real results, not for comparisons."""
     if not np.can_cast(narrow, wide):
         return False
-    return narrow.kind == wide.kind or (narrow.kind in "biu" and (wide.kind in "biu" or into_floats))
+    return kind_of(narrow) == kind_of(wide) or (narrow.kind in "biu" and (wide.kind in "biu" or into_floats))
 
 
 def _dtype_or_weak(value: Any) -> Any:

@@ -23,7 +23,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ from func.backends.cuda.dialect import PRELUDE
 ARCHITECTURES = ("sm_80", "sm_90")
 BATCH = 40
 """Programs, or primitives, that one process takes at a time."""
+BFLOAT16 = "bfloat16"
+"""What stands among the primitives for operations and programs of this type."""
 TOGETHER = 40_000
 """Characters of the texts that NVRTC compiles at once: a start of it takes as long as a kernel."""
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'(.*?)(?=Compiling entry function|\Z)", re.S)
@@ -144,7 +146,12 @@ def checked(work: Work) -> Outcome:
     warnings.simplefilter("ignore")
     start = _seconds()
     plan.LIMITS = cuda_cases.SMALL if work.is_small else plan.Limits()
-    made = cuda_cases.sample_cases(work.items) if work.kind == "samples" else cuda_cases.random_cases(work.items)
+    makers: dict[str, Callable[[], Iterator[cuda_cases.Case]]] = {
+        "samples": lambda: cuda_cases.sample_cases(work.items),
+        "random": lambda: cuda_cases.random_cases(work.items),
+        BFLOAT16: cuda_cases.bfloat16_cases,
+    }
+    made = makers[work.kind]()
     outcome, device, cases = Outcome(), HostDevice(DeviceArray), list(made)
     outcome.faults = cuda_cases.run_together(device, cases, work.numbers, outcome.orders)
     outcome.cases, outcome.texts = len(cases), device.sources
@@ -249,6 +256,9 @@ def joined(sources: Sequence[str]) -> Iterator[str]:
 
 def works(programs: int, samples: Sequence[str], numbers: bool) -> Iterator[Work]:
     """The work in parts."""
+    if BFLOAT16 in samples:
+        yield from [Work(BFLOAT16, (), is_small, numbers) for is_small in (False, True)]
+        samples = [name for name in samples if name != BFLOAT16]
     for place, start in enumerate(range(0, len(samples), BATCH)):
         yield Work("samples", tuple(samples[start : start + BATCH]), place % 2 == 1, numbers)
     from tests.support.cuda_cases import first_seeds
@@ -262,7 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the checks, print what was found; 1 where something is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tools.cuda_check", description=__doc__)
     parser.add_argument("--programs", type=int, default=1000, help="random programs, their gradients among them")
-    parser.add_argument("--primitives", nargs="*", help="primitives whose samples are checked; all if not given")
+    parser.add_argument(
+        "--primitives",
+        nargs="*",
+        help="primitives whose samples are checked, and bfloat16 for what computes with it; all if not given",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--no-numbers", action="store_true", help="compile only")
     parser.add_argument("--no-nvrtc", action="store_true", help="compare results only")
@@ -275,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     from tests.support.samples import SAMPLES
 
-    names = sorted(SAMPLES) if options.primitives is None else options.primitives
+    names = [*sorted(SAMPLES), BFLOAT16] if options.primitives is None else options.primitives
     start = time.perf_counter()
     total, kernels, faults, compiling = Outcome(), Kernels(options.cache if compiles else None), 0, 0.0
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:

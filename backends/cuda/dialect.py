@@ -6,6 +6,7 @@ that runs blocks and threads as loops. The text needs no header of CUDA.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from func.backends.c.declarations import DOUBLE
@@ -349,6 +350,9 @@ static __device__ func_complex func_cpow(func_complex x, func_complex y) {
 """Functions that kernels call, by name; each names those that it calls."""
 
 
+_OF_HOST = re.compile(r"^static (?!__device__)", re.M)
+
+
 class CudaDefinitions(CDefinitions):
     """The functions that the kernels of a program call."""
 
@@ -358,12 +362,7 @@ class CudaDefinitions(CDefinitions):
 
     def device_text(self, text: str) -> str:
         """The definitions that a text needs, as functions of the device."""
-        lines = []
-        for definition in self.used_by(text):
-            if definition.startswith("static ") and not definition.startswith("static __device__"):
-                definition = f"static __device__ {definition.removeprefix('static ')}"
-            lines.append(definition)
-        return "\n".join(lines)
+        return "\n".join([_OF_HOST.sub("static __device__ ", definition) for definition in self.used_by(text)])
 
 
 class CudaScalars(CScalars):

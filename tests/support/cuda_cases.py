@@ -11,7 +11,7 @@ import numpy as np
 
 import func
 from func.backends.cuda.plan import Limits
-from func.interpreters.core import dtype_of
+from func.interpreters.core import PRIMITIVES, dtype_of
 from tests.interpreters.primitives.test_devices import OF_ANY_PHASE, ON_THE_HOST_ALONE
 from tests.interpreters.primitives.test_samples import of_active, outputs
 from tests.support.cuda_host import HostDevice
@@ -21,7 +21,7 @@ from tests.support.random_functions import Maker, RandomFunction, tame
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
-LIMITS = {"float16": 2e-2, "float32": 2e-5, "complex64": 2e-5}
+LIMITS = {"float16": 2e-2, "bfloat16": 2e-2, "float32": 2e-5, "complex64": 2e-5}
 """How far results of these dtypes may be from native code's; others by 1e-10."""
 EXACT = "equal to the last bit"
 NO_DERIVATIVE = {"schur": "a real Schur form has a derivative for real eigenvalues only"}
@@ -106,6 +106,25 @@ def first_seeds(programs: int) -> list[int]:
         seeds.append(len(seeds))
         programs -= 2 if random_program(seeds[-1])[1] else 1
     return seeds
+
+
+def bfloat16_cases() -> Iterator[Case]:
+    """Conversions and operations of bfloat16, and programs that compute with it."""
+    from tests.support import bfloat16_programs as narrow
+
+    one = tuple([name for name in narrow.UNARY if name != "spacing"])
+    pairs = tuple([name for name in narrow.BINARY if name not in narrow.OF_NAN])
+    numbers = narrow.SOME[::3]
+    for names, args in ((one, (narrow.SOME,)), (pairs, (numbers[:, None], numbers))):
+        for name in names:
+            yield Case(f"{name} of bfloat16", func.jit(lambda *args, name=name: PRIMITIVES[name](*args)), args)
+    for dtype in narrow.DTYPES:
+        given, wide = narrow.representable(dtype)[::5], narrow.numbers_of(dtype)[::7]
+        yield Case(f"bfloat16 as {dtype}", func.jit(lambda x, d=dtype: x.astype(d)), (given,))
+        yield Case(f"{dtype} as bfloat16", func.jit(lambda x: x.astype(narrow.BFLOAT16)), (wide,))
+    for name, computed in narrow.PROGRAMS.items():
+        limit = 0.1 if name == "running sums" else 0.0  # the lanes of a warp are combined as a tree, rounded each time
+        yield Case(f"{name} in bfloat16", func.jit(computed.function), computed.args, limit)
 
 
 def there(args: Sequence[Any]) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ from func.backends.cuda.plan import DevicePlan, MissingForm, Planner
 from func.backends.llvm.codegen.stage_plans import StagePlan
 from func.backends.llvm.math.own_functions import host_features
 from func.backends.loops.kernels import Accumulate, Apply, Dot, Instruction, Item, Literal, LoopNest, Reduce, Running
+from func.backends.loops.number_types import kind_of
 from func.backends.loops.traversal import bodies_of
 from func.interpreters.compile.inlining import prepare_call
 from func.interpreters.compile.native.not_native import NotNative
@@ -88,7 +89,7 @@ def _has_one_order(nest: LoopNest, each: Instruction, scans: bool) -> bool:
     if not isinstance(each, (Reduce, Accumulate, Running)) or each.op not in ROUNDING:
         return True
     dtype = each.ref.buffer.dtype if isinstance(each, Accumulate) else each.out.dtype
-    if dtype.kind not in "fc":
+    if kind_of(dtype) not in "fc":
         return True
     if isinstance(each, Running):
         return not scans

@@ -16,7 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
+
+from func.backends.loops.number_types import kind_of
 
 FILE = Path(__file__).with_name("cupy_surface.json")
 
@@ -65,8 +68,7 @@ def installed() -> dict[str, dict[str, str]]:
 def described(value: Any) -> str:
     """A function by its parameters, a ufunc by its loops, everything else by what it is."""
     if not isinstance(value, type) and hasattr(value, "nin") and hasattr(value, "types"):
-        loops = [loop for loop in value.types if "E" not in loop]  # bfloat16, for which NumPy has no letter
-        return f"ufunc {value.nin} {value.nout} {' '.join(loops)}"
+        return f"ufunc {value.nin} {value.nout} {' '.join(value.types)}"
     if inspect.ismodule(value):
         return "module"
     if isinstance(value, type) or not callable(value):
@@ -169,7 +171,9 @@ def _check_ufunc(path: str, loops: Any, dtype_of: Any, args: tuple[Any, ...], kw
         return None
     for operands, results in [loop.split("->") for loop in types]:
         fits = [
-            np.can_cast(own, letter) if own is not None else _adapts(scalar, np.dtype(letter), highest)
+            np.can_cast(own, dtype_of_letter(letter))
+            if own is not None
+            else _adapts(scalar, dtype_of_letter(letter), highest)
             for own, scalar, letter in zip(dtypes, args, operands, strict=False)
         ]
         if all(fits):
@@ -177,8 +181,14 @@ def _check_ufunc(path: str, loops: Any, dtype_of: Any, args: tuple[Any, ...], kw
     raise TypeError(f"CuPy's {path} has no loop for {[str(dtype) for dtype in dtypes]}")
 
 
+def dtype_of_letter(letter: str) -> np.dtype[Any]:
+    """The dtype of a letter in a loop; E is bfloat16."""
+    narrow: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return narrow if letter == "E" else np.dtype(letter)
+
+
 def _rank(dtype: Any) -> int:
-    return "biufc".index(np.dtype(dtype).kind)
+    return "biufc".index(kind_of(np.dtype(dtype)))
 
 
 def _adapts(scalar: Any, dtype: np.dtype[Any], highest: int) -> bool:

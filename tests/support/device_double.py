@@ -240,11 +240,14 @@ def _by_loop(ufunc: Any, loop: tuple[str, str], operands: list[Any], kwargs: dic
     """A ufunc in the dtypes of a loop of CuPy's, which may be others than NumPy takes."""
     letters, results = loop
     cast = [
-        x.astype(letter, copy=False) if isinstance(x, (np.ndarray, np.generic)) else x
+        x.astype(cupy_surface.dtype_of_letter(letter), copy=False) if isinstance(x, (np.ndarray, np.generic)) else x
         for x, letter in zip(operands, letters, strict=False)
     ]
     outs = [*operands[len(letters) :], *[host_of(x) for x in _as_tuple(kwargs.get("out", ()))]]
-    values = [np.asarray(x, letter) for x, letter in zip(_as_tuple(ufunc(*cast)), results, strict=True)]
+    values = [
+        np.asarray(x, cupy_surface.dtype_of_letter(letter))
+        for x, letter in zip(_as_tuple(ufunc(*cast)), results, strict=True)
+    ]
     for out, value in zip(outs, values, strict=False):
         np.copyto(out, value, casting=kwargs.get("casting", "same_kind"))
     return (outs or values)[0] if len(results) == 1 else tuple(outs or values)
