@@ -108,11 +108,11 @@ class Printer:
         return None
 
     def _length(self) -> int:
-        """About how many instructions the function has so far."""
+        """About how many instructions the function has so far; those of the last block are not complete yet."""
         blocks = self.builder.function.blocks
         self._instructions += sum([len(block.lines) for block in blocks[self._blocks : -1]])
         self._blocks = max(self._blocks, len(blocks) - 1)
-        return self._instructions
+        return self._instructions + len(blocks[-1].lines)
 
     def _go_on(self, status: ir.Value) -> Printer:
         """Call another function, and return its printer."""

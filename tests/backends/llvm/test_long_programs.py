@@ -5,6 +5,7 @@ import pytest
 
 import func
 from func.backends.llvm.codegen import printer
+from func.backends.loops.schedule import MOST_CODE
 
 A = np.arange(16.0).reshape(4, 4) / 7 + 4 * np.eye(4)
 X = np.array([0.3, -1.2, 2.0, 0.7])
@@ -52,6 +53,23 @@ def test_values_and_gradients(short, f):
 def test_there_are_several_functions(short):
     ir = func.jit(many, compiler="llvm").lower(X).llvm_ir
     assert ir.count("define internal void") > 10
+
+
+def test_code_without_a_loop_is_cut_too(monkeypatch):
+    def straight(x):
+        values = [x]
+        for i in range(1500):
+            a, b = values[-1], values[-(i * 7 % 11) - 1 if i > 11 else 0]
+            values.append(np.sin(a) / 2 + b / 4 if i % 3 else a * 0.5 - b / 4)
+        return values[-1]
+
+    whole = func.jit(straight, compiler="llvm")(X)
+    np.testing.assert_allclose(whole, straight(X), rtol=1e-9, atol=1e-12)
+    monkeypatch.setattr(printer, "LONGEST", 1000)
+    cut = func.jit(lambda x: straight(x), compiler="llvm")
+    functions = cut.lower(X).llvm_ir.split("\ndefine ")
+    assert max(len(function.splitlines()) for function in functions) < 1000 + 4 * MOST_CODE
+    np.testing.assert_array_equal(cut(X), whole)
 
 
 def test_an_error_in_a_part_ends_the_program(short):

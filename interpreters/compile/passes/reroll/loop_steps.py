@@ -19,6 +19,8 @@ MAX_BACK = 4
 """The largest number of steps between the computation of a carried value and its use."""
 MAX_PERIOD = 4096
 """The longest period that is searched, in equations."""
+SAMPLED = 16
+"""Places of a run that are looked at before all of them: chance makes few of so many equal."""
 NEARLY_ALL = 0.75
 """Among stretches that cover this share of the longest one, the shortest period is tried first."""
 
@@ -41,8 +43,10 @@ def find_stretches(signatures: np.ndarray[Any, Any], start: int, stop: int, leas
     part = signatures[start:stop]
     stretches = []
     for period in range(1, min((stop - start) // least, MAX_PERIOD) + 1):
-        differ = part[period:] != part[:-period]
         needed = max((least - 1) * period, many - period)
+        if not _may_repeat(part, period, needed):
+            continue
+        differ = part[period:] != part[:-period]
         if len(differ) - int(np.count_nonzero(differ)) < needed:
             continue
         ends = np.flatnonzero(differ)
@@ -56,6 +60,22 @@ def find_stretches(signatures: np.ndarray[Any, Any], start: int, stop: int, leas
     stretches.sort(key=lambda stretch: (-stretch.steps * stretch.period, stretch.period))
     enough = NEARLY_ALL * stretches[0].steps * stretches[0].period
     return sorted(stretches, key=lambda s: s.period if s.steps * s.period >= enough else MAX_PERIOD + 1)
+
+
+def _may_repeat(part: np.ndarray[Any, Any], period: int, needed: int) -> bool:
+    """Whether a sample allows a run of `needed` places that are equal to those a period later.
+
+    Such a run has SAMPLED places in a row, or more, of any that are needed / (SAMPLED + 1) apart.
+    """
+    step = needed // (SAMPLED + 1)
+    if step < 2:
+        return True
+    is_equal = part[period::step] == part[:-period:step]
+    if np.count_nonzero(is_equal) < SAMPLED:
+        return False
+    ends = np.flatnonzero(~is_equal)
+    edges = np.concatenate([[-1], ends, [len(is_equal)]])
+    return bool((np.diff(edges) > SAMPLED).any())
 
 
 class Invariant(NamedTuple):

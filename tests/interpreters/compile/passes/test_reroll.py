@@ -16,6 +16,7 @@ from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.execution import Prepared, compile_program
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native import executable
+from func.interpreters.compile.passes.reroll import loop_steps
 from func.interpreters.compile.passes.reroll.canonical_order import canonical_order
 from func.interpreters.compile.passes.reroll.loop_steps import find_stretches
 from func.interpreters.compile.passes.reroll.reroll import reroll
@@ -584,3 +585,17 @@ def test_the_parts_of_a_long_derivative_pass_stacks() -> None:
     program = func.make_program(f)(x)
     assert len(CompiledCall(program, None, "llvm").vjp_partition((True,)).known.program.outputs) < 10
     assert len(CompiledCall(program, None, "numpy").vjp_partition((True,)).known.program.outputs) > 300
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sample_misses_no_stretch(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = onp.random.default_rng(seed)
+    signatures = rng.integers(0, 1 + seed % 5, int(rng.integers(600, 4000))).astype(onp.int32)
+    for _ in range(3):
+        steps = onp.tile(rng.integers(0, 5, int(rng.integers(1, 300))), int(rng.integers(2, 40)))
+        start = int(rng.integers(0, len(signatures)))
+        signatures[start : start + len(steps)] = steps[: len(signatures) - start]
+    limits = [(0, len(signatures), least, many) for least, many in ((8, 64), (2, 64), (8, 512), (3, 10))]
+    sampled = [find_stretches(signatures, *limit) for limit in limits]
+    monkeypatch.setattr(loop_steps, "_may_repeat", lambda *args: True)
+    assert sampled == [find_stretches(signatures, *limit) for limit in limits]
