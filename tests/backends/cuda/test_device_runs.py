@@ -179,7 +179,9 @@ def test_small_loops_are_one_kernel_and_wait_for_nothing(device: HostDevice) -> 
         step = lambda c: (np.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1)  # noqa: E731
         return func.while_loop(lambda c: c[0] != 1, step, (n, 0))[1]
 
+    before = device.calls
     assert int(func.jit(collatz)(to_device(np.array(27)))) == 111
+    assert device.calls == before + 1
     choice = func.jit(lambda i, x: func.cond(i > 0, np.sin, np.cos, x))
     for number in (0, 1):
         got = choice(to_device(np.array(number)), to_device(np.arange(3.0)))
@@ -200,8 +202,18 @@ def test_large_loops_are_run_by_the_host(device: HostDevice) -> None:
     assert device.reads > 2
     choice = func.jit(lambda i, x: func.cond(i > 0, np.sin, np.cos, x))
     np.testing.assert_allclose(choice(to_device(np.array(1)), to_device(x)).get(), np.sin(x), rtol=1e-14)
+    before = device.reads
+    np.testing.assert_allclose(choice(to_device(np.array(0)), to_device(x)).get(), np.cos(x), rtol=1e-14)
+    assert device.reads == before + 1
     rows = func.jit(lambda x: func.scan(lambda c, r: (c + r, np.sum(c)), x, np.stack([x, -x, x]))[1])
     np.testing.assert_allclose(rows(to_device(x)).get(), rows(x), rtol=1e-12)
+    slope = func.jit(func.grad(lambda x: np.sum(func.scan(lambda c, r: (c * r, c), x, np.stack([x, -x, x]))[0])))
+    np.testing.assert_allclose(slope(to_device(x)).get(), slope(x), rtol=1e-12)
+    counted = func.jit(lambda x: func.fori_loop(0, 7, lambda i, c: c * 0.5 + i, x))
+    calls = device.calls
+    np.testing.assert_allclose(counted(to_device(x)).get(), counted(x), rtol=1e-13)
+    assert device.calls >= calls + 7
+    assert device.reads == before + 1  # no scan and no counted loop waits for the device
 
 
 def test_kernels_that_do_not_compile_leave_the_program_to_the_library(

@@ -9,7 +9,7 @@ import pytest
 
 import func
 from tests.backends.cuda.test_programs import LARGE
-from tests.support.cuda_cases import LIMITS, random_cases
+from tests.support.cuda_cases import LIMITS, bfloat16_cases, random_cases
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore")]
 
@@ -61,6 +61,14 @@ def test_loops_and_branches() -> None:
     compare(scan(*there([x])), scan(x))
     loop = func.jit(lambda x: func.while_loop(lambda v: np.sum(v) < 100, lambda v: v * 1.5 + 1, x))
     compare(loop(*there([x])), loop(x))
+
+
+def test_bfloat16() -> None:
+    import cupy
+
+    for case in bfloat16_cases():
+        args = func.tree.map(lambda x: cupy.asarray(np.asarray(x)), list(case.args))
+        compare(case.function(*args), case.function(*case.args), case.limit)
 
 
 def test_donated_arguments_are_overwritten() -> None:
