@@ -182,7 +182,17 @@ def path_names(tree: Tree, root: str = "") -> list[str]:
     >>> path_names({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    return [accessor.codify(root) for accessor in optree.tree_accessors(tree, namespace=_NAMESPACE)]
+    spec = optree.tree_structure(tree, namespace=_NAMESPACE)
+    try:
+        return list(_names_of(spec, root))
+    except TypeError:  # a key or a static field that is not hashable
+        return [accessor.codify(root) for accessor in spec.accessors()]
+
+
+@functools.lru_cache(256)
+def _names_of(spec: Any, root: str) -> tuple[str, ...]:
+    """`path_names` of a structure: transforms need them at every call, and they take longer than a small function."""
+    return tuple([accessor.codify(root) for accessor in spec.accessors()])
 
 
 class PathEntry(NamedTuple):

@@ -25,6 +25,7 @@ from func.interpreters.core import (
     Primitive,
     Tracer,
     add_tangents,
+    array_aval,
     bind,
     dtype_of,
     is_inexact,
@@ -113,7 +114,7 @@ class Grad(Interpreter):
 
     def lift(self, value: Array) -> Tracer:
         """A traced leaf."""
-        return Tracer(self, value, leaf_node(Aval(shape_of(value), dtype_of(value))))
+        return Tracer(self, value, leaf_node(array_aval(shape_of(value), dtype_of(value))))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
@@ -152,7 +153,7 @@ class Grad(Interpreter):
         dtype = dtype_of(value)
         if not is_inexact(dtype):
             return value
-        aval = Aval(shape_of(value), dtype)
+        aval = array_aval(shape_of(value), dtype)
         return Tracer(self, value, (next(SERIALS), rule, parents, needs_cotangent, saved, params, aval))
 
 

@@ -29,10 +29,12 @@ from func.interpreters.core import (
     Primitive,
     Shaped,
     Tracer,
+    array_aval,
     bind,
     dtype_of,
     is_inexact,
     kept,
+    make_tracer,
     new_tracer,
     shape_of,
     unboxed,
@@ -83,10 +85,14 @@ class FastGrad(Grad):
         node = x._attached
         aval = needs_cotangent = node[AVAL]
         if type(out) is not ndarray or out.dtype is not aval.dtype:
-            aval = _output_aval(out, aval, None)
+            aval = _output_aval(out)
         elif aval.is_real_array:
             rule = rule.unchecked
-        return new_tracer(self, out, (next(SERIALS), rule, (node,), (needs_cotangent,), saved, None, aval))
+        tracer: Tracer = make_tracer(Tracer)  # `new_tracer`, written out for speed
+        tracer._interpreter = self
+        tracer._value = out
+        tracer._attached = (next(SERIALS), rule, (node,), (needs_cotangent,), saved, None, aval)
+        return tracer
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
@@ -96,23 +102,36 @@ class FastGrad(Grad):
         rule = primitive.fast
         if rule is None:
             rule = fast_rule(primitive)
-        mask = 0
         node_x: Any = None
         node_y: Any = None
         aval_x: Any = None
         aval_y: Any = None
-        if type(x) is Tracer:
-            if x._interpreter is self:
-                node_x, x, mask = x._attached, x._value, 1
-                aval_x = node_x[AVAL]
-            else:
-                x = unboxed(x)
-        if type(y) is Tracer:
-            if y._interpreter is self:
-                node_y, y, mask = y._attached, y._value, mask | 2
-                aval_y = node_y[AVAL]
-            else:
-                y = unboxed(y)
+        if type(x) is Tracer and type(y) is Tracer and x._interpreter is y._interpreter:
+            mask = 3
+            node_x, x, node_y, y = x._attached, x._value, y._attached, y._value
+            aval_x, aval_y = node_x[AVAL], node_y[AVAL]
+        elif type(y) in PYTHON_SCALARS:  # x is traced, then
+            mask = 1
+            node_x, x = x._attached, x._value
+            aval_x = node_x[AVAL]
+        elif type(x) in PYTHON_SCALARS:
+            mask = 2
+            node_y, y = y._attached, y._value
+            aval_y = node_y[AVAL]
+        else:
+            mask = 0
+            if type(x) is Tracer:
+                if x._interpreter is self:
+                    node_x, x, mask = x._attached, x._value, 1
+                    aval_x = node_x[AVAL]
+                else:
+                    x = unboxed(x)
+            if type(y) is Tracer:
+                if y._interpreter is self:
+                    node_y, y, mask = y._attached, y._value, mask | 2
+                    aval_y = node_y[AVAL]
+                else:
+                    y = unboxed(y)
         if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
             if (type(x) is ndarray and x.size >= LARGE) or (type(y) is ndarray and y.size >= LARGE):
                 out = primitive.on_large(x, y)
@@ -122,44 +141,76 @@ class FastGrad(Grad):
             out = primitive(x, y)
         keeps_x, keeps_y, keeps_out = primitive.keeps[mask]
         saved = (
-            (x if mask & 1 else kept(x)) if keeps_x else None,
-            (y if mask & 2 else kept(y)) if keeps_y else None,
+            (x if mask & 1 or type(x) in PYTHON_SCALARS else kept(x)) if keeps_x else None,
+            (y if mask & 2 or type(y) in PYTHON_SCALARS else kept(y)) if keeps_y else None,
             out if keeps_out else None,
         )
-        aval = aval_x
-        if aval_x is not aval_y or type(out) is not ndarray or out.dtype is not aval_x.dtype:
-            aval = _output_aval(out, aval_x, aval_y)
+        aval = aval_x or aval_y
+        if type(out) is not ndarray or out.dtype is not aval.dtype:
+            aval = _output_aval(out)
+        elif aval_x is not aval_y:
+            if out.shape != aval.shape:
+                aval = _output_aval(out)
         elif aval.is_real_array:
             rule = rule.unchecked
-        node = (next(SERIALS), rule, (node_x, node_y), (aval_x, aval_y), saved, None, aval)
-        return new_tracer(self, out, node)
+        tracer: Tracer = make_tracer(Tracer)  # `new_tracer`, written out for speed
+        tracer._interpreter = self
+        tracer._value = out
+        tracer._attached = (next(SERIALS), rule, (node_x, node_y), (aval_x, aval_y), saved, None, aval)
+        return tracer
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
             return self.unrecorded(primitive, args, params)
-        if type(primitive) is Bilinear:
-            return self._product(primitive, args[0], args[1], params)
         if len(args) == 1 and isinstance(primitive, Linear):
             return self._linear_map(primitive, args[0], params)
+        if type(primitive) is Bilinear:
+            return self._product(primitive, args[0], args[1], params)
+        if type(primitive) is Linear and not primitive.multiple:
+            return self._linear_map_of_several(primitive, args, params)
         return self.recorded(primitive, args, params)
 
     def _linear_map(self, primitive: Linear, x: Tracer, params: Params) -> Any:
         """A linear primitive of one array saves nothing but its parameters."""
         value = x._value
         out = primitive.impl(np, value, **params) if type(value) in HOST_ARRAYS else bind(primitive, (value,), params)
-        dtype = dtype_of(out)
-        if not is_inexact(dtype):
+        above = x._attached
+        needs_cotangent = above[AVAL]
+        aval = _output_aval(out)
+        if aval.dtype is not needs_cotangent.dtype and not is_inexact(aval.dtype):
             return out
-        node = (
-            next(SERIALS),
-            primitive,
-            (x._attached,),
-            (x._attached[AVAL],),
-            None,
-            params,
-            Aval(shape_of(out), dtype),
-        )
+        node = (next(SERIALS), primitive, (above,), (needs_cotangent,), None, params, aval)
         return new_tracer(self, out, node)
+
+    def _linear_map_of_several(self, primitive: Linear, args: Sequence[Array], params: Params) -> Any:
+        """A linear primitive of several arrays saves those in which it is not linear, and of the others their avals."""
+        values = []
+        parents: list[Any] = []
+        for arg in args:
+            if type(arg) is Tracer and arg._interpreter is self:
+                values.append(arg._value)
+                parents.append(arg._attached)
+            else:
+                values.append(unboxed(arg))
+                parents.append(None)
+        for value in values:
+            if type(value) not in HOST_ARRAYS:
+                return self.recorded(primitive, tuple(args), params)
+        out = primitive.impl(np, *values, **params)
+        aval = _output_aval(out)
+        if not is_inexact(aval.dtype):
+            return out
+        needs_cotangent = [None if parent is None else parent[AVAL] for parent in parents]
+        positions = primitive.positions
+        saved = [
+            own
+            if own is not None
+            else array_aval(value.shape, value.dtype)
+            if positions is None or place in positions
+            else kept(value)
+            for place, (value, own) in enumerate(zip(values, needs_cotangent, strict=True))
+        ]
+        return new_tracer(self, out, (next(SERIALS), primitive, parents, needs_cotangent, saved, params, aval))
 
     def _product(self, primitive: Bilinear, x: Array, y: Array, params: Params) -> Any:
         """A product saves each operand where the other one is traced."""
@@ -177,25 +228,22 @@ class FastGrad(Grad):
                 y = unboxed(y)
         on_host = type(x) in HOST_ARRAYS and type(y) in HOST_ARRAYS
         out = primitive.impl(np, x, y, **params) if on_host else bind(primitive, (x, y), params)
-        dtype = dtype_of(out)
-        if not is_inexact(dtype):
+        aval = _output_aval(out)
+        if not is_inexact(aval.dtype):
             return out
         saved = (
             None if node_y is None else x if node_x is not None else kept(x),
             None if node_x is None else y if node_y is not None else kept(y),
         )
         needs_cotangent = (None if node_x is None else node_x[AVAL], None if node_y is None else node_y[AVAL])
-        aval = Aval(shape_of(out), dtype)
         return new_tracer(self, out, (next(SERIALS), primitive, (node_x, node_y), needs_cotangent, saved, params, aval))
 
 
-def _output_aval(out: Array, aval_x: Any, aval_y: Any) -> Any:
-    """The aval of an output, shared with an operand's where they are equal."""
-    shape, dtype = shape_of(out), dtype_of(out)
-    for aval in (aval_x, aval_y):
-        if aval is not None and aval.shape == shape and aval.dtype is dtype:
-            return aval
-    return Aval(shape, dtype)
+def _output_aval(out: Array) -> Aval:
+    """The aval of an output."""
+    if type(out) in HOST_ARRAYS:
+        return array_aval(out.shape, out.dtype)
+    return array_aval(shape_of(out), dtype_of(out))
 
 
 class FastPartial:

@@ -122,6 +122,8 @@ def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -
         return _pull_in_attempt(walk)
     moment = LEDGER.moment
     cotangents = walk(None)
+    if type(cotangents) is FreshCotangents and LEDGER.moment == moment:
+        return cotangents
     note_pullback(cotangents)
     return walk(Live()) if agreed(any_nan(cotangents), moment) else cotangents
 

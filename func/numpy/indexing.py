@@ -256,6 +256,12 @@ def _element(x: Array, out: Array, basic: tuple[Any, ...], index: Any) -> tuple[
 
 def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
     """The normalised form of an index of integers, slices, newaxis and ellipsis; None for any other index."""
+    if type(index) is slice and shape:
+        try:
+            bounds = index.indices(shape[0])
+        except TypeError:
+            return None
+        return (bounds,) if len(shape) == 1 else (bounds, *[(0, n, 1) for n in shape[1:]])
     entries = index if type(index) is tuple else (index,)
     plan: list[Any] = []
     axis = 0

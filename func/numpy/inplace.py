@@ -301,7 +301,8 @@ def getitem(x: Tracer, index: Any) -> Array:
         def put(base: Array, value: Array) -> Array:
             return update(base, value, index=basic)
 
-        return link_view(out, x, _read_item, {"index": basic}, put, getitem_primitive.layout)
+        fields = (x, _read_item, {"index": basic}, put, getitem_primitive.layout, False, False, False)
+        return _linked(out, x, tuple.__new__(View, fields))  # a named tuple takes three times as long
     except Exception as error:
         hide_outside(error)
         raise

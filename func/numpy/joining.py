@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends import is_device_array
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.core.strides import stand_in
+from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.numpy.argument_checks import (
     arrayed,
@@ -42,6 +44,10 @@ def concatenate(
     values = [operand(a) for a in sequence(arrays)]
     if not values:
         raise ValueError("need at least one array to concatenate")
+    if out is None is dtype and type(axis) is int and (arrays_behind := _plain_arrays(values)):
+        place = axis + arrays_behind[0].ndim if axis < 0 else axis
+        if 0 <= place < arrays_behind[0].ndim and _fit(arrays_behind, place):
+            return slicing.concatenate(*values, axis=place)
     adapts = dtype is None is out and any([weak_kind(value) for value in values])
     numbers = common(values) if adapts else values  # a number of Python takes the dtype of the others
     parts = [arrayed(n if weak_kind(v) else v) for n, v in zip(numbers, values, strict=True)]
@@ -73,6 +79,29 @@ def concatenate(
 concat = concatenate
 
 
+def _plain_arrays(values: Sequence[Array]) -> list[Any]:
+    """The arrays behind values that levels of differentiation alone trace, if they have one dtype; nothing else."""
+    arrays: list[Any] = []
+    for value in values:
+        while type(value) is Tracer and value._interpreter.differentiates:
+            value = value._value
+        if type(value) is not ndarray or (arrays and value.dtype is not arrays[0].dtype):
+            return []
+        arrays.append(value)
+    return arrays
+
+
+def _fit(arrays: Sequence[Any], axis: int) -> bool:
+    """Whether the arrays have one shape but for this axis."""
+    shape = arrays[0].shape
+    before, after = shape[:axis], shape[axis + 1 :]
+    for array in arrays:
+        shape = array.shape
+        if shape[:axis] != before or shape[axis + 1 :] != after:
+            return False
+    return True
+
+
 def _cast(parts: Sequence[Array], dtype: Any, casting: str) -> list[Array]:
     """Arrays in a dtype (by default that of all together), by a casting rule."""
     target: np.dtype[Any] = np.result_type(*[dtype_of(part) for part in parts]) if dtype is None else np.dtype(dtype)
@@ -98,6 +127,11 @@ def stack(
     parts = [arrayed(operand(a)) for a in sequence(arrays)]
     if not parts:
         raise ValueError("need at least one array to stack")
+    if out is None is dtype and axis == 0 and (arrays_behind := _plain_arrays(parts)):
+        shape = arrays_behind[0].shape
+        if shape and all([array.shape == shape and array.flags.c_contiguous for array in arrays_behind]):
+            joined = slicing.concatenate(*parts, axis=0)
+            return shapes.reshape(joined, shape=(len(parts), *shape))
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     if len({shape_of(part) for part in parts}) > 1:

@@ -95,11 +95,10 @@ def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], An
 def _reflected(primitive: Primitive, name: str) -> Callable[[Any, Any], Any]:
     def operate(self: Tracer, other: Any) -> Any:
         try:
-            if type(other) not in _SCALARS:
-                other = _left_operand(self, other, name)
-                if other is NotImplemented:
-                    return NotImplemented
-            return primitive(other, self)
+            if type(other) in _SCALARS:
+                return self._interpreter.apply2(primitive, other, self)
+            other = _left_operand(self, other, name)
+            return NotImplemented if other is NotImplemented else primitive(other, self)
         except Exception as error:
             hide_outside(error)
             raise

@@ -237,8 +237,15 @@ def differentiable(
             is_flat = False
         specs.append(spec)
         is_whole = spec is None or spec.num_nodes == 1
-        paths = [name] if is_whole and values else tree.path_names(value, name)
-        for leaf, path in zip(values, paths, strict=True):
+        paths: list[str] = []
+        for number, leaf in enumerate(values):
+            kind = type(leaf)
+            if (leaf.dtype.kind if kind is ndarray else "f" if kind is float else " ") in kinds:
+                active.append(len(leaves))
+                leaves.append(leaf)
+                continue
+            paths = paths or ([name] if is_whole else tree.path_names(value, name))
+            path = paths[number]
             try:
                 leaf = array_leaf(leaf, path, transform)
             except UnsupportedArrayError:
@@ -313,16 +320,16 @@ class Selection:
     argnums=None without argnames selects all positional arguments.
     """
 
-    __slots__ = ("_parameters", "_position", "argnames", "argnums", "function", "names", "transform")
+    __slots__ = ("_parameters", "argnames", "argnums", "function", "names", "position", "transform")
 
     def __init__(self, function: Callable[..., Any], transform: str, argnums: Any, argnames: Any = None) -> None:
         self.function = function
         self.transform = transform
         self.argnums = argnums
         self.argnames = argnames
-        self._position = argnums if type(argnums) is int and argnums >= 0 and argnames is None else None
-        """The one position of the most common form of call."""
-        if self._position is None:
+        self.position = argnums if type(argnums) is int and argnums >= 0 and argnames is None else None
+        """The one position of the most common form of call; None in other forms."""
+        if self.position is None:
             check_argnums(argnums, function, transform)
         if argnames is not None and isinstance(argnums, (int, np.integer)) and argnums != 0:
             self._refuse_one_number()
@@ -353,8 +360,8 @@ class Selection:
 
         A named argument that the call leaves to its default is entered in `kwargs`.
         """
-        if self._position is not None and self._position < len(args):
-            return [self._position]
+        if self.position is not None and self.position < len(args):
+            return [self.position]
         places: list[int | str] = []
         if self.argnums is None and self.argnames is None:
             return [*range(len(args))]
@@ -371,7 +378,7 @@ class Selection:
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """One result for each place, in the form that the user chose by argnums and argnames."""
-        if self._position is not None:
+        if self.position is not None:
             return results[0]
         by_name: Any = None
         if self.argnames is not None:

@@ -297,7 +297,7 @@ def own(leaves: list[Any]) -> list[Any]:
     An array that only this list refers to stays as it is; any other one is copied. So does one that compiled code has
     made for this list: the code keeps a reference to it, for use as soon as the caller has dropped it.
     """
-    is_fresh = type(leaves) is FreshCotangents and len(set(map(id, leaves))) == len(leaves)
+    is_fresh = type(leaves) is FreshCotangents and (len(leaves) == 1 or len(set(map(id, leaves))) == len(leaves))
     for i in range(len(leaves)):
         leaf = leaves[i]
         if is_fresh and type(leaf) is ndarray and leaf.base is None:

@@ -6,6 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy import ndarray
+
 from func import tree
 from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
@@ -16,6 +19,7 @@ from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
+from func.numpy.sharing import are_separate
 from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
     check_callable,
@@ -244,21 +248,32 @@ class _Gradients:
         aux = None
         interpreter = grad_interpreter(transform)
         with TransformScope(interpreter), running(interpreter):
-            places = self.selection.places(args, kwargs)
-            function = self.function
-            arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int, function=function)
-            values = arguments.values()
-            tracers = [interpreter.lift(leaf) for leaf in values]
-            place_arguments(interpreter, self.function, arguments, tracers, values)
-            nodes = [tracer._attached for tracer in tracers]
-            traced_args, traced_kwargs = arguments.bound(tracers)
-            out = self.function(*traced_args, **traced_kwargs)
-            del traced_args, traced_kwargs, tracers
+            position = self.selection.position
+            arguments: CallArguments | None = None
+            if position is not None and not kwargs and self._is_plain(args, position):
+                values = [args[position]]
+                tracer = interpreter.lift(values[0])
+                interpreter.called = self.function, [id(tracer)], values
+                nodes = [tracer._attached]
+                out = self.function(*args[:position], tracer, *args[position + 1 :])
+                del tracer
+            else:
+                arguments = self._arguments(args, kwargs)
+                values = arguments.values()
+                tracers = [interpreter.lift(leaf) for leaf in values]
+                place_arguments(interpreter, self.function, arguments, tracers, values)
+                nodes = [tracer._attached for tracer in tracers]
+                traced_args, traced_kwargs = arguments.bound(tracers)
+                out = self.function(*traced_args, **traced_kwargs)
+                del traced_args, traced_kwargs, tracers
             if self.has_aux:
                 out, aux = split_aux(out, interpreter, transform, self.function)
-            out = scalar_output(out, transform, self.function, self.holomorphic)
+            is_traced = type(out) is Tracer and out._interpreter is interpreter
+            if not is_traced or self.holomorphic or type(out._value) not in _REAL_SCALARS:
+                out = scalar_output(out, transform, self.function, self.holomorphic)
+                is_traced = type(out) is Tracer and out._interpreter is interpreter
             value, seeds = out, []
-            if type(out) is Tracer and out._interpreter is interpreter:
+            if is_traced:
                 value = out._value
                 seeds.append((out._attached, full_like(value, 1, ())))
             del out
@@ -269,7 +284,24 @@ class _Gradients:
         outputs = (value, own_tree(aux)) if self.has_aux else value
         return (outputs, gradients) if transform == "value_and_grad" else (gradients, outputs)
 
-    def _arranged(self, cts: list[Any], values: list[Any], arguments: CallArguments) -> Any:
+    def _is_plain(self, args: tuple[Any, ...], position: int) -> bool:
+        """Whether the argument at a position is an array of which nothing is to be noted but that it is traced."""
+        leaf = args[position] if position < len(args) else None
+        return (
+            type(leaf) is ndarray
+            and leaf.dtype.kind in self.kinds
+            and leaf.shape != ()
+            and leaf.flags.c_contiguous
+            and (len(args) == 1 or are_separate(args))
+        )
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
+        """The arguments of a call in general."""
+        places = self.selection.places(args, kwargs)
+        options = self.transform, self.kinds, self.allow_int
+        return differentiable(args, kwargs, places, *options, function=self.function)
+
+    def _arranged(self, cts: list[Any], values: list[Any], arguments: CallArguments | None) -> Any:
         """Cotangents as gradients that are owned by the caller, in the form of argnums and argnames."""
         for i, leaf in enumerate(values):
             if cts[i] is ZERO:
@@ -277,8 +309,13 @@ class _Gradients:
             elif self.holomorphic:
                 cts[i] = conjugate(cts[i])
             cts[i] = like_input(cts[i], leaf)
+        if arguments is None:
+            return own(cts)[0]
         zeros = functools.partial(full_like, fill=0) if self.allow_int else None
         return self.selection.arranged(arguments.arranged(own(cts), zeros))
+
+
+_REAL_SCALARS = frozenset({np.float64, np.float32})
 
 
 @without_engine_frames

@@ -30,7 +30,8 @@ from func.interpreters.core.backward_fusion import FUSION, Look
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import AVAL, NEEDS_COTANGENT, OUTPUT, PARENTS, RULE, SAVED, SERIAL, walk_nodes
+from func.interpreters.grad import AVAL, LEAF, NEEDS_COTANGENT, OUTPUT, PARENTS, RULE, SAVED, SERIAL, walk_nodes
+from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
 from func.interpreters.program.program import Program
@@ -44,7 +45,7 @@ PER_NODE, PER_ELEMENT, PER_MULTIPLICATION = 2e-6, 1e-9, 2e-11
 """Seconds of a pullback by NumPy, about: for itself, for an element of its node's value, and for a product's
 multiplications, of which the pullback has twice as many as the product. A rule may say as how many elements one counts
 (`pull_cost`)."""
-LEAST = 5e-6
+LEAST = 3e-6
 """Estimated seconds of the shortest pass that is compiled: a call of code takes a microsecond or two."""
 KEY_OF_NODE, SPARE = 2e-5, 7
 """A pass is looked at each time if it takes so many seconds for each node, ten times as long as the key of its graph.
@@ -106,9 +107,9 @@ class Structure:
         """How many passes this one stands for: where keys would take long, few are looked at."""
         return 1 if self.seconds >= KEY_OF_NODE * len(self) else SPARE
 
-    def reader(self, call: Callable[..., Any], has_cotangent: Sequence[bool]) -> Reader | None:
-        """What recognises such graphs and calls code with their arrays."""
-        return reader_of(self._seeds, self._leaves, self._nodes, self._slots, call, has_cotangent)
+    def reader(self, call: Callable[..., Any], has_cotangent: Sequence[bool], of_tensors: bool = False) -> Any:
+        """What recognises such graphs and calls code with their arrays; None where nothing can."""
+        return reader_of(self._seeds, self._leaves, self._nodes, self._slots, call, has_cotangent, of_tensors)
 
     def _described_node(self, node: Any) -> Any:
         _, rule, parents, needs_cotangent, saved, params, _ = node
@@ -147,9 +148,17 @@ class Structure:
             self.arrays.append(value)
         return slot
 
-    def trace(self) -> tuple[Program, tuple[bool, ...]]:
-        """(the cotangents as a Program of the arrays, which leaves have one): the nodes' rules on variables."""
+    def trace(self) -> tuple[Program, tuple[bool, ...], bool]:
+        """(the cotangents as a Program of the arrays, which leaves have one, whether all nodes are pulled back).
+
+        It is the nodes' rules on variables.
+        """
         has_cotangent: list[bool] = []
+        pulled_back: list[int] = []
+
+        def opened(node: Any, ct: Any) -> Any:
+            pulled_back.append(node[SERIAL])
+            return node[SAVED]
 
         def pulled(*inputs: Tracer) -> list[Array]:
             def traced(value: Any) -> Any:
@@ -169,13 +178,14 @@ class Structure:
             places = [node[SERIAL] for node in self._nodes]
             seeds = [(nodes[places[place]], inputs[slot]) for place, slot in self._seeds]
             leaves = [nodes[places[place]] for place in self._leaves if place is not None]
-            reached = iter(walk_nodes(seeds, leaves))
+            reached = iter(walk_nodes(seeds, leaves, None, opened))
             cotangents = [ZERO if place is None else next(reached) for place in self._leaves]
             has_cotangent[:] = [ct is not ZERO for ct in cotangents]
             return [ct for ct in cotangents if ct is not ZERO]
 
         avals = [Aval(x.shape, x.dtype) for x in self.arrays]
-        return drivers.stage_flat(pulled, avals, BackwardStage("grad")), tuple(has_cotangent)
+        program = drivers.stage_flat(pulled, avals, BackwardStage("grad"))
+        return program, tuple(has_cotangent), len(pulled_back) == len(self._nodes)
 
 
 class BackwardStage(DerivedStage):
@@ -225,35 +235,45 @@ def _estimate(nodes: Sequence[Any]) -> float:
 class PassPlan:
     """How passes of one structure run: node by node at first, later by code."""
 
-    __slots__ = ("_has_cotangent", "_is_hopeless", "_run", "_spent", "reader")
+    __slots__ = ("_has_cotangent", "_is_hopeless", "_pulls_all", "_readers", "_run", "_spent")
 
     def __init__(self) -> None:
         self._spent = 0.0
         """Seconds of the passes so far, by the estimate."""
         self._run: Any = None
+        """The code as a function of arrays of these shapes and dtypes."""
         self._has_cotangent: tuple[bool, ...] = ()
+        self._pulls_all = False
         self._is_hopeless = False
         """Whether there is no code for the structure."""
-        self.reader: Reader | None = None
-        """What recognises the structure and runs the code."""
+        self._readers: dict[bool, Reader | None] = {}
+        """What recognises the structure and runs the code; under True for graphs of tensors."""
 
     @property
     def is_new(self) -> bool:
         """Whether no pass has run."""
         return self._spent == 0.0
 
-    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any], look: Look) -> list[Any]:
-        """The cotangents of the leaves."""
+    def note(self, structure: Structure, look: Look, of_tensors: bool = False) -> None:
+        """A pass comes: compile if it is time, and give the look a reader if there is code."""
         if self._run is None and not self._is_hopeless:
             self._spent += structure.seconds * structure.weight
             if self._spent > (0.0 if PLANS.has_compiled else START) + BASE_COST + COST_OF_NODE * len(structure):
                 self._compile(structure)  # threads may both do it: a lock that a fork leaves locked is worse
-        if self._is_hopeless:
+        if self._is_hopeless or (of_tensors and self._run is not None and not self._pulls_all):
             look.give_up()
+        elif self._run is not None:
+            if of_tensors not in self._readers:
+                self._readers[of_tensors] = structure.reader(self._run, self._has_cotangent, of_tensors)
+            reader = self._readers[of_tensors]
+            if reader is not None:
+                look.add(reader)
+
+    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any], look: Look) -> list[Any]:
+        """The cotangents of the leaves."""
+        self.note(structure, look)
         if self._run is None:
             return walk_nodes(seeds, leaves)
-        if self.reader is not None:
-            look.add(self.reader)
         try:
             return self._arranged(self._run(*structure.arrays))
         except Unlike:
@@ -270,11 +290,9 @@ class PassPlan:
         PLANS.has_compiled = True
         try:
             with rare_collections():
-                program, self._has_cotangent = structure.trace()
+                program, self._has_cotangent, self._pulls_all = structure.trace()
                 executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
                 call = None if executable.native is None else self._call_of(structure, executable)
-                if call is not None:
-                    self.reader = structure.reader(call, self._has_cotangent)
         except Exception as error:
             messages.debug("a backward pass is not compiled: %s", error)
             self._is_hopeless = True
@@ -336,22 +354,71 @@ PLANS = Plans()
 
 def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], look: Look) -> list[Any]:
     """The cotangents of the leaves, by code if there is some for the graph."""
+    found = _looked_up(seeds, leaves, look)
+    if found is None:
+        return walk_nodes(seeds, leaves)
+    structure, plan = found
+    return plan.walk(structure, seeds, leaves, look)
+
+
+def note_backward(seeds: Sequence[tuple[Any, Array]], look: Look) -> None:
+    """A backward pass of tensors comes: the look gets a reader if there is code for it."""
+    try:
+        plain_seeds, leaves = _without_states(seeds)
+    except _Traced:
+        return
+    except _NotFused:
+        look.give_up()
+        return
+    found = _looked_up(plain_seeds, leaves, look)
+    if found is not None:
+        structure, plan = found
+        plan.note(structure, look, of_tensors=True)
+
+
+def _looked_up(
+    seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], look: Look
+) -> tuple[Structure, PassPlan] | None:
+    """The structure of a graph, and its plan; None where there can be none, of which the look is told."""
     try:
         structure = Structure(seeds, leaves)
         look.waits = structure.weight - 1
         plan = PLANS.of(structure.key)
     except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
         look.give_up()
-        return walk_nodes(seeds, leaves)
+        return None
     except _Traced:
-        return walk_nodes(seeds, leaves)
+        return None
     if plan.is_new:
         look.misses += 1
         if look.misses > MOST_MISSES + look.hits:
             look.give_up()
     else:
         look.hits += 1
-    return plan.walk(structure, seeds, leaves, look)
+    return structure, plan
+
+
+def _without_states(seeds: Sequence[tuple[Any, Array]]) -> tuple[list[tuple[Any, Array]], list[Any]]:
+    """(the seeds, the leaves) of a graph of tensors as nodes of the functional transforms.
+
+    Raises:
+        _NotFused: It is too long.
+        _Traced: It has hooks, or values that are packed or freed, which says nothing of the next one.
+    """
+    nodes: dict[int, Any] = {}
+    leaves = []
+    for node in reversed(_newest_first([node for node, _ in seeds])):
+        serial, rule, parents, needs_cotangent, (saved, hooks, _, _), params, aval = node
+        if hooks is not None or type(saved) in (Freed, PackedValues):
+            raise _Traced
+        above = tuple([None if parent is None else nodes[parent[SERIAL]] for parent in parents])
+        if rule is LEAF:
+            nodes[serial] = serial, rule, above, needs_cotangent, None, params, aval
+            leaves.append(nodes[serial])
+        else:
+            nodes[serial] = serial, rule, above, above if rule is OUTPUT else needs_cotangent, saved, params, aval
+    return [(nodes[node[SERIAL]], ct) for node, ct in seeds], leaves[::-1]
 
 
 WIRING.fused_walk = fused_walk
+WIRING.note_backward = note_backward

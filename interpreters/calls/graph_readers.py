@@ -17,9 +17,10 @@ import numpy as np
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Aval
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.grad import LEAF, NEEDS_COTANGENT, OUTPUT, PARAMS, PARENTS, RULE, SAVED, SERIAL
+from func.interpreters.imperative.node_state import HOOKS, STATE
 from func.interpreters.nan_safe import FreshCotangents
 
-Reader = Callable[[Sequence[Any], Sequence[Any]], Any]
+Reader = Callable[..., Any]
 """reader(seeds, leaves): the cotangents, or None where the graph is another one, or the code finds a NaN."""
 
 
@@ -34,8 +35,12 @@ def reader_of(
     slots: dict[int, int],
     call: Callable[..., Any],
     has_cotangent: Sequence[bool],
+    of_tensors: bool = False,
 ) -> Reader | None:
     """The reader of a structure; None where it cannot tell graphs apart.
+
+    The nodes of a graph `of_tensors` have a NodeState each, and its leaves are to be found: its reader takes the seeds
+    alone, and returns the cotangents, their leaves, and the nodes that were pulled back.
 
     `seeds` are the place of a node and the slot of its cotangent, `leaves` places of nodes, `slots` the numbers of
     arrays by their ids. `call` computes the cotangents of the leaves that have one from the arrays, and raises `Unlike`
@@ -46,14 +51,15 @@ def reader_of(
     has_others = len(asked) < len([node for node in nodes if node[RULE] is LEAF])
     if not are_leaves or len(set(asked)) < len(asked) or (has_others and len(asked) < len(leaves)):
         return None
-    return _ReaderSource(nodes, slots).reader(seeds, leaves, call, has_cotangent)
+    return _ReaderSource(nodes, slots, of_tensors).reader(seeds, leaves, call, has_cotangent)
 
 
 class _ReaderSource:
     """The source of one reader, as it is written."""
 
-    def __init__(self, nodes: Sequence[Any], slots: dict[int, int]) -> None:
+    def __init__(self, nodes: Sequence[Any], slots: dict[int, int], of_tensors: bool) -> None:
         self.nodes = nodes
+        self.of_tensors = of_tensors
         self.places = {node[SERIAL]: place for place, node in enumerate(nodes)}
         self.slots = slots
         self.bound: set[str] = set()
@@ -87,10 +93,12 @@ class _ReaderSource:
                 self.node(place)
                 stack += reversed(parents)
         found = [f"l{number}" for number in range(len(leaves))]
-        self.unpack(found, "leaves")
-        self.leave_if(
-            [f"{name} is not n{place}" for name, place in zip(found, leaves, strict=True) if place is not None]
-        )
+        if self.of_tensors:
+            found = [f"n{place}" for place in leaves]
+        else:
+            self.unpack(found, "leaves")
+            places = zip(found, leaves, strict=True)
+            self.leave_if([f"{name} is not n{place}" for name, place in places if place is not None])
         if len(leaves) > 1:
             self.leave_if([f"len({{{', '.join([f'id({name})' for name in found])}}}) != {len(found)}"])
         body = "\n".join([f"        {line}" for line in self.lines])
@@ -98,10 +106,16 @@ class _ReaderSource:
         numbers = itertools.count()
         outputs = ", ".join([f"outputs[{next(numbers)}]" if has_one else "ZERO" for has_one in has_cotangent])
         arranged = "outputs" if all(has_cotangent) else f"({outputs},)"
+        result = f"FreshCotangents({arranged})"
+        if self.of_tensors:
+            reached = [name for name, has_one in zip(found, has_cotangent, strict=True) if has_one]
+            pulled = [f"n{place}" for place, node in enumerate(self.nodes) if node[RULE] is not LEAF]
+            result = f"outputs, [{', '.join(reached)}], [{', '.join(pulled)}]"
         source = (
-            f"def read(seeds, leaves):\n    try:\n{body}\n    except (TypeError, ValueError):\n        return None\n"
+            f"def read(seeds{'' if self.of_tensors else ', leaves'}):\n"
+            f"    try:\n{body}\n    except (TypeError, ValueError):\n        return None\n"
             f"    try:\n        outputs = call({arrays})\n    except Unlike:\n        return None\n"
-            f"    return FreshCotangents({arranged})\n"
+            f"    return {result}\n"
         )
         namespace = {**self.constants, "call": call, "ZERO": ZERO, "FreshCotangents": FreshCotangents}
         exec(compile(source, __file__, "exec"), namespace)  # a frame of the engine
@@ -113,7 +127,8 @@ class _ReaderSource:
         node = self.nodes[place]
         rule = node[RULE]
         if rule is LEAF:
-            self.leave_if([f"n{place}[{RULE}] is not {self.constant(LEAF)}"])
+            has_hooks = f"n{place}[{STATE}][{HOOKS}] is not None"
+            self.leave_if([f"n{place}[{RULE}] is not {self.constant(LEAF)}", *([has_hooks] if self.of_tensors else [])])
             return
         tests: list[str] = []
         above = [
@@ -125,12 +140,20 @@ class _ReaderSource:
         parents = f"({', '.join(above)},)"
         if rule is OUTPUT:
             self.lines.append(f"_, r, {parents}, _, s, o, _ = n{place}")
+            self.open_state(tests)
             self.leave_if([f"r is not {self.constant(OUTPUT)}", f"s != {node[SAVED]}", *tests, "o"])
             return
         needs = [self.temporary_of(aval, tests) for aval in node[NEEDS_COTANGENT]]
         self.lines.append(f"_, r, {parents}, ({', '.join(needs)},), s, o, _ = n{place}")
+        self.open_state(tests)
         self.leave_if([f"r is not {self.constant(rule)}", *self.tests_of_params(node[PARAMS]), *tests])
         self.saved("s", node[SAVED])
+
+    def open_state(self, tests: list[str]) -> None:
+        """Take what was saved out of the state of a tensor's node, which has no hooks."""
+        if self.of_tensors:
+            self.lines.append("s, h, _, _ = s")
+            tests.append("h is not None")
 
     def tests_of_params(self, params: Any) -> list[str]:
         """What holds where the parameters are others."""

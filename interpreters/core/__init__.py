@@ -14,7 +14,7 @@ from func.interpreters.core.primitive import (
 from func.interpreters.core.series import Series, derivatives_in
 from func.interpreters.core.types import (
     CARRIERS, PYTHON_SCALARS, REAL_DTYPES, TRACED, ZERO, Array, Aval, ClosedInterpreter, Interpreter, Params, Shape,
-    Shaped, Tracer, aval_of, concrete, dtype_of, example_of, innermost, is_inexact, is_plain_array, is_readable,
-    kept, known_value, new_tracer, next_level, operand, shape_of, short_dtype, snapshot,
+    Shaped, Tracer, array_aval, aval_of, concrete, dtype_of, example_of, innermost, is_inexact, is_plain_array,
+    is_readable, kept, known_value, make_tracer, new_tracer, next_level, operand, shape_of, short_dtype, snapshot,
 )
 # fmt: on

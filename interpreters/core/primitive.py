@@ -45,6 +45,7 @@ from func.interpreters.core.types import (
     Params,
     Shaped,
     Tracer,
+    array_aval,
     aval_of,
     dtype_of,
     is_inexact,
@@ -375,7 +376,7 @@ class Linear(Primitive):
         saved = [
             parent  # its aval: a pullback of other arguments alone needs it
             if parent is not None
-            else Aval(shape_of(value), dtype_of(value))
+            else array_aval(shape_of(value), dtype_of(value))
             if self.is_linear_in(i)
             else kept(value)
             for i, (value, parent) in enumerate(zip(values, parents, strict=True))

@@ -99,6 +99,22 @@ class Aval(Shaped):
         return Aval, (self.shape, self.dtype, self.weak)
 
 
+_AVALS: dict[tuple[Shape, Any], Aval] = {}
+_MOST_AVALS = 1 << 14
+
+
+def array_aval(shape: Shape, dtype: np.dtype[Any]) -> Aval:
+    """The aval of an array. Equal ones are one object as a rule, so that `is` compares; it is not certain."""
+    aval = _AVALS.get((shape, dtype))
+    if aval is None:
+        if len(_AVALS) >= _MOST_AVALS:
+            _AVALS.clear()
+        if dtype.isbuiltin == 1 and dtype.isnative:
+            dtype = np.dtype(dtype.type)  # not a copy of it, as unpickled arrays have
+        aval = _AVALS[shape, dtype] = Aval(shape, dtype)
+    return aval
+
+
 def short_dtype(dtype: np.dtype[Any]) -> str:
     """A dtype in two to four letters: f64, i32, bool."""
     if dtype.kind in "fiuc":
@@ -224,14 +240,14 @@ def is_plain_array(value: Any) -> bool:
 
 def new_tracer(interpreter: Interpreter, value: Any, attached: Any) -> Tracer:
     """A tracer, made without `__init__`, which is twice as fast."""
-    tracer: Tracer = _make_tracer(Tracer)
+    tracer: Tracer = make_tracer(Tracer)
     tracer._interpreter = interpreter
     tracer._value = value
     tracer._attached = attached
     return tracer
 
 
-_make_tracer: Any = object.__new__
+make_tracer: Any = object.__new__
 _next_level: Iterator[int] = itertools.count(1)
 
 

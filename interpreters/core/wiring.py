@@ -25,6 +25,7 @@ SET_BY = {
     "convert_traced": "func.numpy.creation",
     "draw_program": "func.interpreters.program.drawing",
     "fused_walk": "func.interpreters.calls.fused_backward",
+    "note_backward": "func.interpreters.calls.fused_backward",
     "hold_converters": "func.numpy.patching",
     "install_doors": "func.scipy.imports",
     "library_hint": "func.numpy.conversions",
@@ -66,6 +67,7 @@ class Wiring:
     compile_program: Callable[..., Any]
     """(program, xp, compiler, donated, nan_safe): the program as an Executable."""
     fused_walk: Callable[[Any, Any, Any], list[Any]]
+    note_backward: Callable[[Any, Any], None]
     """(seeds, leaves): the cotangents of the leaves of a graph; whether there may be a program for such graphs."""
     reroll_loops: Callable[[Any, str | None], Any]
     """(program, compiler): a long program with its unrolled loops as scans, where native code runs it."""

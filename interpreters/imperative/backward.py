@@ -12,11 +12,13 @@ from func.backends.array_memory import enter, leave
 from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
+from func.interpreters.core.backward_fusion import BY_NODES, FUSION
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
 from func.interpreters.core.processes import LEDGER, agreed
 from func.interpreters.core.scopes import restore_error_state
-from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, walk
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.grad import AVAL, LEAF, OUTPUT, PARENTS, PULLING, RULE, SERIAL, contribute, walk
 from func.interpreters.imperative.anomalies import check_pullback
 from func.interpreters.imperative.interpreter import Imperative, as_tensor
 from func.interpreters.imperative.node_state import (
@@ -148,6 +150,8 @@ class BackwardPass:
 
     def _run_fast(self) -> bool:
         """The pass without hooks; False, before any change, where a hook is met or a gradient is NaN."""
+        if self._run_compiled():
+            return True
         visited: list[Any] = []
         leaves: list[Any] = []
 
@@ -176,6 +180,27 @@ class BackwardPass:
         self.leaves = leaves
         self._free(visited)
         return True
+
+    def _run_compiled(self) -> bool:
+        """The pass by code, where there is some for the graph; False, before any change, elsewhere."""
+        if not (FUSION.is_on and FUSION.has_compiler) or BY_NODES.get() or PULLING.get() is not None:
+            return False
+        sketch = _sketch(self.seeds)
+        look = FUSION.looks.get(sketch)
+        if look is None:
+            look = FUSION.new_look(sketch)
+        for read in look.readers:
+            found = read(self.seeds)
+            if found is not None:
+                cotangents, leaves, pulled = found
+                self.leaves = sorted(zip(leaves, cotangents, strict=True), key=_serial_of_leaf)
+                self._free(pulled)
+                return True
+        if look.waits:
+            look.waits -= 1
+        else:
+            WIRING.note_backward(self.seeds, look)
+        return False
 
     def _run_general(self, accumulating: bool, live: Live | None) -> list[Any]:
         """The pass with `live` and hooks, or without both. The nodes that were pulled back."""
@@ -291,6 +316,26 @@ class BackwardPass:
             saved = rule.retraced(saved, lift)
 
         return rule.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
+
+
+def _serial_of_leaf(pair: tuple[Any, Any]) -> int:
+    serial: int = pair[0][SERIAL]
+    return serial
+
+
+DEPTH = 6
+"""Nodes by which passes are told apart from outside."""
+
+
+def _sketch(seeds: Sequence[tuple[Any, Array]]) -> Any:
+    """What is alike in passes over one graph, and soon found: some of its last nodes."""
+    sketch: list[Any] = [len(seeds)]
+    node = seeds[0][0] if seeds else None
+    while node is not None and len(sketch) < 2 * DEPTH:
+        aval, parents = node[AVAL], node[PARENTS]
+        sketch += node[RULE], aval and aval.shape
+        node = parents[0] if parents else None
+    return tuple(sketch)
 
 
 _CURRENT_PASS: ContextVar[Setting | None] = ContextVar("func_backward_pass", default=None)

@@ -16,11 +16,11 @@ from func.interpreters.core import (
     EVALUATE,
     TRACED,
     Array,
-    Aval,
     Interpreter,
     Params,
     Primitive,
     Tracer,
+    array_aval,
     dtype_of,
     shape_of,
 )
@@ -84,7 +84,7 @@ class Imperative(FastGrad):
 
     def leaf(self, value: Array, state: TensorState) -> Any:
         """The leaf node of a tensor, with a weak reference to its state."""
-        aval = Aval(shape_of(value), dtype_of(value))
+        aval = array_aval(shape_of(value), dtype_of(value))
         if state.leaf is not None and state.leaf[0] is self and state.leaf[1][AVAL] == aval:
             return state.leaf[1]
         node = leaf_node(aval)
@@ -185,6 +185,7 @@ class CloneRule:
     """The rule of a copy: the cotangent itself."""
 
     name = "clone"
+    pulls_by_primitives = True
 
     def pull(self, ct: Any, needs_cotangent: Any, saved: Any, params: Any) -> Sequence[Any]:
         return (ct,)

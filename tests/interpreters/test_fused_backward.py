@@ -18,6 +18,7 @@ from func.interpreters.calls import fused_backward
 from func.interpreters.calls.fused_backward import PLANS, PassPlan
 from func.interpreters.core.backward_fusion import passes_by_nodes
 from func.interpreters.grad_fast import fast_rule, unchecked_rule
+from func.interpreters.imperative.backward import BackwardPass
 from func.interpreters.primitives.elementwise import table as ops
 
 RNG = np.random.default_rng(20261124)
@@ -528,3 +529,158 @@ def test_short_passes_and_products_are_walked(monkeypatch: pytest.MonkeyPatch, r
     assert runs == []
     func.grad(lambda x: np.sum(x * x))(RNG.normal(size=(200, 200)))
     assert runs == [False]
+
+
+@pytest.fixture
+def tensor_runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each backward pass of tensors that may be compiled, whether code ran it."""
+    seen: list[bool] = []
+    run_compiled = BackwardPass._run_compiled
+
+    def watched(backward_pass: BackwardPass) -> bool:
+        seen.append(run_compiled(backward_pass))
+        return seen[-1]
+
+    monkeypatch.setattr(BackwardPass, "_run_compiled", watched)
+    return seen
+
+
+def weights_and_loss() -> tuple[list[Any], Callable[[], Any]]:
+    """Two parameters, and a loss of them."""
+    parameters = [func.tensor(data(), requires_grad=True), func.tensor(data()[0], requires_grad=True)]
+    return parameters, lambda: np.sum(softmax(parameters[0]) * np.tanh(parameters[1]).clone())
+
+
+def gradients_of(parameters: Sequence[Any]) -> list[Any]:
+    """The gradients, which are reset."""
+    gradients = [np.array(p.grad.numpy()) for p in parameters]
+    for p in parameters:
+        p.grad = None
+    return gradients
+
+
+def test_tensors(tensor_runs: list[bool]) -> None:
+    parameters, loss = weights_and_loss()
+    with func.config.override(compile_backward=False):
+        loss().backward()
+        expected = gradients_of(parameters)
+    tensor_runs.clear()
+    for _ in range(4):
+        total = loss()
+        total.backward()
+        with pytest.raises(func.errors.FreedGraphError):
+            total.backward()
+        for each, truth in zip(gradients_of(parameters), expected, strict=True):
+            np.testing.assert_allclose(each, truth, rtol=1e-12, atol=1e-14)
+    assert tensor_runs == [False, False, False, False, True, False, True, False]
+
+
+def test_gradients_of_tensors_add_up(tensor_runs: list[bool]) -> None:
+    parameters, loss = weights_and_loss()
+    total = loss()
+    for _ in range(3):
+        total.backward(retain_graph=True)
+    loss().backward()
+    assert tensor_runs == [False, False, True, True]
+    sums = gradients_of(parameters)
+    with func.config.override(compile_backward=False):
+        loss().backward()
+    for each, truth in zip(sums, gradients_of(parameters), strict=True):
+        np.testing.assert_allclose(each, 4 * truth, rtol=1e-12, atol=1e-14)
+
+
+def test_gradients_of_tensors_belong_to_the_user() -> None:
+    parameters, loss = weights_and_loss()
+    kept = []
+    for step in range(5):
+        loss().backward()
+        kept.append(parameters[0].grad)
+        parameters[0].grad = None
+        with func.no_grad():
+            kept[-1][...] = float(step)
+    assert [float(gradient.numpy().max()) for gradient in kept] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_hooks_on_tensors_are_called(tensor_runs: list[bool]) -> None:
+    parameters, loss = weights_and_loss()
+    for _ in range(3):
+        loss().backward()
+    assert tensor_runs == [False, False, True]
+    gradients_of(parameters)
+    seen: list[Any] = []
+    handle = parameters[1].register_hook(lambda ct: seen.append(ct))
+    loss().backward()
+    assert len(seen) == 1
+    handle.remove()
+    after: list[Any] = []
+    parameters[1].register_post_accumulate_grad_hook(after.append)
+    inner = np.tanh(parameters[0])
+    inner.retain_grad()
+    np.sum(inner * inner).backward()
+    np.testing.assert_allclose(inner.grad.numpy(), 2 * inner.detach().numpy(), rtol=1e-12)
+    loss().backward()
+    assert len(after) == 1
+    assert tensor_runs[3:] == [False, False, False]
+
+
+def test_hooks_after_the_accumulation_are_called(tensor_runs: list[bool]) -> None:
+    parameters, loss = weights_and_loss()
+    order: list[int] = []
+    for number, parameter in enumerate(parameters):
+        parameter.register_post_accumulate_grad_hook(lambda p, number=number: order.append(number))
+    for _ in range(3):
+        loss().backward()
+    assert tensor_runs == [False, False, True]
+    assert order == order[:2] * 3
+
+
+def test_one_leaf_in_the_place_of_two(tensor_runs: list[bool]) -> None:
+    a, b = func.tensor(data()[0], requires_grad=True), func.tensor(data()[0], requires_grad=True)
+    for _ in range(3):
+        np.sum(np.sin(a) * b).backward()
+        a.grad = b.grad = None
+    np.sum(np.sin(a) * a).backward()
+    x = a.detach().numpy()
+    np.testing.assert_allclose(a.grad.numpy(), np.sin(x) + x * np.cos(x), rtol=1e-12)
+    assert tensor_runs == [False, False, True, False]
+
+
+def test_what_is_written_and_what_is_nan(tensor_runs: list[bool]) -> None:
+    x = func.tensor([0.0, 1.0, 4.0], requires_grad=True)
+    for _ in range(4):
+        y = x * 1.0
+        y[1:] *= 2.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            np.sum(np.where(y > 0, np.sqrt(y), 0.0)).backward()
+        with np.errstate(divide="ignore"):
+            np.testing.assert_allclose(x.grad.numpy(), [0.0, 2**-0.5, 2**-1.5], rtol=1e-12)
+        x.grad = None
+    assert tensor_runs == [False] * 4, "the code finds a NaN each time"
+
+
+def test_saved_values_that_are_packed(tensor_runs: list[bool]) -> None:
+    parameters, loss = weights_and_loss()
+    for _ in range(3):
+        loss().backward()
+    expected = [gradient / 3 for gradient in gradients_of(parameters)]
+    count = []
+    with func.autograd.graph.saved_tensors_hooks(lambda x: count.append(x) or x, lambda x: x):
+        loss().backward()
+    assert count
+    assert tensor_runs == [False, False, True, False]
+    for each, truth in zip(gradients_of(parameters), expected, strict=True):
+        np.testing.assert_allclose(each, truth, rtol=1e-12, atol=1e-14)
+
+
+def test_some_gradients_of_tensors_alone(tensor_runs: list[bool]) -> None:
+    parameters, loss = weights_and_loss()
+    for _ in range(3):
+        loss().backward()
+    expected = [gradient / 3 for gradient in gradients_of(parameters)]
+    (found,) = func.autograd.grad(loss(), [parameters[1]])
+    np.testing.assert_allclose(np.asarray(found), expected[1], rtol=1e-12)
+    loss().backward(inputs=[parameters[0]])
+    assert parameters[1].grad is None
+    loss().backward(create_graph=True)
+    assert parameters[1].grad.requires_grad
+    assert tensor_runs == [False, False, True]
