@@ -13,6 +13,7 @@ from numpy import ndarray
 from func.backends import HOST_TYPES, blocks, namespace_of
 from func.backends.support.arrays import plain_where
 from func.interpreters.core import (
+    PYTHON_SCALARS,
     ZERO,
     Array,
     Aval,
@@ -328,8 +329,8 @@ def reduce_by(ufunc: Any, x: Array, axes: tuple[int, ...], dtype: Any = None) ->
 
 
 def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
-    if x.dtype.kind == "V" and dtype in (None, x.dtype):  # NumPy would round after every addition
-        return xp.sum(x, axes, _SINGLE).astype(x.dtype)
+    if type(x) not in PYTHON_SCALARS and x.dtype.kind == "V" and dtype in (None, x.dtype):
+        return xp.sum(x, axes, _SINGLE).astype(x.dtype)  # NumPy would round after every addition
     return reduce_by(_add, x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
 
 
