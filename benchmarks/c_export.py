@@ -1,7 +1,7 @@
 """Exported C: a robot arm and a controller beside CasADi's C, and twelve workloads beside `func.jit`.
 
-`python -m benchmarks.c_export [--rounds N] [--compiler gcc] [--only TEXT] [--portable]` prints a row for each function
-and whether the bars hold. Both texts are compiled alike; calls are timed in C, in rounds that take turns, and the
+`python -m benchmarks.c_export [--rounds N] [--only TEXT] [--portable | --targets] [--threads N]` prints a row for each
+function and whether the bars hold. Both texts are compiled alike; calls are timed in C, in rounds that take turns, and the
 minimum counts. CasADi is left out where it does not import.
 """
 
@@ -26,6 +26,7 @@ import func
 from func.compilation.c_export import CModule
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
+TARGETS = '-DFUNC_TARGETS="default","arch=x86-64-v3","arch=x86-64-v4"'
 TIME_BAR, SIZE_BAR, JIT_BAR = 0.6, 0.5, 1.5
 """At most these shares of CasADi's time and of its source, and of `func.jit`'s time."""
 BLOCK = 0.004
@@ -532,9 +533,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--only", default="", help="functions with this text in their name")
     parser.add_argument("--portable", action="store_true", help="without -march=native")
+    parser.add_argument("--targets", action="store_true", help="without -march=native, but for several processors")
+    parser.add_argument("--threads", type=int, help="threads of func.jit")
     parser.add_argument("--table", choices=("casadi", "jit"), help="one table only")
     options = parser.parse_args()
-    flags = FLAGS if options.portable else (*FLAGS, "-march=native")
+    flags = (*FLAGS, TARGETS) if options.targets else FLAGS if options.portable else (*FLAGS, "-march=native")
+    if options.threads:
+        func.config.num_threads = options.threads
     if options.table != "jit":
         if find_spec("casadi") is None:
             print("CasADi is not installed: pip install casadi")

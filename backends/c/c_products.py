@@ -25,7 +25,7 @@ PRODUCT = """\
 static void func_product_TYPE(ptrdiff_t m, ptrdiff_t k, ptrdiff_t n, TYPE *restrict out, ptrdiff_t out0, ptrdiff_t out1,
                               const TYPE *restrict x, ptrdiff_t x0, ptrdiff_t x1, const TYPE *restrict y, ptrdiff_t y0,
                               ptrdiff_t y1) {
-BLAS#if defined(__AVX__) || defined(__aarch64__)
+BLAS#if defined(__AVX__) || defined(__aarch64__) || defined(FUNC_TARGETS)
     enum { COLUMNS = 64 / sizeof(TYPE), ROWS = 6, DEPTH = 256 };
 #else
     enum { COLUMNS = 32 / sizeof(TYPE), ROWS = 6, DEPTH = 256 };

@@ -170,6 +170,66 @@ REALS    }
     return func_lu_panel_TYPE(m, n, a, down, across, pivots);
 }"""
 
+SMALL_LU = """\
+/* The factors P A = L U of a small matrix, by columns, and the exchanges of rows from 0; true where U has a zero on its
+   diagonal. Rows are vectors, which are taken as a whole. */
+static bool func_lu_of_WIDE_TYPE(ptrdiff_t n, const TYPE *a, ptrdiff_t down, ptrdiff_t across, TYPE *lu,
+                                 ptrdiff_t lu_down, ptrdiff_t lu_across, int32_t *pivots) {
+    enum { WIDTH = WIDE };
+    TYPE rows[WIDTH][WIDTH] = {{0}};
+    bool singular = false;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            rows[i][j] = a[i * down + j * across];
+        }
+    }
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        ptrdiff_t pivot = k;
+        uintBITS_t largest = func_bitsBITS(SIZE(rows[k][k])); /* positive numbers have the order of their bits */
+        for (ptrdiff_t i = k + 1; i < n; ++i) {
+            const uintBITS_t size = func_bitsBITS(SIZE(rows[i][k]));
+            pivot = size > largest ? i : pivot;
+            largest = size > largest ? size : largest;
+        }
+        pivots[k] = (int32_t)pivot;
+        const TYPE on = rows[pivot][k], inverse = 1 / on;
+        TYPE top[WIDTH];
+        for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+            top[c] = rows[pivot][c];
+            rows[pivot][c] = rows[k][c];
+            rows[k][c] = top[c];
+        }
+        const bool is_tiny = SIZE(on) < TINY; /* the inverse may be infinite */
+        singular = on == 0 || singular;
+        for (ptrdiff_t i = k + 1; i < n && on != 0; ++i) {
+            const TYPE factor = is_tiny ? rows[i][k] / on : rows[i][k] * inverse;
+            for (ptrdiff_t c = 0; c < WIDTH; ++c) {
+                const TYPE rest = PLUS(-factor, top[c], rows[i][c]), kept = c == k ? factor : rows[i][c];
+                rows[i][c] = c > k ? rest : kept;
+            }
+        }
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            lu[i * lu_down + j * lu_across] = rows[i][j];
+        }
+    }
+    return singular;
+}"""
+
+EXCHANGES = """\
+/* Rows of a matrix exchanged as LU factors have it, or back. */
+static void func_exchanges_TYPE(ptrdiff_t n, ptrdiff_t k, const int32_t *pivots, bool back, TYPE *b, ptrdiff_t stride) {
+    for (ptrdiff_t step = 0; step < n; ++step) {
+        const ptrdiff_t i = back ? n - 1 - step : step, pivot = pivots[i];
+        for (ptrdiff_t c = 0; c < k; ++c) {
+            const TYPE kept = b[i * stride + c];
+            b[i * stride + c] = b[pivot * stride + c];
+            b[pivot * stride + c] = kept;
+        }
+    }
+}"""
+
 TRIANGULAR = """\
 /* The solution of A X = B in place of B, of n rows and k columns, for one triangle of A (of its conjugate). */
 static void func_triangular_TYPE(ptrdiff_t n, ptrdiff_t k, const TYPE *a, ptrdiff_t down, ptrdiff_t across, bool lower,

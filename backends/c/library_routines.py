@@ -145,6 +145,7 @@ def _places(dtype: DType) -> dict[str, str]:
         "_TYPE": f"_{word}",
         "TYPE": f"{part} complex" if is_complex else part,
         "LETTER": LETTERS[dtype.name],
+        "BITS": "64" if double else "32",
         "REALABS(": f"fabs{end}(",
         "(REAL)": f"({part})",
         "REAL ": f"{part} ",
@@ -346,6 +347,9 @@ def _inverse(call: CRoutineCall, *, n: int, strict: bool) -> str:
 @c_routine("factors")
 def _factors(call: CRoutineCall, *, n: int, turned: bool) -> str:
     (factors, pivots), (a,) = call.outs, call.args
+    if a.dtype.kind == "f" and n <= 16:
+        name = defined(call, a.dtype, factorizations.SMALL_LU.replace("WIDE", "8" if n <= 8 else "16"))
+        return f"{name}({n}, {_either(a, turned)}, {target(factors)}, 1, {factors.stride}, {pivots.start});"
     copy = defined(call, a.dtype, factorizations.COPY)
     name = defined(call, a.dtype, *FACTOR)
     return (
@@ -383,6 +387,16 @@ def _getrs(call: CRoutineCall, *, n: int, k: int, trans: str, turned: bool) -> s
         f"({name}({n}, {k}, {_either(factors, turned)}, {pivots.start}, {flag(trans != 'N')}, {flag(conjugate)}, "
         f"{target(b)}, {b.stride}, 1), {zero}({n}, {pointer(factors)}, {factors.stride + 1}))"
     )
+
+
+@c_routine("exchanges")
+def _exchanges(call: CRoutineCall, *, n: int, k: int, back: bool) -> str:
+    """Exchange the rows of a matrix; an error where the factors have a zero on their diagonal."""
+    (factors, pivots), (b,) = call.args, call.outs
+    name = defined(call, b.dtype, factorizations.EXCHANGES)
+    zero = defined(call, b.dtype, factorizations.FIRST_ZERO)
+    exchange = f"{name}({n}, {k}, {pivots.start}, {flag(back)}, {target(b)}, {b.stride})"
+    return f"({exchange}, {zero}({n}, {pointer(factors)}, {factors.stride + 1}))"
 
 
 @c_routine("getri", lambda n, turned, safe: ())

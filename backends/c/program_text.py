@@ -67,6 +67,25 @@ def prelude(title: str, header: str, text: str) -> str:
     return "\n".join([f"/* {title} */", "", *needed, "", *libraries, *[""][: len(libraries)], f'#include "{header}"'])
 
 
+CLONES = """\
+#ifdef FUNC_TARGETS
+#define FUNC_CLONES __attribute__((target_clones(FUNC_TARGETS)))
+#else
+#define FUNC_CLONES
+#endif"""
+"""What lets gcc write functions for several processors, one of which is chosen when code is loaded."""
+
+
+def with_clones(texts: Sequence[str]) -> list[str]:
+    """The texts of functions, those with loops marked so that they may be written for several processors."""
+    marked = [FUNCTION.sub("FUNC_CLONES\nstatic", text, count=1) if "for (" in text else text for text in texts]
+    return [CLONES, *marked] if marked != list(texts) else marked
+
+
+FUNCTION = re.compile(r"(?m)^static(?= (?:int|void|bool) )")
+"""The beginning of a function that works on arrays."""
+
+
 def is_by_value(spec: ArraySpec) -> bool:
     """Whether an input is passed as a number."""
     return spec.shape == () and spec.dtype.kind != "c"

@@ -2,7 +2,7 @@
 
 These need no exchange of rows, so that their operations are known beforehand: every element is a term of the elements
 before. Equal factors of several solves are computed once. LU factors choose pivots while they run; they stay calls, but
-solves with one matrix share its factors.
+solves with one matrix share its factors, and those for one or two right-hand sides are straight-line code.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS, MOST_OPERATIONS = 10, 1500
 """The largest matrix, and operations of the largest call, that are expanded."""
+FEW = 2
+"""Right-hand sides that are solved for in straight-line code where LU factors are known; more are a call."""
 BOOL = np.dtype(bool)
 
 
@@ -181,9 +183,54 @@ def share_factors(expansion: Expansion, item: LibraryCall) -> bool:
         expansion.factors[terms] = lu, exchanges
     lu, exchanges = expansion.factors[terms]
     source, goal = ScalarMatrix(expansion, right, ()), ScalarMatrix(expansion, out, ())
-    values = {(i, c): source.get(i, c) for i in range(n) for c in range(params["k"])}
+    k = params["k"]
+    values = {(i, c): source.get(i, c) for i in range(n) for c in range(k)}
+    if k <= FEW and out.buffer.storage not in expansion.overlapping:
+        _solve_with_factors(expansion, (out, lu, exchanges), goal, values, n, k, trans == "T")
+        return True
     for (i, c), value in values.items():
         goal.set(i, c, value)
-    solve = {"batch": (), "n": n, "k": params["k"], "trans": trans, "turned": True}
+    solve = {"batch": (), "n": n, "k": k, "trans": trans, "turned": True}
     expansion.stays(kernels.LibraryCall("getrs", (out,), (lu, exchanges), solve))
     return True
+
+
+def _solve_with_factors(
+    expansion: Expansion,
+    refs: tuple[StridedRef, StridedRef, StridedRef],
+    goal: ScalarMatrix,
+    values: dict[tuple[int, int], ScalarTerm],
+    n: int,
+    k: int,
+    is_turned: bool,
+) -> None:
+    """A X = B by P A = L U, or Aᵀ X = B, as straight-line code beside a call that exchanges rows."""
+    out, lu, exchanges = refs
+
+    def exchange() -> None:
+        for (i, c), value in values.items():
+            goal.set(i, c, value)
+        params = {"batch": (), "n": n, "k": k, "back": is_turned}
+        expansion.stays(kernels.LibraryCall("exchanges", (out,), (lu, exchanges), params))
+        values.update({(i, c): goal.get(i, c) for i in range(n) for c in range(k)})
+
+    def factor(i: int, j: int) -> ScalarTerm:
+        i, j = (j, i) if is_turned else (i, j)
+        return expansion.element(lu.buffer, lu.offset + i * lu.strides[1] + j * lu.strides[0])
+
+    if not is_turned:
+        exchange()
+    for c in range(k):
+        for i in range(n):
+            values[i, c] = _reduced(expansion, values[i, c], [(factor(i, j), values[j, c]) for j in range(i)])
+            if is_turned:
+                values[i, c] = _divided(expansion, values[i, c], factor(i, i))
+        for i in reversed(range(n)):
+            above = [(factor(i, j), values[j, c]) for j in range(n - 1, i, -1)]
+            values[i, c] = _reduced(expansion, values[i, c], above)
+            if not is_turned:
+                values[i, c] = _divided(expansion, values[i, c], factor(i, i))
+    if is_turned:
+        exchange()
+    for (i, c), value in values.items():
+        goal.set(i, c, expansion.without_sign(value))

@@ -338,7 +338,7 @@ def _module(
 ) -> CModule:
     from func.backends.c.element_operations import CDefinitions  # start-up time
     from func.backends.c.library_routines import UnsupportedRoutine
-    from func.backends.c.program_text import function_text, parameters, prelude
+    from func.backends.c.program_text import function_text, parameters, prelude, with_clones
     from func.interpreters.compile.inlining import prepare_call
 
     program = prepare_call(compiled)
@@ -376,7 +376,7 @@ def _module(
     public = "\n".join([f"int {name}({', '.join([*listed, 'void *work'])}) {{", *body, "}"])
     texts = [*[function.text for function in functions], public]
     title = f"{name}: {_described(f)}, by func {sys.modules['func'].__version__}."
-    texts = [*definitions.printed_for("\n".join(texts)), *texts]
+    texts = with_clones([*definitions.printed_for("\n".join(texts)), *texts])
     source = "\n\n".join([prelude(title, f"{name}.h", "\n".join(texts)), *texts])
     header = _header(name, title, inputs, outputs, listed, workspace, column_major)
     return CModule(name, source + "\n", header, inputs, outputs, workspace, column_major)

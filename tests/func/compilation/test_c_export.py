@@ -665,6 +665,65 @@ def test_functions_of_the_c_library_leave_nothing_unused(tmp_path: Path) -> None
                     np.testing.assert_allclose(got, wanted, rtol=limit)
 
 
+TARGETS = '-DFUNC_TARGETS="default","arch=haswell"'
+
+
+def has_target_clones(folder: Path) -> bool:
+    """Whether the compiler writes functions for several processors."""
+    (folder / "try.c").write_text('__attribute__((target_clones("default", "arch=haswell"))) int f(void) { return 1; }')
+    command = [str(COMPILER), "-shared", "-fPIC", "-o", str(folder / "try.so"), str(folder / "try.c")]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_code_for_several_processors(tmp_path: Path) -> None:
+    """With FUNC_TARGETS functions of arrays are there for each target, and compute the same."""
+    if not has_target_clones(tmp_path):
+        pytest.skip("the compiler has no target clones")
+    x = RNG.normal(size=(24, 40))
+
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - np.max(x, axis=1, keepdims=True))
+        return e / np.sum(e, axis=1, keepdims=True)
+
+    cases = [
+        func.grad(lambda x: np.sum(softmax(x) ** 2)),
+        lambda x: x @ x.T,
+        lambda x: np.linalg.inv(x @ x.T + np.eye(24)),
+    ]
+    modules = [func.to_c(f, name=f"f{place}")(x) for place, f in enumerate(cases)]
+    for run, f in zip(loaded(modules, tmp_path, (*STRICT, "-O2", TARGETS)), cases, strict=True):
+        np.testing.assert_allclose(run(x), f(x), rtol=1e-11, atol=1e-13)
+    listed = subprocess.run(["nm", str(tmp_path / "all.so")], capture_output=True, text=True, check=True).stdout
+    assert "f0_plain.arch_haswell" in listed and "f0_plain.default" in listed
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_solves_with_small_matrices_share_factors_in_line(dtype: Any, tmp_path: Path) -> None:
+    """One or two right-hand sides, of a matrix or its transpose, with exchanges of rows, tiny pivots and none."""
+    cases: list[tuple[Any, Any, Any]] = []
+    for n in (1, 2, 3, 7, 8, 9, 10):
+        a = RNG.normal(size=(n, n)).astype(dtype)
+        for k in (1, 2, 3):
+            b = RNG.normal(size=(n, k)).astype(dtype)
+            cases.append(
+                (lambda a, b: (np.linalg.solve(a, b), np.linalg.solve(a, b + 1), np.linalg.solve(a.T, b)), a, b)
+            )
+            cases.append((lambda a, b: np.linalg.solve(a, b[:, 0]) + np.linalg.solve(a.T, b[:, -1]), a, b))
+    swapped = np.array([[0.0, 2.0, 1.0], [1e-300 if dtype is np.float64 else 1e-38, 0.0, 3.0], [4.0, 5.0, 6.0]], dtype)
+    cases.append((np.linalg.solve, swapped, np.ones(3, dtype)))
+    cases.append((func.grad(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2), (0, 1)), swapped, np.ones(3, dtype)))
+    modules = [func.to_c(f, name=f"f{place}")(a, b) for place, (f, a, b) in enumerate(cases)]
+    assert "func_exchanges_" in modules[0].source and "func_lu_of_8_" in modules[0].source
+    runs = loaded(modules, tmp_path, SANITIZED)
+    limit = 1e-9 if dtype is np.float64 else 2e-2
+    for run, (f, a, b) in zip(runs, cases, strict=True):
+        for got, wanted in zip(func.tree.leaves(run(a, b)), func.tree.leaves(f(a, b)), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=limit, atol=limit * np.max(np.abs(wanted)))
+    for singular in (np.zeros((3, 3), dtype), np.outer(np.arange(1, 4), np.ones(3)).astype(dtype)):
+        with pytest.raises(ArithmeticError, match="singular"):
+            runs[-2](singular, np.ones(3, dtype))
+
+
 ANGLES = np.array([0.3, -0.0, 0.0, 1e-300, np.pi, 355.0, 1e5, -524288.5, 1e22, -3e300, np.inf, np.nan])
 
 
