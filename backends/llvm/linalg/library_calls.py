@@ -173,6 +173,14 @@ def _getrs(call: RoutineCall, *, n: int, k: int, trans: str, turned: bool) -> ir
     return lapack.emit_first_zero(call.builder, n, factors)
 
 
+@library_routine("exchanges", uses_blas=False)
+def _exchanges(call: RoutineCall, *, n: int, k: int, back: bool) -> ir.Value:
+    """The rows of a right-hand side exchanged as LU factors have it; an error where these have a zero."""
+    factors, pivots = call.args
+    lu.exchange_rows(call.builder, n, k, pivots.at, call.outs[0], backwards=back)
+    return lapack.emit_first_zero(call.builder, n, factors)
+
+
 @library_routine("getri", lambda dtype, *, n, turned, safe: lu.factored_inverse_scratch(dtype, n))
 def _getri(call: RoutineCall, *, n: int, turned: bool, safe: bool) -> ir.Value | None:
     """The inverse by LU factors, its columns in memory; with `safe` the identity for a singular matrix."""

@@ -98,7 +98,7 @@ def emit_getrs(
     if n == 0 or k == 0:
         return FINE
     if trans == "N":
-        _exchange_rows(builder, n, k, pivots, b, backwards=False)
+        exchange_rows(builder, n, k, pivots, b, backwards=False)
     # L is the factor with ones on the diagonal.
     for lower in (True, False) if trans == "N" else (False, True):
         flags: dict[str, Any] = {"lower": lower != turned, "unit": lower}
@@ -108,11 +108,12 @@ def emit_getrs(
         else:
             emit_trsm(builder, n, k, lu, b, **flags)
     if trans != "N":
-        _exchange_rows(builder, n, k, pivots, b, backwards=True)
+        exchange_rows(builder, n, k, pivots, b, backwards=True)
     return FINE
 
 
-def _exchange_rows(builder: ir.IRBuilder, n: int, k: int, pivots: ir.Value, b: Matrix, *, backwards: bool) -> None:
+def exchange_rows(builder: ir.IRBuilder, n: int, k: int, pivots: ir.Value, b: Matrix, *, backwards: bool) -> None:
+    """Exchange the rows of B as factors have exchanged those of A, or back."""
     with loop(builder, n) as step:
         i = builder.sub(number(n - 1), step) if backwards else step
         j = builder.sext(builder.load(address_at(builder, "int32", pivots, i), typ=INT), INDEX)

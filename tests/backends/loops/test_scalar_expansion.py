@@ -123,7 +123,7 @@ def test_items_that_stay_read_and_write_memory() -> None:
     a, b = np.diag([2.0, 3.0, 4.0]) + 0.1, np.arange(3.0)
     program = expanded(f, (a, b))
     routines = [item.routine for item in program.items if isinstance(item, kernels.LibraryCall)]
-    assert routines == ["factors", "getrs", "factors", "getrs"]
+    assert routines == ["factors", "exchanges", "factors", "exchanges"]
     for got, wanted in zip(run(program, (a, b)), f(a, b), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-13)
 
@@ -231,9 +231,21 @@ def test_solves_with_one_matrix_share_its_factors() -> None:
     a, b, c = np.random.default_rng(0).normal(size=(3, 3)), np.arange(6.0).reshape(3, 2), np.ones(3)
     program = expanded(f, (a, b, c))
     routines = [item.routine for item in program.items if isinstance(item, kernels.LibraryCall)]
-    assert routines.count("factors") == 1 and routines.count("getrs") == 3
+    assert routines.count("factors") == 1 and routines.count("exchanges") == 3
     for got, wanted in zip(run(program, (a, b, c)), f(a, b, c), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def test_solves_for_many_columns_stay_calls() -> None:
+    def f(a: Any, b: Any) -> Any:
+        return np.linalg.solve(a, b), np.linalg.solve(a.T, b[:, 0]), np.linalg.solve(a, b[:, :2])
+
+    a, b = np.random.default_rng(0).normal(size=(4, 4)), np.arange(12.0).reshape(4, 3)
+    program = expanded(f, (a, b))
+    routines = [item.routine for item in program.items if isinstance(item, kernels.LibraryCall)]
+    assert sorted(routines) == ["exchanges", "exchanges", "factors", "getrs"]
+    for got, wanted in zip(run(program, (a, b)), f(a, b), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-11)
 
 
 def bodies_expanded(function: Any, args: tuple[Any, ...], finite: bool = False) -> kernels.NativeProgram:
