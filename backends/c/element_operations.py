@@ -385,9 +385,9 @@ static float func_float_of_bfloat16(uint16_t x) {
 }""",
     "func_bfloat16_of_float": """\
 static uint16_t func_bfloat16_of_float(float x) {
-    const uint32_t bits = func_bits32(x), upper = bits >> 16;
+    const uint32_t bits = func_bits32(x);
     const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    return (uint16_t)(is_nan ? (upper & 0x8000u) | 0x7fc0u : (bits + 0x7fffu + (upper & 1u)) >> 16);
+    return (uint16_t)((is_nan ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }""",
     "func_bit_count": """\
 static uint64_t func_bit_count(uint64_t x) {

@@ -115,16 +115,14 @@ class Scalars:
         return b.bitcast(bits, self._type(SINGLE, x))
 
     def to_bfloat16(self, x: ir.Value, dtype: DType) -> ir.Value:
-        """Numbers of single precision as bits of bfloat16, rounded to even; NaN keeps its sign alone."""
+        """Numbers of single precision as bits of bfloat16, rounded to even; NaN becomes quiet."""
         b, width = self.builder, width_of(x)
-        bits = b.bitcast(x, self._type(WORD, x))
-        upper = b.lshr(bits, constant(WORD, 16, width))
-        last = b.and_(upper, constant(WORD, 1, width))
-        rounded = b.lshr(b.add(bits, b.add(last, constant(WORD, 0x7FFF, width))), constant(WORD, 16, width))
-        nan = b.or_(b.and_(upper, constant(WORD, 0x8000, width)), constant(WORD, 0x7FC0, width))
-        size = b.and_(bits, constant(WORD, 0x7FFFFFFF, width))
-        is_nan = b.icmp_unsigned(">", size, constant(WORD, 0x7F800000, width))
-        return b.trunc(b.select(is_nan, nan, rounded), self._type(dtype, x))
+        bits, half = b.bitcast(x, self._type(WORD, x)), constant(WORD, 16, width)
+        last = b.and_(b.lshr(bits, half), constant(WORD, 1, width))
+        rounded = b.add(b.add(bits, constant(WORD, 0x7FFF, width)), last)
+        quiet = b.or_(bits, constant(WORD, 0x400000, width))
+        chosen = b.select(b.fcmp_unordered("uno", x, x), quiet, rounded)
+        return b.trunc(b.lshr(chosen, half), self._type(dtype, x))
 
     def _type(self, dtype: DType, like: ir.Value) -> ir.Type:
         return widened(element(dtype), width_of(like))
