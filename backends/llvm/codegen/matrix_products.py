@@ -69,7 +69,7 @@ class DotPrinter:
         oriented = _oriented(*_matrices(dot, [None] * 3), *dot.sizes)
         if not self._is_large(dot.out.buffer.dtype, *oriented):
             return dot.grid[0], 1, 1
-        if thin_products.is_thin(self.features, dot.out.buffer.dtype, *oriented[3:]):
+        if self._is_thin(dot.out.buffer.dtype, *oriented):
             return dot.grid
         self.threads.hold()
         return dot.grid if has_control() else (1, 1, 1)
@@ -130,6 +130,11 @@ class DotPrinter:
             return False
         return out.second == 1 and x.is_matrix(m, k) and y.is_matrix(k, n)
 
+    def _is_thin(
+        self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
+    ) -> bool:
+        return thin_products.is_thin(self.features, dtype, (m, k, n), y.second == 1)
+
     def _chunked(
         self,
         dtype: DType,
@@ -142,7 +147,7 @@ class DotPrinter:
         n: int,
     ) -> None:
         """A large product: the whole of it, or one chunk of its rows and columns."""
-        is_thin = thin_products.is_thin(self.features, dtype, m, k, n)
+        is_thin = self._is_thin(dtype, out, x, y, m, k, n)
         made = number if is_thin else functools.partial(routines.constant, self.builder)
         i, rows = self._chunk_of(m, cuts[0], cuts[1], made)
         j, columns = self._chunk_of(n, cuts[1], 1, made)

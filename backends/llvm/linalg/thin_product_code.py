@@ -26,18 +26,17 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg.matrix_copies import INDEX, POINTER, address_at, element, loop, number, slot
+from func.backends.llvm.linalg.thin_products import VECTORS
 
 ROWS = 6
 """Rows of a block: 24 sums, four vectors and a factor fit 32 registers, 12 sums, two vectors and a factor 16."""
 FEW_ROWS = 2
 """Rows of the block at the end, where no more are left."""
-VECTORS = {512: 4, 256: 2}
-"""Vectors of columns of a panel, by the bits of a vector."""
 DEPTH = {512: 128, 256: 256}
 """Terms of a step: so many rows of a panel take half of a first-level cache or less."""
 MOST_TURNED = 8
 """Rows and columns of the squares that are transposed in registers: larger ones are longer code."""
-ROW_BYTES = 60 * 1024
+ROW_BYTES = 120 * 1024
 """Memory for copied rows: it stays in the second-level cache."""
 MOST_ROWS = 85 * ROWS
 """Rows that are read where they lie, before the next panel: with all terms of a step they stay there too."""

@@ -1,4 +1,5 @@
-"""Products of matrices that have few rows or few terms: when native code multiplies them by itself.
+"""Products of matrices that have few rows or few terms, and some in single precision whose results fit the second-level
+cache: when native code multiplies them by itself.
 
 BLAS copies both operands into the order of its inner loop, and expects to read the copies hundreds of times. Where the
 result has few rows, copying the second operand takes as long as multiplying; where sums have few terms, it is the
@@ -27,10 +28,16 @@ thread, 32 × 784 × 512 in single precision: OpenBLAS 0.3.30 has 57 to 92 Gflop
 FEW_TERMS = 64
 """Terms up to which BLAS takes longer than this code, if the results fit the second-level cache: 784 × 32 × 512 with
 94 Gflop/s against 142. Larger results are better written row by row, as BLAS does."""
+SINGLE, MANY_TERMS, WIDE, EMPTY = 4, 512, 128, 1.125
+"""Bytes of an element, terms and columns from which on this code is ahead, or level, also where rows and columns are
+many: BLAS copies for a tenth of its time there, and again for every chunk. The second operand must have its rows in
+memory, and panels be hardly wider than the columns in them."""
 LEAST_TERMS, LEAST_COLUMNS = 32, 64
 """Fewer terms than these are over before a block of sums has paid, and fewer columns leave lanes of vectors empty."""
 SMALL = 1 << 20
 """Multiplications up to which OpenBLAS has code that copies nothing."""
+VECTORS = {512: 4, 256: 2}
+"""Vectors of columns of a panel, by the bits of a vector."""
 LEAST_BITS = 256
 """Bits of vectors that this code is written for: of narrower ones the registers do not hold the sums."""
 
@@ -41,14 +48,32 @@ _compiled: dict[str, MachineCode] = {}
 """The compiled functions; they live as long as the process."""
 
 
-def is_thin(features: Features, dtype: DType, m: int, k: int, n: int) -> bool:
-    """Whether a product is one that BLAS takes too long for, on a processor that this code is written for."""
+def is_thin(features: Features, dtype: DType, sizes: tuple[int, int, int], in_rows: bool) -> bool:
+    """Whether BLAS takes too long for a product of `sizes` rows, terms and columns, on a processor that this code is
+    written for. `in_rows`: whether the second operand has its rows in memory."""
+    m, k, n = sizes
     size = dtype.itemsize
     if not features.fma or features.bits < LEAST_BITS or size not in FEW_ROWS:
         return False
     if m * k * n <= SMALL or k < LEAST_TERMS or n < LEAST_COLUMNS:
         return False
-    return m <= FEW_ROWS[size] or (k <= FEW_TERMS and m * n * size <= 2 * SECOND_LEVEL)
+    if m <= FEW_ROWS[size]:
+        return True
+    is_long = size == SINGLE and in_rows and k >= MANY_TERMS and n >= WIDE
+    fills_panels = padded(features.bits, size, n) <= EMPTY * n
+    return m * n * size <= 2 * SECOND_LEVEL and (k <= FEW_TERMS or (is_long and fills_panels))
+
+
+def padded(bits: int, size: int, n: int) -> int:
+    """The columns that are computed for n: whole panels, then vectors, or a panel where they would be many.
+
+    >>> padded(512, 4, 130), padded(512, 4, 97), padded(512, 8, 64)
+    (144, 128, 64)
+    """
+    lanes = bits // (8 * size)
+    panel = lanes * VECTORS[bits]
+    rest = n % panel
+    return n - rest + (panel if rest > panel // 2 else -(-rest // lanes) * lanes)
 
 
 def name_of(features: Features, dtype: DType) -> str:

@@ -113,16 +113,21 @@ def test_special_numbers(code: Any) -> None:
 def test_few_rows_and_few_terms_are_thin() -> None:
     wide, narrow = Features(libmvec=False, bits=512, fma=True), Features(libmvec=False, bits=128, fma=True)
     single, double = np.dtype(np.float32), np.dtype(np.float64)
-    assert is_thin(wide, single, 32, 784, 512) and is_thin(wide, double, 32, 784, 512)
-    assert is_thin(wide, single, 784, 32, 512)
-    assert not is_thin(wide, double, 128, 784, 512)
-    assert not is_thin(wide, single, 5000, 32, 5000)  # results larger than the cache
-    assert not is_thin(wide, single, 512, 512, 512)
-    assert not is_thin(wide, single, 32, 784, 10)
-    assert not is_thin(wide, single, 32, 64, 64)
-    assert not is_thin(wide, np.dtype(np.float16), 32, 784, 512)
-    assert not is_thin(narrow, single, 32, 784, 512)
-    assert not is_thin(wide._replace(fma=False), single, 32, 784, 512)
+    assert is_thin(wide, single, (32, 784, 512), in_rows=False) and is_thin(wide, double, (32, 784, 512), in_rows=False)
+    assert is_thin(wide, single, (784, 32, 512), in_rows=False)
+    assert not is_thin(wide, double, (128, 784, 512), in_rows=False)
+    assert not is_thin(wide, single, (5000, 32, 5000), in_rows=False)  # results larger than the cache
+    assert is_thin(wide, single, (512, 512, 512), in_rows=True)
+    assert not is_thin(wide, single, (512, 300, 512), in_rows=True)
+    assert not is_thin(wide, single, (512, 512, 161), in_rows=True)  # a fifth of the lanes would be empty
+    assert not is_thin(wide, single, (512, 512, 512), in_rows=False)
+    assert not is_thin(wide, double, (512, 512, 512), in_rows=True)
+    assert not is_thin(wide, single, (2048, 512, 2048), in_rows=True)
+    assert not is_thin(wide, single, (32, 784, 10), in_rows=False)
+    assert not is_thin(wide, single, (32, 64, 64), in_rows=False)
+    assert not is_thin(wide, np.dtype(np.float16), (32, 784, 512), in_rows=False)
+    assert not is_thin(narrow, single, (32, 784, 512), in_rows=False)
+    assert not is_thin(wide._replace(fma=False), single, (32, 784, 512), in_rows=True)
 
 
 @pytest.mark.skipif(not BITS, reason="the processor has no vectors of 256 bits or no fused multiplication")
