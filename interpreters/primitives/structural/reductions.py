@@ -14,6 +14,7 @@ from func.backends import HOST_TYPES
 from func.backends.quiet import quietly
 from func.backends.support.arrays import logaddexp_reduce, plain_where
 from func.interpreters.core import (
+    PYTHON_SCALARS,
     ZERO,
     Array,
     Aval,
@@ -299,7 +300,7 @@ def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]
     in another order, so that the value comes from its ufunc. The derivative is that of the plain reduction."""
 
     def impl(xp: Any, x: Array, mask: Array, *, axes: Axes, dtype: Any, initial: Any) -> Array:
-        if x.dtype.kind == "V" and dtype in (None, x.dtype):
+        if type(x) not in PYTHON_SCALARS and x.dtype.kind == "V" and dtype in (None, x.dtype):
             return impl(xp, x.astype(_SINGLE), mask, axes=axes, dtype=None, initial=initial).astype(x.dtype)
         options = {} if initial is None else {"initial": initial}
         if xp is np:

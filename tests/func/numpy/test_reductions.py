@@ -325,3 +325,9 @@ def test_logaddexp_of_infinities() -> None:
         weights = check.func.grad(lambda x: np.sum(np.logaddexp.reduce(x, axis=1)))(x)
     share = 1 / (1 + np.e)
     np.testing.assert_allclose(weights, [[0, share, 1 - share], [1 / 3] * 3, [0.5, 0, 0.5]])
+
+
+def test_reductions_of_numbers_of_python() -> None:
+    assert (check.func.numpy.sum(3.0), check.func.numpy.sum(3.0, initial=1.0)) == (3.0, 4.0)
+    assert (check.func.numpy.prod(3.0), check.func.numpy.prod(3.0, initial=2.0)) == (3.0, 6.0)
+    assert check.func.grad(lambda x: check.func.numpy.sum(x, initial=1.0))(2.0) == 1.0
