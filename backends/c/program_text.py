@@ -82,8 +82,9 @@ def with_clones(texts: Sequence[str]) -> list[str]:
     return [CLONES, *marked] if marked != list(texts) else marked
 
 
-FUNCTION = re.compile(r"(?m)^static(?= (?:int|void|bool) )")
-"""The beginning of a function that works on arrays."""
+FUNCTION = re.compile(r"(?m)^static(?= (?:int|void|bool) (?!func_cholesky_(?:tile|rows)_))")
+"""The beginning of a function that works on arrays. Of tiles of Cholesky factors gcc makes slow code where vectors are
+wide and fused multiply-add is not known."""
 
 
 def is_by_value(spec: ArraySpec) -> bool:
