@@ -130,7 +130,12 @@ class _OutsideReads:
     def value(self, path: str, value: Any, names: tuple[str, ...], depth: int) -> None:
         """A value that a function with these names reads."""
         owner = value.__self__ if type(value) in (types.MethodType, types.BuiltinMethodType) else None
-        if value is sys.modules.get(RANDOM) or (value is np and "random" in names) or _is(owner, _generators()[1:]):
+        legacy = sys.modules.get(RANDOM)
+        if (
+            (legacy is not None and value is legacy)
+            or (value is np and "random" in names)
+            or _is(owner, _generators()[1:])
+        ):
             self.values[RANDOM] = np.random.mtrand._rand
         elif (random := sys.modules.get("random")) is not None and (value is random or _is(owner, random.Random)):
             self.values["random"] = random

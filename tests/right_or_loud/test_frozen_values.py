@@ -118,6 +118,15 @@ def test_the_first_use_of_numpys_random_numbers_in_a_trace(statement: str, says:
     assert (done.stdout.strip(), done.stderr) == (says, "")
 
 
+def test_a_default_of_none_is_not_the_module_of_random_numbers() -> None:
+    program = "import numpy as np, func; print(func.jit(np.sum)(np.ones(3)), func.jit(lambda x, y=None: x * x)(2.0))"
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert (done.stdout.split(), done.stderr) == (["3.0", "4.0"], "")
+
+
 def _changes(function: Callable[..., Any], change: Callable[[], None]) -> list[str]:
     with func.config.override(check_frozen=True):
         jitted = func.jit(function)
