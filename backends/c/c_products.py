@@ -36,8 +36,13 @@ BLAS#if defined(__AVX__) || defined(__aarch64__) || defined(FUNC_TARGETS)
         for (ptrdiff_t first = 0; first == 0 || first < k; first += DEPTH) {
             const ptrdiff_t depth = k - first < DEPTH ? k - first : DEPTH;
             for (ptrdiff_t l = 0; l < depth; ++l) {
-                for (ptrdiff_t c = 0; c < columns; ++c) {
-                    right[l * COLUMNS + c] = y[(first + l) * y0 + (j + c) * y1];
+                const TYPE *const place = y + (first + l) * y0 + j * y1;
+                const int whole = columns == COLUMNS && y1 == 1; /* a copy of vectors */
+                for (ptrdiff_t c = 0; whole && c < COLUMNS; ++c) {
+                    right[l * COLUMNS + c] = place[c];
+                }
+                for (ptrdiff_t c = 0; !whole && c < columns; ++c) {
+                    right[l * COLUMNS + c] = place[c * y1];
                 }
                 for (ptrdiff_t c = columns; c < COLUMNS; ++c) {
                     right[l * COLUMNS + c] = 0;
