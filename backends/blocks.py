@@ -298,10 +298,10 @@ class _Helpers:
     def __init__(self) -> None:
         from queue import SimpleQueue  # start-up time: few programs have large arrays
 
-        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._size = 0
 
-    def call(self, functions: Sequence[Callable[[], None]]) -> None:
+    def call(self, functions: Sequence[Callable[[], object]]) -> None:
         """Let a thread call each of the functions, if there is one that is free in time."""
         with contextlib.suppress(RuntimeError):  # no thread can start
             while self._size < len(functions):
@@ -311,7 +311,7 @@ class _Helpers:
             self._calls.put(function)
 
 
-def _serve(calls: SimpleQueue[Callable[[], None]]) -> None:
+def _serve(calls: SimpleQueue[Callable[[], object]]) -> None:
     while True:
         calls.get()()
 
@@ -319,7 +319,7 @@ def _serve(calls: SimpleQueue[Callable[[], None]]) -> None:
 _helpers: _Helpers | None = None
 
 
-def _call_helpers(functions: Sequence[Callable[[], None]]) -> None:
+def _call_helpers(functions: Sequence[Callable[[], object]]) -> None:
     global _helpers
     if _helpers is None:
         _helpers = _Helpers()
@@ -347,7 +347,8 @@ def _run(block: Callable[[int], None], count: int, helpers: int, unbuffered: boo
     job = _Job(block, count)
     contexts = [copy_context() for _ in range(min(helpers, count - 1) + 1)]
     try:
-        _call_helpers([functools.partial(context.run, job.work, bool(told), unbuffered) for context in contexts[1:]])
+        calls: list[Any] = [functools.partial(each.run, job.work, bool(told), unbuffered) for each in contexts[1:]]
+        _call_helpers(calls)
         contexts[0].run(job.work, bool(told), unbuffered)
         job.all_done.acquire()
     finally:

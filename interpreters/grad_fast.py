@@ -162,10 +162,10 @@ class FastGrad(Grad):
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
             return self.unrecorded(primitive, args, params)
-        if len(args) == 1 and isinstance(primitive, Linear):
-            return self._linear_map(primitive, args[0], params)
         if type(primitive) is Bilinear:
             return self._product(primitive, args[0], args[1], params)
+        if len(args) == 1 and isinstance(primitive, Linear):
+            return self._linear_map(primitive, args[0], params)
         if type(primitive) is Linear and not primitive.multiple:
             return self._linear_map_of_several(primitive, args, params)
         return self.recorded(primitive, args, params)
@@ -279,7 +279,13 @@ class UncheckedPartial(FastPartial):
 
     def _rounded(self, evaluate: Callable[[Any], Array]) -> Callable[[Any], Array]:
         place = self.partial.needs[0]
-        return lambda saved: np.asarray(evaluate(saved), saved[place].dtype)
+
+        def rounded(saved: Any) -> Array:
+            factor: Any = evaluate(saved)  # traced where saved values are, in a pass that is recorded
+            dtype = saved[place].dtype
+            return np.asarray(factor, dtype) if type(factor) in PYTHON_SCALARS else factor.astype(dtype, copy=False)
+
+        return rounded
 
 
 def _keeps_single(evaluate: Callable[[Any], Any], count: int) -> bool:

@@ -12,6 +12,8 @@ from numpy import (
     s_, uint8, uint16, uint32, uint64,
 )
 
+# The package before its modules: another thread may import it, and the two would wait for each other.
+import func.interpreters.core as _core  # noqa: F401
 from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise.table import (
     add, arccos, arccos as acos, arccosh, arccosh as acosh, arcsin, arcsin as asin, arcsinh, arcsinh as asinh,

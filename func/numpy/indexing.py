@@ -268,7 +268,7 @@ def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
     rank = len(shape)
     for place, entry in enumerate(entries):
         kind = type(entry)
-        if kind is int:
+        if type(entry) is int:
             if axis >= rank or not -shape[axis] <= entry < shape[axis]:
                 return None
             plan.append(entry + shape[axis] if entry < 0 else entry)
