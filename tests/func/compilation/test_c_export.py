@@ -611,7 +611,7 @@ def test_rows_times_matrices(dtype: Any, tmp_path: Path) -> None:
 def test_maxima_of_rows_of_any_length(dtype: Any, tmp_path: Path) -> None:
     """Lanes take several elements at once; NaNs pass on from every place, and zeros keep NumPy's value."""
     cases: list[tuple[Any, Any]] = []
-    for n in (8, 16, 31, 32, 39, 64, 70, 96, 101, 1100):
+    for n in (8, 31, 64, 101, 1100):
         x = (5 * RNG.normal(size=(7, n))).astype(dtype)
         if np.dtype(dtype).kind == "f":
             x[1, -1] = x[2, 0] = x[3, n // 2] = np.nan
@@ -701,9 +701,9 @@ def test_code_for_several_processors(tmp_path: Path) -> None:
 def test_solves_with_small_matrices_share_factors_in_line(dtype: Any, tmp_path: Path) -> None:
     """One or two right-hand sides, of a matrix or its transpose, with exchanges of rows, tiny pivots and none."""
     cases: list[tuple[Any, Any, Any]] = []
-    for n in (1, 2, 3, 7, 8, 9, 10):
+    for n in (1, 3, 8, 10):
         a = RNG.normal(size=(n, n)).astype(dtype)
-        for k in (1, 2, 3):
+        for k in (1, 3):
             b = RNG.normal(size=(n, k)).astype(dtype)
             cases.append(
                 (lambda a, b: (np.linalg.solve(a, b), np.linalg.solve(a, b + 1), np.linalg.solve(a.T, b)), a, b)
