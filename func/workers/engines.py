@@ -77,6 +77,10 @@ class ChunkEngine:
         flags = [getattr(self.executor, name, False) is True for name in ("_shutdown", "_shutdown_thread")]
         return any(flags) and not getattr(self.executor, "_broken", False)
 
+    def is_own(self, error: BaseException) -> bool:
+        """Whether the executor itself raised the error, and not a task that it ran."""
+        return isinstance(error, RuntimeError) and "shutdown" in str(error)
+
     def replacement(self) -> ChunkEngine | None:
         """An engine like this one with fresh workers, after some have died; None where none can be made."""
         return None
@@ -220,12 +224,20 @@ class DaskEngine(ChunkEngine):
         return token, self._shared[token]
 
     def _open(self) -> None:
-        if getattr(self.executor, "_shutdown", None) is True or self.client.status not in (
+        if self.is_shut():
+            raise closed(self.name)
+
+    def is_shut(self) -> bool:
+        """Whether someone has closed the client or shut down its executor."""
+        return getattr(self.executor, "_shutdown", None) is True or self.client.status not in (
             "running",
             "connecting",
             "newly-created",
-        ):
-            raise closed(self.name)
+        )
+
+    def is_own(self, error: BaseException) -> bool:
+        """Whether the client raised the error, as one that is being closed does, and not a task."""
+        return type(error).__module__.partition(".")[0] == "distributed"
 
     def _task(self, task: ChunkTask, function: Callable[..., Any], *args: Any) -> Any:
         self._open()

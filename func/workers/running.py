@@ -211,6 +211,10 @@ class ChunkRunner:
         except RuntimeError:
             flow.engine.check()  # an error of an engine that is there no more is named
             raise
+        except Exception as error:
+            if flow.engine.is_own(error) and flow.engine.is_shut():
+                raise closed(flow.engine.name) from None
+            raise
         finally:
             flow.end()
 
@@ -286,6 +290,8 @@ class _Flow:
                 self.recover(i, error)
                 continue
             except Exception as error:
+                if self.engine.is_own(error) and self.engine.is_shut():
+                    raise closed(self.engine.name) from None
                 if type(error).__name__ in _LOST:
                     raise self.lost_for_good([i], str(error)) from None
                 raise _of_the_task(error).with_traceback(None) from None
@@ -371,8 +377,8 @@ class _Flow:
         """Nothing of the call goes on after it."""
         if self.bar is not None:
             self.bar.close()
-        with suppress(RuntimeError):  # of an engine that is there no more
-            for future in self.pending:
+        for future in self.pending:
+            with suppress(Exception):  # of an engine that is there no more; each has its own kind
                 future.cancel()
         self.close_own()
 

@@ -312,6 +312,54 @@ def test_what_is_wrong_is_said(client: Any) -> None:
         func.vmap(np.sin, executor=executor)(X)
 
 
+@pytest.mark.parametrize("moment", ["submit", "result", "cancel"])
+def test_errors_of_a_client_that_is_being_closed_are_named(
+    client: Any, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of the client's own errors comes first is chance: of a call, of a result, of cancelling the rest."""
+    other = distributed.Client(client.scheduler.address, set_as_default=False)
+    whole = other.submit
+
+    def closing(*args: Any, **kwargs: Any) -> Any:
+        other.close()
+        raise distributed.client.ClosedClientError("Client is closed. Can't send.")
+
+    def submit(*args: Any, **kwargs: Any) -> Any:
+        future = whole(*args, **kwargs)
+        future.result = closing
+        return future
+
+    monkeypatch.setattr(other, "submit", closing if moment == "submit" else submit)
+    if moment == "cancel":
+        monkeypatch.setattr(distributed.Future, "cancel", closing)
+    with pytest.raises(ExecutorError, match="the executor Dask has been shut down"):
+        func.map(np.sin, np.arange(40.0), executor=other, chunk_size=1)
+
+
+def test_an_error_of_a_task_is_its_own_although_the_client_is_closed(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = distributed.Client(client.scheduler.address, set_as_default=False)
+    whole = other.submit
+
+    def submit(*args: Any, **kwargs: Any) -> Any:
+        future = whole(*args, **kwargs)
+        result = future.result
+
+        def closing() -> Any:
+            try:
+                return result()
+            finally:
+                other.close()
+
+        future.result = closing
+        return future
+
+    monkeypatch.setattr(other, "submit", submit)
+    with pytest.raises(ZeroDivisionError):
+        func.map(lambda x: 1 // int(x * 0), np.arange(4.0), executor=other, chunk_size=1)
+
+
 def slowly(x: Any) -> Any:
     time.sleep(0.05)
     return x * x
