@@ -118,7 +118,7 @@ class Config:
         if name not in COMPILERS:
             raise ArgumentError(f"func.config.compiler={name!r} is not one of {', '.join(map(repr, COMPILERS))}")
         self._compiler = name
-        FUSION.has_compiler = name in (None, "llvm")
+        FUSION.on_host, FUSION.on_device = name in (None, "llvm"), name in (None, "cuda")
 
     @property
     def check_frozen(self) -> bool:

@@ -189,7 +189,7 @@ def walk(
     if live is not None or opened is not None or not leaves or PULLING.get() is not None:
         return walk_nodes(seeds, leaves, live, opened)
     seeds = list(seeds)
-    if not seeds or not (FUSION.is_on and FUSION.has_compiler) or BY_NODES.get():
+    if not seeds or not (FUSION.is_on and (FUSION.on_host or FUSION.on_device)) or BY_NODES.get():
         return walk_nodes(seeds, leaves)
     sketch = _sketch(seeds, leaves)
     look = FUSION.looks.get(sketch)

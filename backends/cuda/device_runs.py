@@ -35,6 +35,8 @@ COPIED = 1 << 22
 MOST_STEPS = 20_000
 """Launches of the longest sequence that is captured."""
 INT32 = np.dtype(np.int32)
+JITTED, EAGERLY = "func.jit(f, compiler='numpy')", "func.config.compile_backward = False"
+"""What runs each operation as a call of the device's library."""
 
 
 class PlacedMatrix(NamedTuple):
@@ -183,15 +185,19 @@ class DeviceExecutable:
         plan: DevicePlan,
         again: Callable[..., tuple[Any, ...]],
         nan_safe: DevicePlan | Callable[..., tuple[Any, ...]] | None = None,
-        name: str = "a jitted function",
         fast: bool = False,
+        is_eager: bool = False,
     ) -> None:
-        self.device, self.plan, self.again, self.name = device, plan, again, name
+        """A plan `is_eager` is a part of eager code: it borrows its memory from the device's pool for each call."""
+        self.device, self.plan, self.again, self.is_eager = device, plan, again, is_eager
         self.runner = Runner(device, plan, fast)
         self.variant = Runner(device, nan_safe, fast) if isinstance(nan_safe, DevicePlan) else None
         self.nan_safe = None if isinstance(nan_safe, DevicePlan) else nan_safe
-        arena = max(plan.arena, self.variant.plan.arena if self.variant is not None else 0)
-        self._arena, self._arena_address = device.memory(max(arena, 1))
+        self._arena_size = max(plan.arena, self.variant.plan.arena if self.variant is not None else 0, 1)
+        self._arena: Any = None
+        self._arena_address = 0
+        if not is_eager:
+            self._arena, self._arena_address = device.memory(self._arena_size)
         self._status, self._status_address = device.memory(64)
         self.reports = plan.reports | (self.variant.plan.reports & OUT_OF_RANGE if self.variant is not None else 0)
         length = self.runner.length + (self.variant.length if self.variant is not None else 0)
@@ -210,7 +216,11 @@ class DeviceExecutable:
             for place in {each.input for each in plan.aliased.values()}:
                 inputs[place] = self._donated(args, inputs, place)
             outputs = [device.empty(spec.shape, spec.dtype) for spec in plan.outputs]
+            if self.is_eager:
+                self._arena, self._arena_address = device.memory(self._arena_size)
             self._start(inputs, outputs)
+            if self.is_eager:
+                self._arena = None  # the pool gives it to what is started later
             status = self._status_now()
         if status & COMPUTE_AGAIN:
             return self.again(*args)
@@ -257,7 +267,7 @@ class DeviceExecutable:
         if replays is None or not replays.is_possible:
             self._run(*places)
             return
-        key = tuple(map(tuple, places))
+        key = *map(tuple, places), self._arena_address
         replay = replays.find(key)
         if replay is not None:
             replay()
@@ -265,7 +275,7 @@ class DeviceExecutable:
         if replays.is_due(key):
             self._capture(key, places)
             return
-        if replays.misses > MISSES and self._is_small() and not self.plan.aliased:
+        if replays.misses > MISSES and self._is_small() and not self.plan.aliased and not self.is_eager:
             self._start_staged(inputs, outputs)
             return
         self._run(*places)
@@ -335,8 +345,10 @@ class DeviceExecutable:
     def _check(self, status: int) -> None:
         if status & OUT_OF_RANGE:
             self._late.clear()
+            subject, way = ("func.grad", EAGERLY) if self.is_eager else ("func.jit", JITTED)
+            what = "backward pass" if self.is_eager else "call of a jitted function"
             raise DeviceIndexError(
-                f"func.jit: an index was out of range in a call of {self.name} on the device, which read or wrote "
-                "element 0 there instead\nDevices report this after the call; func.jit(f, compiler='numpy') runs each "
-                "operation as a call of CuPy, and x.get() brings the indices to the host to look at them."
+                f"{subject}: an index was out of range in a {what} on the device, which read or wrote element 0 there "
+                f"instead\nDevices report this after the call; {way} runs each operation as a call of CuPy, and x.get()"
+                " brings the indices to the host to look at them."
             )

@@ -3,7 +3,7 @@
 NumPy computes the values of eager code, one operation after the other, and so it would the cotangents: a pullback reads
 and writes all of a large array, and there are several for each operation. But a backward pass is known as a whole
 before it begins. Its graph is traced into a Program, whose inputs are the seeds and what nodes have saved, and native
-code computes it in few passes over memory.
+code computes it in few passes over memory. On a device it is kernels, where each step of a pullback would be one.
 
 Graphs are alike where nothing but the numbers in their arrays differs: `Structure` has a key for that. Passes of a
 structure run node by node until they have taken, by an estimate, as long as compilation takes. From then on its code
@@ -17,15 +17,16 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from math import prod, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.backends import messages
+from func.backends import messages, namespace_of, namespace_of_type
 from func.backends.array_memory import MEMORY
+from func.backends.loops.number_types import is_number
 from func.interpreters import drivers
 from func.interpreters.calls.graph_readers import Reader, Unlike, reader_of
-from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, shape_of
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, dtype_of, shape_of
 from func.interpreters.core.backward_fusion import FUSION, Look
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
@@ -41,12 +42,24 @@ LONGEST = 2048
 """Nodes of the longest graph that is compiled: compilation takes time in proportion, and so does the key."""
 START, BASE_COST, COST_OF_NODE = 0.15, 0.02, 0.001
 """Seconds that compilation takes, about: the first one of the process more than others, each, and for each node."""
-PER_NODE, PER_ELEMENT, PER_MULTIPLICATION = 2e-6, 1e-9, 2e-11
-"""Seconds of a pullback by NumPy, about: for itself, for an element of its node's value, and for a product's
-multiplications, of which the pullback has twice as many as the product. A rule may say as how many elements one counts
-(`pull_cost`)."""
 LEAST = 3e-6
 """Estimated seconds of the shortest pass that is compiled: a call of code takes a microsecond or two."""
+
+
+class Costs(NamedTuple):
+    """Seconds of a pullback, about: for itself, for an element of its node's value, and for a product's
+    multiplications, of which the pullback has twice as many as the product. A rule may say as how many elements one
+    counts (`pull_cost`). `compilation` is as how many of a processor's compilations one counts."""
+
+    node: float
+    element: float
+    multiplication: float
+    compilation: float
+
+
+HOST = Costs(2e-6, 1e-9, 2e-11, 1)
+DEVICE = Costs(2e-5, 2e-11, 1e-13, 10)
+"""Two or three calls of CuPy, whose kernels read and write 4 TB a second; NVRTC takes 0.06 s for a kernel."""
 KEY_OF_NODE, SPARE = 2e-5, 7
 """A pass is looked at each time if it takes so many seconds for each node, ten times as long as the key of its graph.
 Of others it is one in so many; an odd number meets both of two structures that alternate."""
@@ -70,6 +83,10 @@ class _Traced(Exception):
     """Some of a graph's values are traced, which says nothing of the next graph like it."""
 
 
+class _OtherCompiler(Exception):
+    """The settings have no compiler for arrays of this kind at present."""
+
+
 class _FoundNaN(Unlike):
     """The code has found a NaN among the cotangents."""
 
@@ -79,25 +96,31 @@ class Structure:
 
     Raises:
         _NotFused: The pass is short or has too many nodes, products of matrices are most of it, a rule is not made of
-            primitives, or a value is no array of the host.
+            primitives, or a value is no array for which there is code.
         _Traced: A value is traced.
+        _OtherCompiler: There is code for arrays of this kind, and the settings are against it.
     """
 
-    __slots__ = ("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "key", "seconds")
+    __slots__ = ("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "costs", "key", "seconds", "xp")
 
     def __init__(self, seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> None:
         self.arrays: list[Array] = []
         """The seeds and what nodes have saved, each array once."""
         self._slots: dict[int, int] = {}
         self._nodes = _newest_first([node for node, _ in seeds])
-        self.seconds = _estimate(self._nodes)
+        self.xp = namespace_of(tuple([ct for _, ct in seeds]))
+        """What computes on the arrays."""
+        self.costs = HOST if self.xp is np else DEVICE
+        self.seconds = _estimate(self._nodes, self.costs)
         """What the pass takes node by node, about."""
         self._places = places = {node[SERIAL]: place for place, node in enumerate(self._nodes)}
         self._seeds = [(places[node[SERIAL]], self._slot(ct)) for node, ct in seeds]
         self._leaves = [places.get(leaf[SERIAL]) for leaf in leaves]
         nodes = [self._described_node(node) for node in self._nodes]
-        arrays = [(x.shape, x.dtype) for x in self.arrays]
-        self.key = tuple(self._seeds), tuple(self._leaves), tuple(nodes), tuple(arrays)
+        arrays = [(type(x) in HOST_ARRAYS, x.shape, x.dtype) for x in self.arrays]
+        self.key = self.xp, tuple(self._seeds), tuple(self._leaves), tuple(nodes), tuple(arrays)
+        if not (FUSION.on_host if self.xp is np else FUSION.on_device):
+            raise _OtherCompiler
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -137,16 +160,21 @@ class Structure:
         return self._slot(value)
 
     def _slot(self, value: Any) -> int:
-        """The place of an array of the host among the inputs."""
+        """The place of an array among the inputs."""
         slot = self._slots.get(id(value))
         if slot is None:
             if type(value) is Tracer:
                 raise _Traced
-            if type(value) not in HOST_ARRAYS or value.dtype not in _COMPILED_DTYPES:
+            if not (_is_compiled_on_host(value) if self.xp is np else self._is_compiled_on_device(value)):
                 raise _NotFused
             slot = self._slots[id(value)] = len(self.arrays)
             self.arrays.append(value)
         return slot
+
+    def _is_compiled_on_device(self, value: Any) -> bool:
+        """Whether kernels can read an array. One of the host, as indices are, is sent to them in each pass."""
+        is_known = type(value) in HOST_ARRAYS or namespace_of_type(type(value)) is self.xp
+        return is_known and getattr(self.xp, "device_of", None) is not None and is_number(value.dtype)
 
     def trace(self) -> tuple[Program, tuple[bool, ...], bool]:
         """(the cotangents as a Program of the arrays, which leaves have one, whether all nodes are pulled back).
@@ -208,25 +236,29 @@ def _newest_first(roots: Sequence[Any]) -> list[Any]:
     return [nodes[serial] for serial in sorted(nodes)]
 
 
-def _estimate(nodes: Sequence[Any]) -> float:
+def _is_compiled_on_host(value: Any) -> bool:
+    return type(value) in HOST_ARRAYS and value.dtype in _COMPILED_DTYPES
+
+
+def _estimate(nodes: Sequence[Any], costs: Costs) -> float:
     """Seconds of a pass node by node, about.
 
     Raises:
         _NotFused: Code would gain little.
     """
-    others, products = PER_NODE * len(nodes), 0.0
+    others, products = costs.node * len(nodes), 0.0
     for node in nodes:
         aval = node[AVAL]
         if aval is None:
             continue
         size = prod(aval.shape)
-        others += PER_ELEMENT * size * getattr(node[RULE], "pull_cost", 1)
+        others += costs.element * size * getattr(node[RULE], "pull_cost", 1)
         if isinstance(node[RULE], Bilinear):
             x, y = [
                 prod(aval.shape) if value is None else prod(shape_of(value))
                 for aval, value in zip(node[NEEDS_COTANGENT], node[SAVED], strict=True)
             ]
-            products += PER_MULTIPLICATION * sqrt(float(size) * x * y)  # (m k) (k n) (m n) is the square of m k n
+            products += costs.multiplication * sqrt(float(size) * x * y)  # (m k) (k n) (m n) is the square of m k n
     if others + products < LEAST or products > LARGEST_SHARE * others:
         raise _NotFused
     return others + products
@@ -258,7 +290,8 @@ class PassPlan:
         """A pass comes: compile if it is time, and give the look a reader if there is code."""
         if self._run is None and not self._is_hopeless:
             self._spent += structure.seconds * structure.weight
-            if self._spent > (0.0 if PLANS.has_compiled else START) + BASE_COST + COST_OF_NODE * len(structure):
+            cost = (0.0 if PLANS.has_compiled else START) + BASE_COST + COST_OF_NODE * len(structure)
+            if self._spent > cost * structure.costs.compilation:
                 self._compile(structure)  # threads may both do it: a lock that a fork leaves locked is worse
         if self._is_hopeless or (of_tensors and self._run is not None and not self._pulls_all):
             look.give_up()
@@ -291,8 +324,9 @@ class PassPlan:
         try:
             with rare_collections():
                 program, self._has_cotangent, self._pulls_all = structure.trace()
-                executable = WIRING.compile_program(program, np, "llvm", frozenset(), _refuse_nan)
-                call = None if executable.native is None else self._call_of(structure, executable)
+                compiler = "llvm" if structure.xp is np else "cuda+eager"
+                executable = WIRING.compile_program(program, structure.xp, compiler, frozenset(), _refuse_nan)
+                call = self._call_of(structure, executable)
         except Exception as error:
             messages.debug("a backward pass is not compiled: %s", error)
             self._is_hopeless = True
@@ -300,19 +334,24 @@ class PassPlan:
         self._run = call
         self._is_hopeless = call is None
 
-    def _call_of(self, structure: Structure, executable: Any) -> Callable[..., Any]:
-        """The code as a function of arrays like those of a structure, which raises `Unlike` for others."""
-        expected = [(x.shape, x.dtype) for x in structure.arrays]
+    def _call_of(self, structure: Structure, executable: Any) -> Callable[..., Any] | None:
+        """The code as a function of arrays like those of a structure, which raises `Unlike` for others; None where
+        there is no code."""
+        expected = [(namespace_of_type(type(x)), x.shape, x.dtype) for x in structure.arrays]
         run = executable.call
 
-        def slow(*arrays: Any) -> Any:
-            if not all([type(x) in HOST_ARRAYS for x in arrays]) or [(x.shape, x.dtype) for x in arrays] != expected:
+        def checked(*arrays: Any) -> Any:
+            if [(namespace_of_type(type(x)), getattr(x, "shape", None), dtype_of(x)) for x in arrays] != expected:
                 raise Unlike
             return run(*arrays)
 
+        if structure.xp is not np:
+            return checked
+        if executable.native is None:
+            return None
         # Where NumPy's memory comes from a cache already, memory that the stub keeps for itself would be held twice.
         has_cache = MEMORY.allocator is not None and MEMORY.limit > 0
-        stub: Callable[..., Any] = executable.native.strict_stub(slow, keeps_outputs=not has_cache)
+        stub: Callable[..., Any] = executable.native.strict_stub(checked, keeps_outputs=not has_cache)
         return stub
 
 
@@ -387,7 +426,7 @@ def _looked_up(
     except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
         look.give_up()
         return None
-    except _Traced:
+    except (_Traced, _OtherCompiler):
         return None
     if plan.is_new:
         look.misses += 1

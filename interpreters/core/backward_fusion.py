@@ -42,13 +42,13 @@ class Look:
 
 
 class BackwardFusion:
-    """`is_on` is `func.config.compile_backward`; `has_compiler` says that `func.config.compiler` is native code."""
+    """`is_on` is `func.config.compile_backward`; `on_host` and `on_device` say whether `func.config.compiler` makes
+    native code and kernels."""
 
-    __slots__ = ("has_compiler", "is_on", "looks")
+    __slots__ = ("is_on", "looks", "on_device", "on_host")
 
     def __init__(self) -> None:
-        self.is_on = True
-        self.has_compiler = True
+        self.is_on = self.on_host = self.on_device = True
         self.looks: dict[Any, Look] = {}
         """By what passes look like from outside."""
 

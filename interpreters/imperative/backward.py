@@ -183,7 +183,7 @@ class BackwardPass:
 
     def _run_compiled(self) -> bool:
         """The pass by code, where there is some for the graph; False, before any change, elsewhere."""
-        if not (FUSION.is_on and FUSION.has_compiler) or BY_NODES.get() or PULLING.get() is not None:
+        if not (FUSION.is_on and (FUSION.on_host or FUSION.on_device)) or BY_NODES.get() or PULLING.get() is not None:
             return False
         sketch = _sketch(self.seeds)
         look = FUSION.looks.get(sketch)

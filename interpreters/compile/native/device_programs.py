@@ -35,7 +35,8 @@ def compile_for_device(
     donated: frozenset[int] = frozenset(),
 ) -> tuple[Run, None, Program | None]:
     """An optimised program as a function of arrays of a device, and the program of its parts, if it was cut.
-    `nan_safe` computes the outputs where one has a NaN. Options are "fast" and "tf32". Programs that are kernels as a
+    `nan_safe` computes the outputs where one has a NaN. Options are "fast", "tf32", and "eager" for parts of eager
+    code, which keep no memory between calls. Programs that are kernels as a
     whole write outputs into the memory of inputs in `donated`, where nothing may have to be computed again."""
     _refuse_long_numbers(program)
     program = rerolled(program)
@@ -128,7 +129,8 @@ class DeviceProgram:
 
     def _compiled(self, device: Any) -> Callable[..., tuple[Any, ...]]:
         try:
-            return DeviceExecutable(device, self.plan(), self._again, self._variant(), fast="fast" in self.options)
+            fast, is_eager = "fast" in self.options, "eager" in self.options
+            return DeviceExecutable(device, self.plan(), self._again, self._variant(), fast, is_eager)
         except KernelError as error:
             warn_of_failure(self.program, error, FAILED)
             return self._again
@@ -136,12 +138,11 @@ class DeviceProgram:
     def _variant(self) -> Any:
         """The plan of the NaN-safe variant, where it is native as a whole and the host decides nothing in it; else what
         runs it."""
-        if self.nan_safe is None:
-            return None
+        variant = getattr(self.nan_safe, "variant", None)
+        if variant is None:
+            return self.nan_safe
         try:
-            return self._planned(
-                rerolled(prepare_program(self.nan_safe.variant.program, is_for_device=True)), False, True
-            )
+            return self._planned(rerolled(prepare_program(variant.program, is_for_device=True)), False, True)
         except (NotNative, MissingForm):
             return self.nan_safe
 

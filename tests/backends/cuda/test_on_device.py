@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import func
+from func.interpreters.calls import fused_backward
 from tests.backends.cuda.test_programs import LARGE
+from tests.interpreters.test_fused_backward import FUNCTIONS
 from tests.support.cuda_cases import LIMITS, bfloat16_cases, random_cases
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore")]
@@ -101,3 +103,21 @@ def test_a_graph_is_replayed() -> None:
     for number in range(40):
         x[0] = number
         compare(step(x), np.sin(x.get()) * 2, 1e-12)
+
+
+def test_backward_passes_of_eager_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_backward, "START", 0.0)
+    monkeypatch.setattr(fused_backward, "BASE_COST", 1e-9)
+    monkeypatch.setattr(fused_backward, "COST_OF_NODE", 0.0)
+    func.clear_caches()
+    x = np.random.default_rng(0).normal(size=(6, 8))
+    for function in FUNCTIONS.values():
+        gradient = func.grad(lambda x, function=function: np.sum(function(x) ** 2))
+        with func.config.override(compile_backward=False):
+            want = gradient(x)
+        for _ in range(4):  # launches, the capture of a graph, its replay
+            compare(gradient(*there([x])), want)
+    slope = func.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)))
+    for _ in range(3):
+        compare(slope(*there([np.array([0.0, 4.0, -1.0])])), np.array([0, 0.25, 0]))
+    func.clear_caches()
