@@ -463,6 +463,9 @@ class Expansion:
             return self.source
         for item in self.source:
             self.take(item)
+        computed = self._marked()
+        if not is_short and computed > before:  # nothing was known beforehand or equal to others
+            return self.source
         items = self._finished()
         nests = [item for item in items if isinstance(item, kernels.LoopNest) and id(item) not in stayed]
         after = sum([isinstance(instruction, kernels.Apply) for nest in nests for instruction in nest.code])
@@ -479,15 +482,18 @@ class Expansion:
             or storage in self.used_by_items
         )
 
-    def _finished(self) -> list[kernels.Item]:
-        """The items of the expanded program."""
+    def _marked(self) -> int:
+        """How many operations the results need; each is told the first run that needs it."""
         for buffer in list(self.dirty):
             if self._is_needed(buffer):
                 self._flush(buffer)
         self._report()
-        for number, group in enumerate(self.groups):
-            for _, _, term in group.stores:
-                self._mark(term, number)
+        return sum(
+            [self._mark(term, number) for number, group in enumerate(self.groups) for _, _, term in group.stores]
+        )
+
+    def _finished(self) -> list[kernels.Item]:
+        """The items of the expanded program."""
         self._keep()
         items: list[kernels.Item] = []
         groups = iter(range(len(self.groups)))
@@ -498,14 +504,17 @@ class Expansion:
                 items += self._written(next(groups))
         return items
 
-    def _mark(self, term: ScalarTerm, group: int) -> None:
-        """Note the first run that needs a term and all that it is made of."""
+    def _mark(self, term: ScalarTerm, group: int) -> int:
+        """Note the first run that needs a term and all that it is made of: so many operations."""
         stack = [term]
+        count = 0
         while stack:
             this = stack.pop()
             if this.group < 0:
                 this.group = int(min(group, this.expiry))
                 stack.extend(this.args)
+                count += bool(this.args)
+        return count
 
     def _keep(self) -> None:
         """Find the terms that a later run needs: they go through scratch memory."""

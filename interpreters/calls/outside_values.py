@@ -14,7 +14,7 @@ import functools
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from func.interpreters.core.source import is_engine_file, user_line
 DEPTH = 4
 """How far functions that call functions, and containers in containers, are followed."""
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic, range)
+_DATA = (*PLAIN, np.ndarray, tuple, list, dict, set, frozenset, Tracer)
 
 
 def warn_of_frozen(message: str) -> None:
@@ -50,10 +51,16 @@ def _own_attributes(value: Any) -> dict[str, Any]:
     return attributes if type(attributes) is dict else {}
 
 
-def _data_of_class(kind: type) -> dict[str, Any]:
-    """The attributes of a class and its bases that are data."""
-    bases = reversed(type.__getattribute__(kind, "__mro__"))
-    return {name: value for base in bases for name, value in vars(base).items() if name[:2] != "__" and _is_data(value)}
+def _data_of_class(kind: type, names: Iterable[str]) -> dict[str, Any]:
+    """Those attributes with these names of a class and its bases that are data."""
+    bases = [vars(base) for base in type.__getattribute__(kind, "__mro__")]
+    found = {}
+    for name in names:
+        for attributes in bases:
+            if name in attributes and name[:2] != "__" and _is_data(attributes[name]):
+                found[name] = attributes[name]
+                break
+    return found
 
 
 RANDOM = "numpy.random"
@@ -147,9 +154,10 @@ class _OutsideReads:
         elif _is_data(value) or _is(value, _generators()):
             self.values[path] = value
         elif _is(value, type):
-            self._attributes(path, _data_of_class(value), names, depth)
+            self._attributes(path, _data_of_class(value, names) if depth else {}, names, depth)
         else:
-            self._attributes(path, {**_data_of_class(type(value)), **_own_attributes(value)}, names, depth)
+            attributes = {**_data_of_class(type(value), names), **_own_attributes(value)} if depth else {}
+            self._attributes(path, attributes, names, depth)
 
     def _attributes(self, path: str, attributes: dict[str, Any], names: tuple[str, ...], depth: int) -> None:
         if depth:
@@ -173,7 +181,7 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _is_data(value: Any) -> bool:
-    return _is(value, (*PLAIN, np.ndarray, tuple, list, dict, set, frozenset, Tracer))
+    return issubclass(type(value), _DATA)
 
 
 def read_by(function: Callable[..., Any]) -> dict[str, Any]:
