@@ -16,7 +16,7 @@ import scipy.linalg
 
 import func
 from func.compilation.c_export import CFunction
-from tests.support.c_programs import COMPILER, STRICT, loaded, needs_compiler
+from tests.support.c_programs import COMPILER, STRICT, loaded, merged, needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.filterwarnings("ignore")]
 
@@ -387,7 +387,7 @@ def test_memory_is_used_within_its_bounds(tmp_path: Path) -> None:
         lines.append(f'if (f{place}({", ".join([*names, "work"])})) {{ puts("f{place} failed"); }}')
         lines += [f"free({p});" for p in [*names, "work"]]
         calls.append("    {\n" + "\n".join([f"        {line}" for line in lines]) + "\n    }")
-    sources = [str(module.save(tmp_path)[0]) for module in modules]
+    sources = [str(source) for source in merged(modules, tmp_path)]
     headers = "\n".join([f'#include "{module.name}.h"' for module in modules])
     main = tmp_path / "main.c"
     main.write_text(MAIN.format(headers=headers, calls="\n".join(calls)), encoding="utf-8")
@@ -439,7 +439,7 @@ def with_libraries(modules: Sequence[Any], folder: Path) -> list[CFunction]:
     )
     if found.returncode:
         pytest.skip("LAPACKE or OpenBLAS is not installed")
-    sources = [str(module.save(folder)[0]) for module in modules]
+    sources = [str(source) for source in merged(modules, folder)]
     library = folder / "libraries.so"
     command = [COMPILER, *STRICT, "-O1", *LIBRARIES, "-shared", "-fPIC", "-o", str(library), *sources, *links, "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

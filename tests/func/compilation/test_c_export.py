@@ -153,7 +153,7 @@ from tests.support.c_programs import loaded
 from tests.support.random_functions import Maker
 np.seterr(all="ignore")
 cases = []
-for seed in range(260, 300):
+for seed in range(260, 290):
     made = Maker(seed, False).make(seed % 22 + 1)
     cases.append((made, func.to_c(made.function(), name=f"r{seed}")(*made.args)))
 with tempfile.TemporaryDirectory() as folder:
