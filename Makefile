@@ -62,10 +62,11 @@ lint: $(VENV)/installed-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
 
+# Both take one core each.
 types: $(VENV)/installed-lint
-	$(BIN)/mypy
-	$(BIN)/mypy tests/project/typed_programs.py
-	$(BIN)/pyright
+	$(BIN)/pyright & pyright=$$!; \
+	$(BIN)/mypy && $(BIN)/mypy tests/project/typed_programs.py; mypy=$$?; \
+	wait $$pyright && exit $$mypy
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

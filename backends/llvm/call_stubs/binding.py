@@ -146,11 +146,15 @@ def native_stub(
     return _new_function()(ctypes.addressof(definition), state, None)  # type: ignore[no-any-return]
 
 
-@functools.cache
-def _definition(address: int) -> Any:
+_definitions: dict[int, capi.MethodDefinition] = {}
+
+
+def _definition(address: int) -> capi.MethodDefinition:
     """The definition of functions with the code at an address. It lives for ever: CPython reads it as a function goes,
-    when the garbage collector has freed the memory of what goes with the function."""
-    return capi.MethodDefinition(b"call_stub", address, capi.METH_FASTCALL_KEYWORDS, None)
+    when the garbage collector has freed the memory of what goes with the function. Threads that ask for it at the same
+    time get the same one, which `functools.cache` does not promise."""
+    made = capi.MethodDefinition(b"call_stub", address, capi.METH_FASTCALL_KEYWORDS, None)
+    return _definitions.setdefault(address, made)
 
 
 @functools.cache

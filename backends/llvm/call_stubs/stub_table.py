@@ -260,7 +260,7 @@ class StubTable:
         self, signature: StubSignature, run: int, slow: Callable[..., Any], failed: Callable[..., Any]
     ) -> None:
         head = self.head
-        head[Head.FUNCTIONS] = capi.function_table().ctypes.data
+        head[Head.FUNCTIONS] = self.objects[0].ctypes.data
         head[Head.RUN], head[Head.SLOW], head[Head.FAILED] = run, id(slow), id(failed)
         head[Head.ARGUMENTS] = len(signature.args)
         head[Head.RELEASES_GIL] = signature.releases_gil

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import func.backends.llvm.scalars.operations  # noqa: F401  fills the table of operations
 from func.backends.llvm.math.elementary import names
 from func.backends.llvm.scalars.operation_table import operation
 from func.backends.loops.kernels import DType

@@ -19,48 +19,39 @@ from func.backends.loops.interface import ArraySpec
 from func.backends.loops.kernels import Buffer, NativeProgram, StridedRef, row_major
 from func.backends.loops.pipelining import pipeline_loops
 from func.backends.loops.values import ArrayValue, uniform
-from func.interpreters.compile.native import (
-    contraction,
-    control,
-    convolution,
-    cumulative,
-    diagonals,
-    elementwise,
-    library_sorts,
-    linalg,
-    reductions,
-    sorting,
-    special,
-    spectral,
-    structural,
-)
+from func.interpreters.compile.native import contraction, elementwise, reductions, structural
 from func.interpreters.compile.native.not_native import NotNative, RuleError
 from func.interpreters.compile.native.rules import PRINTED, RULES, TranslationContext
 from func.interpreters.core import Aval, aval_of, is_inexact
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
 
-MODULES = (
-    contraction,
-    control,
-    convolution,
-    linalg,
-    library_sorts,
-    diagonals,
-    elementwise,
-    reductions,
-    cumulative,
-    sorting,
-    special,
-    spectral,
-    structural,
-)
-"""The modules whose rules are in the table."""
+PACKAGE = __name__.rpartition(".")[0]
+USUAL = (contraction, elementwise, reductions, structural)
+"""The modules whose rules most programs need."""
+OTHERS = {
+    "control": ("scan_call", "while_call", "cond_call", "program_call"),
+    "convolution": ("windows", "overlap_add", "correlate"),
+    "cumulative": ("cumsum", "cumprod", "cummax", "cummin"),
+    "diagonals": ("place", "take"),
+    "library_sorts": ("sort", "argsort", "inverse_order"),
+    "linalg": (
+        *("cholesky", "cholesky_inverse", "triangular_solve", "solve", "inv", "lu", "pivot_order", "lu_factors"),
+        *("factored_solve", "factored_slogdet", "factored_inverse", "slogdet", "det"),
+    ),
+    "sorting": ("argmax", "argmin", "reorder", "search"),
+    "special": ("sinc",),
+    "spectral": (
+        *("eigh", "eigvalsh", "svd", "svdvals", "qr", "qr_raw", "lstsq", "solve_assumed", "pinv", "adjugate"),
+    ),
+}
+"""Other modules, each with the primitives for which it has rules: it is imported when one of them is met first."""
+OWNERS = {name: f"{PACKAGE}.{module}" for module, names in OTHERS.items() for name in names}
 SAMPLE = 64
 """Elements of a constant that are compared before all of them."""
-NONEMPTY = frozenset([linalg.__name__, spectral.__name__])
+NONEMPTY = frozenset([f"{PACKAGE}.linalg", f"{PACKAGE}.spectral"])
 """The modules whose rules take no arrays without elements."""
-LIBRARIES = NONEMPTY | {library_sorts.__name__}
+LIBRARIES = NONEMPTY | {f"{PACKAGE}.library_sorts"}
 """The modules whose rules call routines of libraries."""
 
 
@@ -266,6 +257,8 @@ def rule_of(equation: Equation) -> Any:
         aval = x.aval if type(x) is Var else aval_of(x)
         if not elementwise.is_known(aval):
             raise NotNative(f"{primitive.name} of {aval}")
+    if primitive.name in OWNERS:
+        importlib.import_module(OWNERS[primitive.name])
     rule = RULES.get(primitive.name)
     if rule is not None:
         if rule.__module__ in NONEMPTY and any([0 in var.shape for var in variables]):

@@ -17,31 +17,41 @@ from func.interpreters.compile.passes.cleanup import (
     pin_messages,
     strip_annotations,
 )
-from func.interpreters.compile.passes.contraction_order import order_contractions
-from func.interpreters.compile.passes.low_rank import exploit_outer_products
 from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
-from func.interpreters.compile.passes.rewriting.sum_trees import join_padded_sums
-from func.interpreters.compile.passes.rewriting.unneeded_orders import drop_unneeded_orders
-from func.interpreters.compile.passes.sparsity.diagonal_sparsity import exploit_diagonal_sparsity
-from func.interpreters.program.program import Program
+from func.interpreters.program.program import Equation, Program
 
 Pass: TypeAlias = Callable[[Program], Program]
 
+LEAST_OUTER_PRODUCT = 1024
+"""Elements of the smallest outer product that is left out: smaller ones are faster multiplied out."""
 LINALG = "func.interpreters.primitives.linalg."
 """The package of the primitives for whose sake the passes of `passes/linalg/` rewrite programs."""
 
 
-def _of_linalg(module: str, name: str) -> Pass:
-    """A pass of `passes/linalg/`, which is imported when a program with linear algebra is met first."""
+def _where(concerns: Callable[[Equation], bool], module: str, name: str) -> Pass:
+    """A pass for programs with an equation that it concerns; its module is imported when one is met first."""
 
     def apply_pass(program: Program) -> Program:
-        if not any([equation.primitive.defined_in.startswith(LINALG) for equation in program.equations]):
+        if not any([concerns(equation) for equation in program.equations]):
             return program
-        found: Pass = getattr(importlib.import_module(f"{__name__}.linalg.{module}"), name)
+        found: Pass = getattr(importlib.import_module(f"{__name__}.{module}"), name)
         return found(program)
 
     apply_pass.__name__ = name
     return apply_pass
+
+
+def _with(*names: str) -> Callable[[Equation], bool]:
+    """Tells equations of primitives with these names."""
+    return lambda equation: equation.primitive.name in names
+
+
+def _of_linalg(equation: Equation) -> bool:
+    return equation.primitive.defined_in.startswith(LINALG)
+
+
+def _may_be_outer_product(equation: Equation) -> bool:
+    return equation.primitive.name in ("contract", "multiply") and equation.outputs[0].size >= LEAST_OUTER_PRODUCT
 
 
 PIPELINE: tuple[Pass, ...] = (
@@ -50,15 +60,15 @@ PIPELINE: tuple[Pass, ...] = (
     fold_constants,
     simplify_algebra,
     eliminate_common_subexpressions,
-    drop_unneeded_orders,
-    _of_linalg("solve_rules", "simplify_solves"),
-    _of_linalg("cholesky_pullback", "simplify_hermitian_cholesky_pullbacks"),
-    join_padded_sums,
-    order_contractions,
-    exploit_diagonal_sparsity,
-    _of_linalg("cholesky_pullback", "simplify_cholesky_pullbacks"),
-    exploit_outer_products,
-    _of_linalg("shared_lu", "share_lu"),
+    _where(_with("reorder"), "rewriting.unneeded_orders", "drop_unneeded_orders"),
+    _where(_of_linalg, "linalg.solve_rules", "simplify_solves"),
+    _where(_of_linalg, "linalg.cholesky_pullback", "simplify_hermitian_cholesky_pullbacks"),
+    _where(_with("embed"), "rewriting.sum_trees", "join_padded_sums"),
+    _where(_with("contract", "sum"), "contraction_order", "order_contractions"),
+    _where(_with("scatter", "scatter_add", "seed"), "sparsity.diagonal_sparsity", "exploit_diagonal_sparsity"),
+    _where(_of_linalg, "linalg.cholesky_pullback", "simplify_cholesky_pullbacks"),
+    _where(_may_be_outer_product, "low_rank", "exploit_outer_products"),
+    _where(_of_linalg, "linalg.shared_lu", "share_lu"),
 )
 """The passes of one round, in order."""
 CLEANING: tuple[Pass, ...] = (

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from func.interpreters.compile.passes import LEAST_OUTER_PRODUCT
 from func.interpreters.compile.passes.equation_builder import EquationBuilder
 from func.interpreters.core import PYTHON_SCALARS, Shape, Shaped
 from func.interpreters.primitives.elementwise.builder import add, multiply
@@ -25,9 +26,6 @@ from func.interpreters.primitives.elementwise.table import divide, square
 from func.interpreters.primitives.structural.contraction import Labels, contract, spec
 from func.interpreters.primitives.structural.shapes import convert, reduce_sum
 from func.interpreters.program.program import Equation, Program, Var
-
-MIN_SIZE = 1024
-"""Smaller products are faster multiplied out."""
 
 
 class OuterFactor(NamedTuple):
@@ -438,7 +436,7 @@ def _is_outer_product(equation: Equation) -> bool:
         return False
     out = equation.outputs[0]
     x, y = equation.inputs
-    if type(x) is not Var or type(y) is not Var or out.size < MIN_SIZE or out.dtype.kind not in "fc":
+    if type(x) is not Var or type(y) is not Var or out.size < LEAST_OUTER_PRODUCT or out.dtype.kind not in "fc":
         return False
     if equation.primitive is contract:
         labels = equation.params["spec"]

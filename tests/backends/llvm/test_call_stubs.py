@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 pytest.importorskip("llvmlite")
 
 from func.backends.llvm import compiler, machine
-from func.backends.llvm.call_stubs import capi, stub_table
+from func.backends.llvm.call_stubs import binding, capi, stub_table
 from func.backends.llvm.call_stubs import signature as signatures
 from func.backends.llvm.call_stubs.binding import bind, native_stub, normalised, python_stub
 from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, StubSignature, Tree, tree_of
@@ -647,3 +648,20 @@ def test_normalised_leaves() -> None:
     ):
         with pytest.raises(error):
             normalised(signature, values)
+
+
+def test_threads_that_ask_at_once_get_one_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A definition that a second one replaced would be freed, while functions refer to its memory."""
+    monkeypatch.setattr(binding, "_definitions", {})
+    gate = threading.Barrier(4)
+    make = capi.MethodDefinition
+
+    def slowly(*args: Any) -> Any:
+        gate.wait(10)  # all are past the look for one that is there
+        return make(*args)
+
+    monkeypatch.setattr(capi, "MethodDefinition", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(binding._definition, [4096] * 4))
+    assert all([definition is found[0] for definition in found])
+    assert list(binding._definitions.values()) == found[:1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -53,9 +54,15 @@ def equation_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> Equat
 def pasted(support: Sequence[Callable[..., Any]]) -> dict[str, Any]:
     """A module of nothing but NumPy, SciPy and the source of the support functions."""
     names: dict[str, Any] = {"numpy": numpy, "np": np, "scipy": scipy, "math": math}
-    text = "\n\n".join(["from __future__ import annotations", *[inspect.getsource(function) for function in support]])
-    exec(compile(text, "<pasted>", "exec"), names)
+    exec(code_of(tuple(support)), names)
     return names
+
+
+@functools.cache
+def code_of(support: tuple[Callable[..., Any], ...]) -> Any:
+    """The source of functions as a module."""
+    text = "\n\n".join(["from __future__ import annotations", *[inspect.getsource(function) for function in support]])
+    return compile(text, "<pasted>", "exec")
 
 
 def run(text: str, support: Sequence[Callable[..., Any]], args: Sequence[Any], **extra: Any) -> Any:

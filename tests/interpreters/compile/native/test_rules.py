@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -26,6 +30,7 @@ from func.interpreters.compile.native import (
     special,
     structural,
 )
+from func.interpreters.compile.native import translate as translation
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import RULES
 from func.interpreters.compile.native.translate import translate
@@ -383,3 +388,38 @@ def test_views_of_long_vectors(dtype: str, length: int) -> None:
     for got, want in zip(func.jit(sums, compiler="llvm")(x), sums(x), strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * 100)
+
+
+def test_modules_that_are_imported_late_are_found_by_all_their_primitives() -> None:
+    modules = {f"{translation.PACKAGE}.{name}": names for name, names in translation.OTHERS.items()}
+    for module in modules:
+        importlib.import_module(module)
+    found: dict[str, set[str]] = {}
+    for name, rule in RULES.items():
+        found.setdefault(rule.__module__, set()).add(name)
+    assert {module: set(names) for module, names in modules.items()} == {module: found[module] for module in modules}
+    assert set(found) - set(modules) <= {module.__name__ for module in translation.USUAL}
+
+
+SCRIPT = """
+import sys, numpy as np, func
+x = np.linspace(0.1, 1, 12)
+assert func.jit(lambda x: np.sum(np.exp(x)))(x) > 0
+assert 'func.interpreters.compile.native.linalg' not in sys.modules
+functions = [
+    np.cumsum, np.sort, np.argmax, np.sinc, np.diag,
+    lambda x: np.linalg.inv(np.diag(x)), lambda x: np.linalg.eigh(np.outer(x, x))[0], lambda x: np.convolve(x, x),
+    lambda x: func.scan(lambda c, r: (c + r, c), 0.0, x)[0],
+]
+for f in functions:
+    lowered = func.jit(f).lower(x)
+    assert lowered.kernels is not None and lowered.source is None, f
+"""
+
+
+def test_a_program_finds_rules_that_no_other_has_needed() -> None:
+    for others in translation.OTHERS.values():
+        assert all([name in PRIMITIVES for name in others])
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[4], timeout=120)
+    assert done.returncode == 0, done.stderr
