@@ -14,6 +14,7 @@ import importlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -142,6 +143,12 @@ _loading: set[int] = set()
 """The same thread, as long as it does."""
 
 
+_IMPORTED = frozenset({"func", "numpy", "scipy", "llvmlite", "optree"})
+"""The packages that func imports late."""
+_LONGEST_WAIT = 10.0
+"""Seconds after which a fork goes on beside an import: that may wait for the thread which forks."""
+
+
 class _NotLoaded(ModuleType):
     """The class of the module `func` until it is first used."""
 
@@ -192,6 +199,32 @@ def _no_collections() -> Iterator[None]:
             gc.freeze()
             gc.unfreeze()
         gc.enable()
+
+
+def _wait_for_imports() -> None:
+    """Before a fork: let other threads finish the imports that func is amid.
+
+    A child has no such threads. It would wait for ever for a module that one of them had begun. (CPython's locks of
+    modules are private; where they are something else, nothing is waited for.)
+    """
+    time.sleep(0)  # a new time slice: no other thread begins an import between the look and the fork
+    until = time.monotonic() + _LONGEST_WAIT
+    while _others_import() and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _others_import() -> bool:
+    """Whether another thread holds the lock of a module that func imports."""
+    locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+    mine = threading.get_ident()
+    for name, reference in list(locks.items()):
+        if name.partition(".")[0] in _IMPORTED and getattr(reference(), "owner", None) not in (None, mine):
+            return True
+    return False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_wait_for_imports)
 
 
 def _load(waits: bool) -> None:
