@@ -60,6 +60,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """So too what is left of a file of tests: caches and compiled programs, at last ten million objects."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def copy_sources() -> Callable[[Path], Path]:
     """A function that copies the sources of the package into a folder, for a test to build or to spoil."""

@@ -137,6 +137,7 @@ THREADED = ("array", "float", "tree", "results that are kept", "donated, large",
 
 @pytest.fixture(autouse=True)
 def no_collections() -> Iterator[None]:
+    gc.freeze()  # collections look at what the test makes
     gc.disable()
     yield
     gc.enable()
