@@ -19,15 +19,15 @@ from func.backends.loops.interface import ArraySpec
 from func.backends.loops.kernels import Buffer, NativeProgram, StridedRef, row_major
 from func.backends.loops.pipelining import pipeline_loops
 from func.backends.loops.values import ArrayValue, uniform
-from func.interpreters.compile.native import contraction, elementwise, reductions, structural
+from func.interpreters.compile.native import contraction, elementwise, reductions, special, structural
 from func.interpreters.compile.native.not_native import NotNative, RuleError
-from func.interpreters.compile.native.rules import PRINTED, RULES, TranslationContext
+from func.interpreters.compile.native.rules import PRINTED, RULES, Rule, TranslationContext
 from func.interpreters.core import Aval, aval_of, is_inexact
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
 
 PACKAGE = __name__.rpartition(".")[0]
-USUAL = (contraction, elementwise, reductions, structural)
+USUAL = (contraction, elementwise, reductions, special, structural)
 """The modules whose rules most programs need."""
 OTHERS = {
     "control": ("scan_call", "while_call", "cond_call", "program_call"),
@@ -40,7 +40,6 @@ OTHERS = {
         *("factored_solve", "factored_slogdet", "factored_inverse", "slogdet", "det"),
     ),
     "sorting": ("argmax", "argmin", "reorder", "search"),
-    "special": ("sinc",),
     "spectral": (
         *("eigh", "eigvalsh", "svd", "svdvals", "qr", "qr_raw", "lstsq", "solve_assumed", "pinv", "adjugate"),
     ),
@@ -68,6 +67,13 @@ def translate(
     if is_printed:
         importlib.import_module("func.interpreters.compile.native.printed")
     return Translator(program, libraries=libraries, is_printed=is_printed).native(checked, donated)
+
+
+def all_rules() -> dict[str, Rule]:
+    """The table of rules with those of all modules."""
+    for module in OTHERS:
+        importlib.import_module(f"{PACKAGE}.{module}")
+    return RULES
 
 
 class Translator:

@@ -54,20 +54,28 @@ def _may_be_outer_product(equation: Equation) -> bool:
     return equation.primitive.name in ("contract", "multiply") and equation.outputs[0].size >= LEAST_OUTER_PRODUCT
 
 
+drop_unneeded_orders = _where(_with("reorder"), "rewriting.unneeded_orders", "drop_unneeded_orders")
+join_padded_sums = _where(_with("embed"), "rewriting.sum_trees", "join_padded_sums")
+order_contractions = _where(_with("contract", "sum"), "contraction_order", "order_contractions")
+exploit_diagonal_sparsity = _where(
+    _with("scatter", "scatter_add", "seed"), "sparsity.diagonal_sparsity", "exploit_diagonal_sparsity"
+)
+exploit_outer_products = _where(_may_be_outer_product, "low_rank", "exploit_outer_products")
+
 PIPELINE: tuple[Pass, ...] = (
     eliminate_dead_code,
     strip_annotations,
     fold_constants,
     simplify_algebra,
     eliminate_common_subexpressions,
-    _where(_with("reorder"), "rewriting.unneeded_orders", "drop_unneeded_orders"),
+    drop_unneeded_orders,
     _where(_of_linalg, "linalg.solve_rules", "simplify_solves"),
     _where(_of_linalg, "linalg.cholesky_pullback", "simplify_hermitian_cholesky_pullbacks"),
-    _where(_with("embed"), "rewriting.sum_trees", "join_padded_sums"),
-    _where(_with("contract", "sum"), "contraction_order", "order_contractions"),
-    _where(_with("scatter", "scatter_add", "seed"), "sparsity.diagonal_sparsity", "exploit_diagonal_sparsity"),
+    join_padded_sums,
+    order_contractions,
+    exploit_diagonal_sparsity,
     _where(_of_linalg, "linalg.cholesky_pullback", "simplify_cholesky_pullbacks"),
-    _where(_may_be_outer_product, "low_rank", "exploit_outer_products"),
+    exploit_outer_products,
     _where(_of_linalg, "linalg.shared_lu", "share_lu"),
 )
 """The passes of one round, in order."""

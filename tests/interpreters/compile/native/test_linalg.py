@@ -15,7 +15,7 @@ import func
 import func.linalg
 from func.backends.llvm import machine
 from func.interpreters.compile.native import diagonals, linalg, spectral
-from func.interpreters.compile.native.rules import RULES
+from func.interpreters.compile.native.translate import all_rules
 from func.interpreters.primitives.linalg.singular import lstsq
 from tests.interpreters.compile.native.test_rules import compiled, eager_outputs, is_native, layouts
 from tests.support.samples import SAMPLES
@@ -83,8 +83,8 @@ def same_errors(function: Callable[..., Any], good: tuple[Any, ...], bad: tuple[
 MODULES = {module.__name__ for module in (linalg, diagonals, spectral)}
 PRIMITIVES = [
     pytest.param(name, sample, id=f"{name}-{i}")
-    for name in RULES
-    if RULES[name].__module__ in MODULES
+    for name, rule in all_rules().items()
+    if rule.__module__ in MODULES
     for i, sample in enumerate(SAMPLES[name])
     if is_native(name, sample.args, sample.params)
 ]

@@ -32,8 +32,7 @@ from func.interpreters.compile.native import (
 )
 from func.interpreters.compile.native import translate as translation
 from func.interpreters.compile.native.not_native import NotNative
-from func.interpreters.compile.native.rules import RULES
-from func.interpreters.compile.native.translate import translate
+from func.interpreters.compile.native.translate import all_rules, translate
 from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, aval_of, is_inexact
 from func.interpreters.primitives.structural.contraction import spec
 from func.interpreters.program.program import Equation, Program, Var
@@ -48,6 +47,7 @@ CALLS = {
     if name.endswith("_call") or name in ("callback", "pure_callback", "saved_output", "spread")
 }
 HERE = (contraction, convolution, diagonals, elementwise, reductions, cumulative, sorting, special, structural)
+RULES = all_rules()
 CALLS |= {name for name in SAMPLES if name in RULES and RULES[name].__module__ not in [one.__name__ for one in HERE]}
 """Rows whose parameters are functions, and those of LAPACK: other tests look at them."""
 ROUNDED = {
