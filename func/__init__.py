@@ -217,7 +217,7 @@ def _others_import() -> bool:
     """Whether another thread holds the lock of a module that func imports."""
     locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     mine = threading.get_ident()
-    for name, reference in list(locks.items()):
+    for name, reference in locks.copy().items():  # a copy is made in one step
         if name.partition(".")[0] in _IMPORTED and getattr(reference(), "owner", None) not in (None, mine):
             return True
     return False

@@ -218,9 +218,11 @@ class DeviceExecutable:
             outputs = [device.empty(spec.shape, spec.dtype) for spec in plan.outputs]
             if self.is_eager:
                 self._arena, self._arena_address = device.memory(self._arena_size)
-            self._start(inputs, outputs)
-            if self.is_eager:
-                self._arena = None  # the pool gives it to what is started later
+            try:
+                self._start(inputs, outputs)
+            finally:
+                if self.is_eager:
+                    self._arena = None  # the pool gives it to what is started later
             status = self._status_now()
         if status & COMPUTE_AGAIN:
             return self.again(*args)

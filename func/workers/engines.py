@@ -78,8 +78,8 @@ class ChunkEngine:
         return any(flags) and not getattr(self.executor, "_broken", False)
 
     def is_own(self, error: BaseException) -> bool:
-        """Whether the executor itself raised the error, and not a task that it ran."""
-        return isinstance(error, RuntimeError) and "shutdown" in str(error)
+        """Whether the executor itself raised the error of a future, and not a task that it ran."""
+        return False
 
     def replacement(self) -> ChunkEngine | None:
         """An engine like this one with fresh workers, after some have died; None where none can be made."""

@@ -684,3 +684,16 @@ def test_some_gradients_of_tensors_alone(tensor_runs: list[bool]) -> None:
     loss().backward(create_graph=True)
     assert parameters[1].grad.requires_grad
     assert tensor_runs == [False, False, True]
+
+
+@pytest.mark.parametrize("function", [np.exp, np.sin, np.sqrt, np.square, lambda x: x * 2.0, lambda x: x / (x + 1.0)])
+def test_a_freed_graph_whose_structure_has_code_is_refused_by_its_own_error(function: Any) -> None:
+    def loss() -> Any:
+        return np.sum(function(func.tensor(np.array([0.5, 1.5]), requires_grad=True)))
+
+    for _ in range(5):
+        loss().backward()
+    freed = loss()
+    freed.backward()
+    with pytest.raises(RuntimeError, match="the graph was freed by an earlier backward"):
+        freed.backward()

@@ -36,8 +36,8 @@ def compile_for_device(
 ) -> tuple[Run, None, Program | None]:
     """An optimised program as a function of arrays of a device, and the program of its parts, if it was cut.
     `nan_safe` computes the outputs where one has a NaN. Options are "fast", "tf32", and "eager" for parts of eager
-    code, which keep no memory between calls. Programs that are kernels as a
-    whole write outputs into the memory of inputs in `donated`, where nothing may have to be computed again."""
+    code, which keep no memory between calls. Programs that are kernels as a whole write outputs into the memory of
+    inputs in `donated`, where nothing may have to be computed again."""
     _refuse_long_numbers(program)
     program = rerolled(program)
     try:
