@@ -27,12 +27,24 @@ from func.backends.cuda.device import DeviceMemoryError
 from func.backends.loops.number_types import is_number
 from func.interpreters import drivers
 from func.interpreters.calls.graph_readers import Reader, Unlike, reader_of
-from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, shape_of
+from func.interpreters.calls.pass_levels import Form, Opener, PassLevels, Unknown, levels_of
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, innermost, shape_of
 from func.interpreters.core.backward_fusion import FUSION, Look
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import AVAL, LEAF, NEEDS_COTANGENT, OUTPUT, PARENTS, RULE, SAVED, SERIAL, walk_nodes
+from func.interpreters.grad import (
+    AVAL,
+    LEAF,
+    NEEDS_COTANGENT,
+    OUTPUT,
+    PARAMS,
+    PARENTS,
+    RULE,
+    SAVED,
+    SERIAL,
+    walk_nodes,
+)
 from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
@@ -41,25 +53,27 @@ from func.interpreters.stage import DerivedStage
 
 LONGEST = 2048
 """Nodes of the longest graph that is compiled: compilation takes time in proportion, and so does the key."""
-START, BASE_COST, COST_OF_NODE = 0.15, 0.02, 0.001
+START, BASE_COST, COST_OF_NODE = 0.08, 0.02, 0.001
 """Seconds that compilation takes, about: the first one of the process more than others, each, and for each node."""
-LEAST = 3e-6
+LEAST = 8e-6
 """Estimated seconds of the shortest pass that is compiled: a call of code takes a microsecond or two."""
 
 
 class Costs(NamedTuple):
-    """Seconds of a pullback, about: for itself, for an element of its node's value, and for a product's
-    multiplications, of which the pullback has twice as many as the product. A rule may say as how many elements one
-    counts (`pull_cost`). `compilation` is as how many of a processor's compilations one counts."""
+    """Seconds of a pullback, about: for itself, for an element of its node's value, for a product's multiplications,
+    of which the pullback has twice as many as the product, and for an operation of other matrix routines. A rule may
+    say as how many elements one counts (`pull_cost`), and how many operations its pullback takes (`pull_operations`).
+    `compilation` is as how many of a processor's compilations one counts."""
 
     node: float
     element: float
     multiplication: float
+    operation: float
     compilation: float
 
 
-HOST = Costs(2e-6, 1e-9, 2e-11, 1)
-DEVICE = Costs(2e-5, 2e-11, 1e-13, 10)
+HOST = Costs(5e-6, 1e-9, 2e-11, 1e-10, 1)
+DEVICE = Costs(2e-5, 2e-11, 1e-13, 1e-12, 10)
 """Two or three calls of CuPy, whose kernels read and write 4 TB a second; NVRTC takes 0.06 s for a kernel."""
 KEY_OF_NODE, SPARE = 2e-5, 7
 """A pass is looked at each time if it takes so many seconds for each node, ten times as long as the key of its graph.
@@ -92,34 +106,59 @@ class _FoundNaN(Unlike):
     """The code has found a NaN among the cotangents."""
 
 
+class TracedPass(NamedTuple):
+    """A backward pass as a Program of the arrays of a structure, whose outputs are those in the cotangents.
+
+    `out_forms` are those of the cotangents. Then: which leaves have a cotangent, and whether all nodes are pulled back.
+    """
+
+    program: Program
+    out_forms: Sequence[Form | None]
+    has_cotangent: tuple[bool, ...]
+    pulls_all: bool
+
+
 class Structure:
     """The graph below some seeds: `key` has all of it but the numbers in `arrays`.
 
     Raises:
         _NotFused: The pass is short or has too many nodes, products of matrices are most of it, a rule is not made of
             primitives, or a value is no array for which there is code.
-        _Traced: A value is traced.
+        _Traced: A value is traced, and not by vmap and jvp alone.
         _OtherCompiler: There is code for arrays of this kind, and the settings are against it.
     """
 
-    __slots__ = ("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "costs", "key", "seconds", "xp")
+    __slots__ = (
+        *("_leaves", "_nodes", "_places", "_seeds", "_slots", "arrays", "costs", "forms", "key", "levels", "seconds"),
+        *("values", "xp"),
+    )
 
     def __init__(self, seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> None:
-        self.arrays: list[Array] = []
-        """The seeds and what nodes have saved, each array once."""
+        self.values: list[Array] = []
+        """The seeds and what nodes have saved, each value once."""
         self._slots: dict[int, int] = {}
         self._nodes = _newest_first([node for node, _ in seeds])
-        self.xp = namespace_of(tuple([ct for _, ct in seeds]))
+        self.xp = namespace_of(tuple([innermost(ct) for _, ct in seeds]))
         """What computes on the arrays."""
         self.costs = HOST if self.xp is np else DEVICE
-        self.seconds = _estimate(self._nodes, self.costs)
-        """What the pass takes node by node, about."""
         self._places = places = {node[SERIAL]: place for place, node in enumerate(self._nodes)}
         self._seeds = [(places[node[SERIAL]], self._slot(ct)) for node, ct in seeds]
         self._leaves = [places.get(leaf[SERIAL]) for leaf in leaves]
         nodes = [self._described_node(node) for node in self._nodes]
-        arrays = [(type(x) in HOST_ARRAYS, x.shape, x.dtype) for x in self.arrays]
-        self.key = self.xp, tuple(self._seeds), tuple(self._leaves), tuple(nodes), tuple(arrays)
+        try:
+            self.levels = levels_of(self.values)
+        except Unknown:
+            raise _Traced from None
+        self.arrays: list[Array] = []
+        """The values, or the arrays inside of those that are traced."""
+        self.forms = [self.levels.form(value, self.arrays) for value in self.values]
+        kinds = self.levels.kinds
+        if kinds and not all([self._is_compiled(x) for x in self.arrays]):
+            raise _NotFused
+        self.seconds = _estimate(self._nodes, self.costs, 1 + len(kinds), self.levels.copies)
+        """What the pass takes node by node, about."""
+        arrays = tuple([(type(x) in HOST_ARRAYS, x.shape, x.dtype) for x in self.arrays])
+        self.key = self.xp, tuple(self._seeds), tuple(self._leaves), tuple(nodes), arrays, tuple(self.forms), kinds
         if not (FUSION.on_host if self.xp is np else FUSION.on_device):
             raise _OtherCompiler
 
@@ -161,27 +200,26 @@ class Structure:
         return self._slot(value)
 
     def _slot(self, value: Any) -> int:
-        """The place of an array among the inputs."""
+        """The place of a value among the inputs."""
         slot = self._slots.get(id(value))
         if slot is None:
-            if type(value) is Tracer:
-                raise _Traced
-            if not (_is_compiled_on_host(value) if self.xp is np else self._is_compiled_on_device(value)):
+            if type(value) is not Tracer and not self._is_compiled(value):
                 raise _NotFused
-            slot = self._slots[id(value)] = len(self.arrays)
-            self.arrays.append(value)
+            slot = self._slots[id(value)] = len(self.values)
+            self.values.append(value)
         return slot
+
+    def _is_compiled(self, value: Any) -> bool:
+        """Whether code can read an array."""
+        return _is_compiled_on_host(value) if self.xp is np else self._is_compiled_on_device(value)
 
     def _is_compiled_on_device(self, value: Any) -> bool:
         """Whether kernels can read an array. One of the host, as indices are, is sent to them in each pass."""
         is_known = type(value) in HOST_ARRAYS or namespace_of_type(type(value)) is self.xp
         return is_known and getattr(self.xp, "device_of", None) is not None and is_number(value.dtype)
 
-    def trace(self) -> tuple[Program, tuple[bool, ...], bool]:
-        """(the cotangents as a Program of the arrays, which leaves have one, whether all nodes are pulled back).
-
-        It is the nodes' rules on variables.
-        """
+    def trace(self) -> TracedPass:
+        """The nodes' rules on variables."""
         has_cotangent: list[bool] = []
         pulled_back: list[int] = []
 
@@ -213,8 +251,9 @@ class Structure:
             return [ct for ct in cotangents if ct is not ZERO]
 
         avals = [Aval(x.shape, x.dtype) for x in self.arrays]
-        program = drivers.stage_flat(pulled, avals, BackwardStage("grad"))
-        return program, tuple(has_cotangent), len(pulled_back) == len(self._nodes)
+        flat, out_forms = self.levels.traced(pulled, self.forms)
+        program = drivers.stage_flat(flat, avals, BackwardStage("grad"))
+        return TracedPass(program, out_forms, tuple(has_cotangent), len(pulled_back) == len(self._nodes))
 
 
 class BackwardStage(DerivedStage):
@@ -241,25 +280,30 @@ def _is_compiled_on_host(value: Any) -> bool:
     return type(value) in HOST_ARRAYS and value.dtype in _COMPILED_DTYPES
 
 
-def _estimate(nodes: Sequence[Any], costs: Costs) -> float:
+def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 1) -> float:
     """Seconds of a pass node by node, about.
+
+    Each node's rule runs for `depth` interpreters one above the other, on so many `copies` of the elements.
 
     Raises:
         _NotFused: Code would gain little.
     """
-    others, products = costs.node * len(nodes), 0.0
+    others, products = costs.node * len(nodes) * depth, 0.0
     for node in nodes:
         aval = node[AVAL]
         if aval is None:
             continue
-        size = prod(aval.shape)
-        others += costs.element * size * getattr(node[RULE], "pull_cost", 1)
-        if isinstance(node[RULE], Bilinear):
+        size, rule = prod(aval.shape), node[RULE]
+        others += costs.element * copies * size * getattr(rule, "pull_cost", 1)
+        if (operations := getattr(rule, "pull_operations", None)) is not None:
+            products += costs.operation * copies * operations(node[SAVED], aval, node[PARAMS])
+        if isinstance(rule, Bilinear):
             x, y = [
                 prod(aval.shape) if value is None else prod(shape_of(value))
                 for aval, value in zip(node[NEEDS_COTANGENT], node[SAVED], strict=True)
             ]
-            products += costs.multiplication * sqrt(float(size) * x * y)  # (m k) (k n) (m n) is the square of m k n
+            multiplications = sqrt(float(size) * x * y)  # (m k) (k n) (m n) is the square of m k n
+            products += costs.multiplication * copies * multiplications
     if others + products < LEAST or products > LARGEST_SHARE * others:
         raise _NotFused
     return others + products
@@ -309,7 +353,7 @@ class PassPlan:
         if self._run is None:
             return walk_nodes(seeds, leaves)
         try:
-            return self._arranged(self._run(*structure.arrays))
+            return self._arranged(self._run(*structure.values))
         except Unlike:
             return walk_nodes(seeds, leaves)
 
@@ -324,10 +368,13 @@ class PassPlan:
         PLANS.has_compiled = True
         try:
             with rare_collections():
-                program, self._has_cotangent, self._pulls_all = structure.trace()
+                traced = structure.trace()
+                self._has_cotangent, self._pulls_all = traced.has_cotangent, traced.pulls_all
                 compiler = "llvm" if structure.xp is np else "cuda+eager"
-                executable = WIRING.compile_program(program, structure.xp, compiler, frozenset(), _refuse_nan)
+                executable = WIRING.compile_program(traced.program, structure.xp, compiler, frozenset(), _refuse_nan)
                 call = self._call_of(structure, executable)
+                if call is not None and structure.levels.kinds:
+                    call = _on_levels(call, structure.levels, structure.forms, traced.out_forms)
         except Exception as error:
             messages.debug("a backward pass is not compiled: %s", error)
             self._is_hopeless = True
@@ -363,6 +410,23 @@ class PassPlan:
         has_cache = MEMORY.allocator is not None and MEMORY.limit > 0
         stub: Callable[..., Any] = executable.native.strict_stub(checked, keeps_outputs=not has_cache)
         return stub
+
+
+def _on_levels(
+    call: Callable[..., Any], levels: PassLevels, forms: Sequence[Form | None], out_forms: Sequence[Form | None]
+) -> Callable[..., Any]:
+    """The code of arrays as a function of values, some of which are traced by levels like these."""
+    opener = Opener(levels, forms)
+
+    def run(*values: Any) -> list[Any]:
+        try:
+            around, arrays = opener.open(values)
+        except Unknown:
+            raise Unlike from None
+        outputs = iter(call(*arrays))
+        return [around.value(form, outputs) for form in out_forms]
+
+    return run
 
 
 def _refuse_nan(*arrays: Array) -> Any:
@@ -420,7 +484,7 @@ def note_backward(seeds: Sequence[tuple[Any, Array]], look: Look) -> None:
         look.give_up()
         return
     found = _looked_up(plain_seeds, leaves, look)
-    if found is not None:
+    if found is not None and not found[0].levels.kinds:
         structure, plan = found
         plan.note(structure, look, of_tensors=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,14 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
-    Params,
     Primitive,
     Shaped,
     add_tangents,
-    bind,
-    kept,
     leading_axes,
 )
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
+from func.interpreters.primitives.direct import direct
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.linalg.matrices import (
     are_square,
@@ -37,39 +35,6 @@ from func.interpreters.primitives.linalg.matrices import (
     solve_batch,
 )
 from func.interpreters.primitives.scipy_functions import reporting_missing
-from func.interpreters.primitives.structural.shapes import fit_cotangent
-
-
-class Direct(Primitive):
-    """A general primitive whose pullback is written out, which costs less than transposing the traced tangent.
-
-    `adjoint(ct, parents, saved, **params)` gives one cotangent per argument, from the arguments and the output.
-    """
-
-    __slots__ = ("adjoint",)
-    adjoint: Callable[..., tuple[Any, ...]]
-
-    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        out = bind(self, values, params)
-        saved = [kept(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
-        return out, self, (*saved, out)
-
-    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        cotangents = self.adjoint(ct, parents, saved, **params)
-        return [
-            ZERO if parent is None else fit_cotangent(cotangent, parent)
-            for cotangent, parent in zip(cotangents, parents, strict=True)
-        ]
-
-    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
-        return Primitive.pull(self, ct, parents, known, params)
-
-
-def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any, ...]], **rules: Any) -> Direct:
-    """A general primitive with its pullback written out."""
-    primitive = Direct(name, impl, **rules)
-    primitive.adjoint = adjoint
-    return primitive
 
 
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: bool = False) -> tuple[Array, Array]:

@@ -26,8 +26,8 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import FLAG, Kind, are_integers, integer
+from func.interpreters.primitives.direct import direct
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
-from func.interpreters.primitives.linalg.solving import direct
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import (
     broadcast,

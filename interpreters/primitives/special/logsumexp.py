@@ -21,6 +21,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import AXES, FLAG
 from func.interpreters.primitives import costs
+from func.interpreters.primitives.direct import direct
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
     divide,
@@ -63,18 +64,32 @@ def _log_softmax_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes:
     return log_softmax(x, axes=axes), subtract(dx, _mean_of(softmax(x, axes=axes), dx, axes))
 
 
-softmax: Primitive = general(
+def _softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tuple[Array]:
+    """p̄ (ct - Σ p̄ ct)."""
+    out = conjugate(saved[-1])
+    return (multiply(out, subtract(ct, _mean_of(out, ct, axes))),)
+
+
+def _log_softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tuple[Array]:
+    """ct - p̄ Σ ct."""
+    total = keep_axes(reduce_sum(ct, axes=axes), shape_of(ct), axes)
+    return (subtract(ct, multiply(conjugate(exp(saved[-1])), total)),)
+
+
+softmax: Primitive = direct(
     "softmax",
     lambda xp, x, *, axes: special(xp, "softmax")(x, axis=axes),
+    _softmax_adjoint,
     aval=lambda x, *, axes: x,
     parameters={"axes": AXES},
     batch=lambda size, batched, args, params: softmax(*args, **_shifted(params)),
     jvp=_softmax_jvp,
     cost=20,
 )
-log_softmax: Primitive = general(
+log_softmax: Primitive = direct(
     "log_softmax",
     lambda xp, x, *, axes: special(xp, "log_softmax")(x, axis=axes),
+    _log_softmax_adjoint,
     aval=lambda x, *, axes: x,
     parameters={"axes": AXES},
     batch=lambda size, batched, args, params: log_softmax(*args, **_shifted(params)),

@@ -31,8 +31,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[HostDevice]:
     monkeypatch.setattr(namespace, "device_of", lambda args: own)
     estimate = fused_backward._estimate
 
-    def one_half(nodes: Any, costs: Any) -> float:
-        estimate(nodes, costs)
+    def one_half(*args: Any) -> float:
+        estimate(*args)
         return 0.6
 
     monkeypatch.setattr(fused_backward, "START", 0.0)
@@ -179,7 +179,7 @@ def test_passes_with_a_library_in_their_middle(device: HostDevice) -> None:
 
 def test_rules_that_are_no_primitives_are_walked(device: HostDevice) -> None:
     def loss(x: Any) -> Any:
-        return np.sum(np.tanh(np.linalg.cholesky(x @ x.T + 9 * np.eye(6))))
+        return np.sum(np.tanh(np.linalg.eigvalsh(x @ x.T + 9 * np.eye(6))))
 
     expected = func.grad(loss)(X)
     for _ in range(4):
