@@ -296,7 +296,7 @@ def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 
         size, rule = prod(aval.shape), node[RULE]
         others += costs.element * copies * size * getattr(rule, "pull_cost", 1)
         if (operations := getattr(rule, "pull_operations", None)) is not None:
-            products += costs.operation * copies * operations(node[SAVED], aval, node[PARAMS])
+            others += costs.operation * copies * operations(node[SAVED], aval, node[PARAMS])
         if isinstance(rule, Bilinear):
             x, y = [
                 prod(aval.shape) if value is None else prod(shape_of(value))

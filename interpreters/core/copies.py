@@ -11,14 +11,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-import numpy as np
-
 from func.backends import blocks
 
 LARGE = 1 << 16
 """Arrays of fewer bytes are copied each time, which takes less time than the comparison."""
-_FIRST, _REST = 64, 1 << 15
-"""How many words are compared at once: few at first, since what was written to differs early as a rule."""
 
 _COPIES: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
@@ -29,21 +25,9 @@ def kept_copy(array: Any) -> Any:
         return array.copy("K")
     key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
     before = _COPIES.get(key)
-    if before is not None and _has_same_bits(before, array):
+    if before is not None and blocks.same_bits(before, array):
         return before
     copy = array.copy("K") if array.size < blocks.LARGE else blocks.copy(array)
     copy.flags.writeable = False
     _COPIES[key] = copy
     return copy
-
-
-def _has_same_bits(a: Any, b: Any) -> bool:
-    """Whether two contiguous arrays of one layout agree, NaN and signs of zeros included."""
-    word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
-    x, y = a.ravel("K").view(word), b.ravel("K").view(word)
-    start, stop = 0, _FIRST
-    while start < x.size:
-        if (x[start:stop] != y[start:stop]).any():
-            return False
-        start, stop = stop, stop + _REST
-    return True

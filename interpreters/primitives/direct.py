@@ -17,8 +17,9 @@ class Direct(Primitive):
     """
 
     pulls_by_primitives = True
-    __slots__ = ("adjoint",)
+    __slots__ = ("adjoint", "pull_factor")
     adjoint: Callable[..., tuple[Any, ...]]
+    pull_factor: float
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
@@ -33,17 +34,25 @@ class Direct(Primitive):
         ]
 
     def pull_operations(self, saved: Sequence[Array], aval: Aval, params: Params) -> float:
-        """How many arithmetic operations a pullback takes, about: twice those of the primitive."""
+        """How many arithmetic operations a pullback takes, about."""
         if self.cost is None or isinstance(self.cost, (int, float)):
-            return 2 * (self.cost or 0) * aval.size
-        return 2 * self.cost([aval_of(x) for x in saved[:-1]], [aval], params)
+            return self.pull_factor * (self.cost or 0) * aval.size
+        return self.pull_factor * self.cost([aval_of(x) for x in saved[:-1]], [aval], params)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         return Primitive.pull(self, ct, parents, known, params)
 
 
-def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any, ...]], **rules: Any) -> Direct:
-    """A general primitive with its pullback written out."""
+def direct(
+    name: str,
+    impl: Callable[..., Any],
+    adjoint: Callable[..., tuple[Any, ...]],
+    *,
+    pull_factor: float = 2,
+    **rules: Any,
+) -> Direct:
+    """A general primitive with its pullback written out, which takes `pull_factor` times its operations."""
     primitive = Direct(name, impl, **rules)
     primitive.adjoint = adjoint
+    primitive.pull_factor = pull_factor
     return primitive

@@ -292,3 +292,26 @@ def test_values_and_gradients_do_not_depend_on_the_number_of_threads(name: str, 
             assert results[0] == results[1]
     assert jobs
     assert func.value_and_grad(function)(x)[0] == function(x)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.bool_, np.complex128, "datetime64[s]"])
+@pytest.mark.parametrize("size", [1, 7, 1000, 5_000_000])
+def test_bits_of_two_arrays(dtype: Any, size: int) -> None:
+    x = (np.arange(size) % 251).astype(dtype)
+    y = x.copy()
+    assert blocks.same_bits(x, y)
+    for place in {0, size // 2, size - 1, size - size // 9 - 1}:
+        word = y.view(np.uint8).reshape(size, -1)
+        word[place, -1] ^= 1
+        assert not blocks.same_bits(x, y)
+        word[place, -1] ^= 1
+    assert blocks.same_bits(x, y)
+
+
+def test_bits_are_not_values() -> None:
+    for size in (3, 1 << 20):
+        zeros, nans = np.zeros(size), np.full(size, np.nan)
+        assert not blocks.same_bits(zeros, -zeros)
+        assert blocks.same_bits(nans, nans.copy())
+        assert blocks.same_bits(zeros.reshape(1, -1).T, zeros.copy().reshape(1, -1).T)
+    assert blocks.same_bits(np.zeros(0), np.zeros(0))

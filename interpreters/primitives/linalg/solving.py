@@ -75,6 +75,7 @@ cholesky: Primitive = direct(
     batch=leading_axes("cholesky"),
     jvp=_cholesky_jvp,
     cost=costs.cubic(1 / 3),
+    pull_factor=12,  # a product and two solves of n right sides
 )
 """L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
 
@@ -131,6 +132,7 @@ triangular_solve: Primitive = direct(
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
     cost=costs.with_sides(0, 1),
+    pull_factor=3,  # a solve and an outer product
 )
 """A⁻¹ B or A⁻ᴴ B for triangular A; B is (…, n, k)."""
 
