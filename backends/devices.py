@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.error_base import PUBLIC
 from func.backends.loops.number_types import kind_of
 from func.backends.quiet import quietly
 from func.backends.records import Record
@@ -33,6 +34,8 @@ class HostComputationWarning(UserWarning):
     One warning for each function. `warnings.filterwarnings("error", category=func.errors.HostComputationWarning)` makes
     an error of every such call, "ignore" accepts them.
     """
+
+    __module__ = PUBLIC
 
 
 class DeviceNamespace:

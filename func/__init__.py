@@ -209,7 +209,7 @@ def _wait_for_imports() -> None:
     """
     time.sleep(0)  # a new time slice: no other thread begins an import between the look and the fork
     until = time.monotonic() + _LONGEST_WAIT
-    while _others_import() and time.monotonic() < until:
+    while (_others_import() or _is_locked()) and time.monotonic() < until:
         time.sleep(0.001)
 
 
@@ -222,6 +222,9 @@ def _others_import() -> bool:
             return True
     return False
 
+
+_is_locked = getattr(sys.modules.get("_imp"), "lock_held", bool)
+"""Whether some thread is about to take the lock of a module: a fork would wait for it, and others begin meanwhile."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_wait_for_imports)

@@ -30,9 +30,6 @@ __all__ = [
 ]
 # fmt: on
 
-for _name in __all__:  # what tracebacks and pickles call them
-    globals()[_name].__module__ = __name__
-
 
 def __dir__() -> list[str]:
     return _public_names(globals())

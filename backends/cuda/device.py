@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from func.backends.error_base import DeviceError
+from func.backends.error_base import PUBLIC, DeviceError
 
 if TYPE_CHECKING:  # `import func` reads the errors of this module
     from func.backends.loops.kernels import DType, Shape
@@ -15,9 +15,13 @@ if TYPE_CHECKING:  # `import func` reads the errors of this module
 class DeviceMemoryError(MemoryError, DeviceError):
     """A device has too little memory, also after the free blocks of its pool were given back."""
 
+    __module__ = PUBLIC
+
 
 class DeviceIndexError(DeviceError, IndexError):
     """An index was out of range in a call that has ended on a device; a later call reports it."""
+
+    __module__ = PUBLIC
 
 
 class KernelError(DeviceError):

@@ -65,17 +65,26 @@ class Host(NamedTuple):
 @functools.cache
 def host() -> Host:
     """The host's triple, processor and features. Raises: CompileError where there is no LLVM."""
+    answer = known()
+    if answer is not None:
+        return answer
     key = _key()
-    known = None if key is None else cache.load(key)
-    fields = [] if known is None else known.image.decode().split("\n")
-    if len(fields) == len(Host._fields):
-        return Host(*fields)
-    answer: Host = importlib.import_module("func.backends.llvm.machine").generator().ask_host()
+    asked: Host = importlib.import_module("func.backends.llvm.machine").generator().ask_host()
     if key is not None:
-        cache.store(key, cache.ObjectCode(answer.fingerprint.encode(), ()))
-    return answer
+        cache.store(key, cache.ObjectCode(asked.fingerprint.encode(), ()))
+    return asked
 
 
+@functools.cache
+def known() -> Host | None:
+    """What LLVM has said of the host, if its answer is in the cache on disk."""
+    key = _key()
+    entry = None if key is None else cache.load(key)
+    fields = [] if entry is None else entry.image.decode().split("\n")
+    return Host(*fields) if len(fields) == len(Host._fields) else None
+
+
+@functools.cache
 def _key() -> str | None:
     """The key of LLVM's answer in the cache; None where too little is known of the processor without LLVM."""
     processor, library = _processor(), llvmlite_stamp()

@@ -102,16 +102,24 @@ def _version() -> str:
     return ""
 
 
-@functools.cache
-def _library() -> Any | None:
-    """The library with its signatures; None where it is unknown, has not all functions, or is not for Linux."""
+def path() -> Path | None:
+    """The library's file; None where it is unknown, or not for Linux."""
     major, _, rest = _version().partition(".")
     minor = rest.partition(".")[0]
     folder = _folder()
     if sys.platform != "linux" or folder is None or major != "0" or not minor or int(minor) not in VERSIONS:
         return None
+    return folder / "binding" / "libllvmlite.so"
+
+
+@functools.cache
+def _library() -> Any | None:
+    """The library with its signatures; None where it is unknown, or has not all functions."""
+    file = path()
+    if file is None:
+        return None
     try:
-        library = ctypes.CDLL(os.fspath(folder / "binding" / "libllvmlite.so"))
+        library = ctypes.CDLL(os.fspath(file))
         for name, (result, arguments) in FUNCTIONS.items():
             function = getattr(library, PREFIX + name)
             function.restype, function.argtypes = result, arguments
@@ -176,8 +184,13 @@ def _described() -> Host:
 
 
 @functools.cache
-def _machine(level: int) -> int:
-    """The target machine that emits code."""
+def machine_of(level: int) -> int:
+    """The target machine that emits code for those who hold `machine.lock`."""
+    return new_machine(level)
+
+
+def new_machine(level: int = QUICK.level) -> int:
+    """A target machine, for one thread at a time."""
     _start()
     triple = host().triple.encode()
     target, error = _text_of("GetTargetFromTriple", triple)
@@ -190,18 +203,20 @@ def _machine(level: int) -> int:
     return machine
 
 
-@functools.cache
-def _layout(level: int) -> bytes:
-    with _disposed(_call("CreateTargetMachineData", _machine(level)), "DisposeTargetData") as data:
-        return _text_of("CopyStringRepOfTargetData", data)[1].encode()
-
-
 def emit_object(text: str, pipeline: Pipeline = QUICK) -> cache.ObjectCode:
     """Object code of the module's text, with the names that the process must define.
 
     Raises: CompileError for a module that LLVM refuses.
     """
-    machine = _machine(pipeline.level)
+    image = emit(text, machine_of(pipeline.level), pipeline)
+    needed = elf_undefined(image)
+    if needed is None:
+        raise CompileError("LLVM emits another format than ELF")
+    return cache.ObjectCode(image, tuple(needed))
+
+
+def emit(text: str, machine: int, pipeline: Pipeline = QUICK) -> bytes:
+    """The object file of the module's text."""
     with _disposed(_call("ContextCreate"), "ContextDispose") as context:
         module, error = _text_of("ParseAssembly", context, text.encode())
         if error or not module:
@@ -211,13 +226,10 @@ def emit_object(text: str, pipeline: Pipeline = QUICK) -> cache.ObjectCode:
             if is_wrong:
                 raise CompileError(f"LLVM refuses the module: {error}")
             _call("SetTarget", module, host().triple.encode())
-            _call("SetDataLayout", module, _layout(pipeline.level))
+            with _disposed(_call("CreateTargetMachineData", machine), "DisposeTargetData") as data:
+                _call("SetDataLayout", module, _text_of("CopyStringRepOfTargetData", data)[1].encode())
             _optimise(module, machine, pipeline)
-            image = _emitted(module, machine)
-    needed = elf_undefined(image)
-    if needed is None:
-        raise CompileError("LLVM emits another format than ELF")
-    return cache.ObjectCode(image, tuple(needed))
+            return _emitted(module, machine)
 
 
 def _optimise(module: int, machine: int, pipeline: Pipeline) -> None:

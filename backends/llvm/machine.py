@@ -5,13 +5,14 @@ by llvmlite's library (`llvm_library.py`) or, where that is unknown, by llvmlite
 freed when its `MachineCode` is collected.
 """
 
+import contextlib
 import functools
 import importlib
 import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from func.backends import messages
@@ -148,10 +149,36 @@ def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
     with lock:
         code = _existing(digest, source, pipeline)
         if code is None:
-            stored = generator().emit_object(_text(source), pipeline)
+            text = _text(source)
+            with _references(text if key is None else "") as references:  # they are linked with the code
+                stored = generator().emit_object(text, pipeline)
             cache.store(digest, stored)
             code = _loaded[digest] = MachineCode(stored, source, pipeline, digest)
+            del references
         return code
+
+
+@contextlib.contextmanager
+def _references(text: str) -> Iterator[list["MachineCode"]]:
+    """The code of the modules to which a module's text refers; what is missing is generated inside, by a thread."""
+    codes: list[MachineCode] = []
+    beside = importlib.import_module("func.backends.llvm.beside")
+    sources = []
+    if generator() is sys.modules.get("func.backends.llvm.llvm_library"):  # llvmlite compiles one module at a time
+        for key, source in beside.missing_in(text):
+            code = existing_code(source, key)
+            if code is None:
+                sources.append((_digest(_origin(key), THOROUGH), source))
+            else:
+                codes.append(code)
+    if not sources:
+        yield codes
+        return
+    with beside.generated([_text(source) for _, source in sources]) as done:
+        yield codes
+    for (digest, source), stored in zip(sources, done, strict=False):
+        cache.store(digest, stored)
+        codes.append(_loaded.setdefault(digest, MachineCode(stored, source, THOROUGH, digest)))
 
 
 def existing_code(module: Source, key: str) -> "MachineCode | None":

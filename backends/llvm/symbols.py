@@ -12,6 +12,11 @@ import ctypes
 import functools
 import importlib
 import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Text: TypeAlias = Callable[[], Any]
+"""A function that prints a module."""
 
 PROVIDERS = tuple(
     [
@@ -27,6 +32,11 @@ PROVIDERS = tuple(
 )
 """Modules that know addresses: `address_of(name)` is the address of a name that the module provides, and None for other
 names. The last module looks into SciPy's BLAS and LAPACK, which take longest to load."""
+PRINTERS = tuple(
+    [f"func.backends.llvm.{name}" for name in ("math.own_functions", "threads.pool", "linalg.thin_products")]
+)
+"""Modules that compile what they provide: `module_of(name)` is the key of the code and a function that prints it, None
+for other names."""
 OWN_PREFIX = "func_"
 """The beginning of all names that the modules provide."""
 VECTOR_PREFIX = "_ZGV"
@@ -47,6 +57,19 @@ def find(name: str) -> int | None:
         address: int | None = importlib.import_module(provider).address_of(name)
         if address:
             return address
+    return None
+
+
+def module_of(name: str) -> tuple[str, Text] | None:
+    """The key of the code that defines a name, and what prints its text; None where nothing has to be compiled for it.
+
+    >>> module_of("func_own_256f_v4f64_exp")[0], module_of("func_dpotrf")
+    ('func_own_256f_v4f64_exp', None)
+    """
+    for printer in PRINTERS:
+        module: tuple[str, Text] | None = importlib.import_module(printer).module_of(name)
+        if module is not None:
+            return module
     return None
 
 

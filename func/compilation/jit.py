@@ -35,6 +35,7 @@ from func.interpreters.core.exact_keys import content_key
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import hide_engine_frames, without_engine_frames
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
@@ -529,6 +530,7 @@ class Jitted(Generic[P, R]):
 
     def _trace(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> CachedCall:
         """Trace the function on abstract arrays like these."""
+        WIRING.expect_programs(self._compiler_name())
         avals = [aval_of(leaf) for leaf in leaves]
         example = next((example for example in map(example_of, leaves) if example is not None), None)
         out_spec: Any = None

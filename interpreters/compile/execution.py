@@ -24,6 +24,20 @@ LONG = 1000
 """Equations from which on the unrolled loops of a derivative are re-rolled before it is partitioned."""
 
 
+_is_expected = False
+
+
+def expect_programs(compiler: str | None) -> None:
+    """A function is about to be traced: where native code will be made of it, and none has been made on this machine
+    before, begin with what all code needs."""
+    global _is_expected
+    if _is_expected or (compiler or "").partition("+")[0] not in NATIVE or importlib.util.find_spec("llvmlite") is None:
+        return
+    _is_expected = True
+    if importlib.import_module("func.backends.llvm.host").known() is None:
+        importlib.import_module("func.backends.llvm.early_start").begin()
+
+
 def reroll_loops(program: Program, compiler: str | None) -> Program:
     """A long program with its unrolled loops as scans, if native code will run it.
 
@@ -127,4 +141,5 @@ def _compile_native(
 
 
 WIRING.compile_program = compile_program
+WIRING.expect_programs = expect_programs
 WIRING.reroll_loops = reroll_loops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from func.backends.error_base import PUBLIC
 from func.backends.error_base import FuncError as FuncError
 
 
@@ -204,3 +205,8 @@ class RaggedChunksError(FuncError, ValueError):
 
 class ChunkError(FuncError, RuntimeError):
     """A chunk failed with an error that cannot be sent as it is."""
+
+
+for _class in list(globals().values()):
+    if isinstance(_class, type) and _class.__module__ == __name__ and _class is not ForeignArrayError:
+        _class.__module__ = PUBLIC

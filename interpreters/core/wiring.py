@@ -24,6 +24,7 @@ SET_BY = {
     "compile_program": "func.interpreters.compile.execution",
     "convert_traced": "func.numpy.creation",
     "draw_program": "func.interpreters.program.drawing",
+    "expect_programs": "func.interpreters.compile.execution",
     "fused_walk": "func.interpreters.calls.fused_backward",
     "note_backward": "func.interpreters.calls.fused_backward",
     "hold_converters": "func.numpy.patching",
@@ -66,6 +67,8 @@ class Wiring:
     """(primitive, values, parents, params): the outputs and the linear tangent program, which is the pullback."""
     compile_program: Callable[..., Any]
     """(program, xp, compiler, donated, nan_safe): the program as an Executable."""
+    expect_programs: Callable[[str | None], None]
+    """(compiler): a function is about to be traced for it."""
     fused_walk: Callable[[Any, Any, Any], list[Any]]
     note_backward: Callable[[Any, Any], None]
     """(seeds, leaves): the cotangents of the leaves of a graph; whether there may be a program for such graphs."""

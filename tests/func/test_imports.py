@@ -282,3 +282,23 @@ from func import *
 print(sorted, einsum is func.numpy.einsum, set(names) <= set(dir(func.numpy)))
 """
     assert run(script) == "<built-in function sorted> True True"
+
+
+def test_errors_have_their_public_names_from_the_start() -> None:
+    """Also where nobody has imported func.errors, whose classes every one of its names gives."""
+    script = """
+import sys, func
+try:
+    func.grad(lambda x: x * 2)([1.0, 2.0], 3)
+except Exception as error:
+    print(type(error).__module__)
+try:
+    func.jit(lambda x: float(x))(1.0)
+except Exception as error:
+    print(type(error).__module__)
+print("func.errors" in sys.modules)
+"""
+    assert run(script).split("\n")[1:] == ["func.errors", "False"]
+    for name in func.errors.__all__:
+        error = getattr(func.errors, name)
+        assert (error.__module__, pickle.loads(pickle.dumps(error))) == ("func.errors", error)

@@ -179,3 +179,25 @@ def test_what_a_pass_counts_for(structures: list[Any]) -> None:
     assert [structure.levels.kinds for structure in structures] == [(), (100,), (-1,)]
     keys = {structure.key for structure in structures}
     assert len(keys) == 3
+
+
+def test_two_vmaps_of_one_length_may_change_places() -> None:
+    g = func.grad(lambda x, w: np.sum(np.tanh(x * w) * np.arange(8.0)))
+    ws = RNG.normal(size=(3, 6, 8))
+    expected = np.stack([np.stack([g(x, w) for w in ws]) for x in XS])
+    for _ in range(4):
+        by_rows = func.vmap(lambda x: func.vmap(lambda w: g(x, w))(ws))(XS)
+        by_columns = func.vmap(lambda w: func.vmap(lambda x: g(x, w))(XS))(ws)
+        np.testing.assert_allclose(by_rows, expected, rtol=1e-12)
+        np.testing.assert_allclose(np.swapaxes(by_columns, 0, 1), expected, rtol=1e-12)
+
+
+def test_a_vmap_and_a_jvp_of_two_arguments_may_change_places() -> None:
+    g = func.grad(lambda x, w: np.sum(np.tanh(x * w) * np.arange(8.0)))
+    with func.config.override(compile_backward=False):
+        expected = np.stack([func.jvp(lambda w, x=x: g(x, w), (W,), (X,))[1] for x in XS])
+    for _ in range(4):
+        outside = func.vmap(lambda x: func.jvp(lambda w: g(x, w), (W,), (X,))[1])(XS)
+        inside = func.jvp(lambda w: func.vmap(lambda x: g(x, w))(XS), (W,), (X,))[1]
+        np.testing.assert_allclose(outside, expected, rtol=1e-12)
+        np.testing.assert_allclose(inside, expected, rtol=1e-12)

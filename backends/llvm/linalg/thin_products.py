@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 from func.backends.llvm.machine import MachineCode, compile_ir
@@ -87,13 +88,19 @@ def address_of(name: str) -> int | None:
     >>> address_of("func_thin_product_512_int64"), address_of("cos")
     (None, None)
     """
-    match = NAME.fullmatch(name)
-    if match is None:
+    module = module_of(name)
+    if module is None:
         return None
     code = _compiled.get(name)
     if code is None:
-        code = _compiled[name] = compile_ir(lambda: _printer().thin_product_module(name, match), key=name)
+        code = _compiled[name] = compile_ir(module[1], key=name)
     return code.address(name)
+
+
+def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
+    """The key of the code of this function, and what prints its module; None for other names."""
+    match = NAME.fullmatch(name)
+    return None if match is None else (name, lambda: _printer().thin_product_module(name, match))
 
 
 def _printer() -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -65,13 +66,21 @@ def address_of(name: str) -> int | None:
     >>> address_of("func_own_256f_v4f64_exp") is None, address_of("exp") is None
     (False, True)
     """
-    match = OWN_NAME.fullmatch(name)
-    if match is None or match["name"] not in FUNCTIONS or FUNCTIONS[match["name"]].intrinsic:
+    module = module_of(name)
+    if module is None:
         return None
     code = _compiled.get(name)
     if code is None:
-        code = _compiled[name] = compile_ir(lambda: _printer().own_module(name, match), key=name)
+        code = _compiled[name] = compile_ir(module[1], key=name)
     return code.address(name)
+
+
+def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
+    """The key of the code of a function, and what prints its module; None if it is not one of these functions."""
+    match = OWN_NAME.fullmatch(name)
+    if match is None or match["name"] not in FUNCTIONS or FUNCTIONS[match["name"]].intrinsic:
+        return None
+    return name, lambda: _printer().own_module(name, match)
 
 
 def _printer() -> Any:

@@ -66,6 +66,11 @@ def address_of(name: str) -> int | None:
     return trampoline.address(SYMBOL)
 
 
+def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
+    """The key of the trampoline's code and what prints it; None for other names."""
+    return (TRAMPOLINE_KEY, trampoline_module) if name == SYMBOL else None
+
+
 def _linked_trampoline() -> MachineCode:
     """The code of `func_parallel`."""
     global _trampoline

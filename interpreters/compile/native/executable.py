@@ -75,11 +75,17 @@ def compile_native(
         executable = _loaded(stored, prepared, fast, donated, nan_safe)
         if executable is not None:
             return with_aliased(executable.flat_stub(), executable.interface), executable, None
+    if key is not None and not stored_programs.is_cut(key):
+        from func.backends.llvm import early_start  # start-up time: a program on disk needs no LLVM
+
+        early_start.begin()
     compiler = _Compiler(fast)
     program = with_loops(prepared)
     try:
         run, native = compiler.whole(program, donated, nan_safe)
     except NotNative:
+        if key is not None:
+            stored_programs.store_cut(key)
         parts = _in_parts(program, compiler)
     else:
         if native is not None and key is not None:

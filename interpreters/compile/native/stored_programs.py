@@ -72,6 +72,20 @@ def store(key: str, interface: Interface, code: str, program: Program) -> None:
         cache.store(key, cache.ObjectCode(content, ()))
 
 
+def store_cut(key: str) -> None:
+    """Note that a program is not native as a whole: the code of its parts is kept by their texts."""
+    cache.store(key, cache.ObjectCode(_CUT, ()))
+
+
+def is_cut(key: str) -> bool:
+    """Whether it was noted of a program."""
+    stored = cache.load(key)
+    return stored is not None and stored.image == _CUT
+
+
+_CUT = b"in parts"
+
+
 def _constants(program: Program) -> Iterator[Any]:
     """The constants of a program and of those inside, each inner program once, in the order of the fingerprint."""
     seen: set[int] = set()

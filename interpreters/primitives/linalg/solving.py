@@ -20,7 +20,6 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.direct import direct
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.linalg.matrices import (
     are_square,
@@ -35,6 +34,7 @@ from func.interpreters.primitives.linalg.matrices import (
     solve_batch,
 )
 from func.interpreters.primitives.scipy_functions import reporting_missing
+from func.interpreters.primitives.written_pullbacks import direct
 
 
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: bool = False) -> tuple[Array, Array]:

@@ -26,7 +26,6 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import FLAG, Kind, are_integers, integer
-from func.interpreters.primitives.direct import direct
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import (
@@ -40,6 +39,7 @@ from func.interpreters.primitives.structural.shapes import (
     reshape,
 )
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.interpreters.primitives.written_pullbacks import direct
 
 
 def _conjugated(x: Array) -> Array:

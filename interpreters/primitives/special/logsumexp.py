@@ -21,7 +21,6 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import AXES, FLAG
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.direct import direct
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
     divide,
@@ -39,6 +38,7 @@ from func.interpreters.primitives.scipy_functions import special
 from func.interpreters.primitives.special.builders import times
 from func.interpreters.primitives.structural.reductions import Axes, Reduction, keep_axes, reduction
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, drop_axes, full_like, reduce_sum, where
+from func.interpreters.primitives.written_pullbacks import direct
 
 
 def _shifted(params: Params) -> dict[str, Any]:
@@ -65,9 +65,11 @@ def _log_softmax_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes:
 
 
 def _softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tuple[Array]:
-    """p̄ (ct - Σ p̄ ct)."""
+    """p̄ ct - p̄ Σ p̄ ct."""
     out = conjugate(saved[-1])
-    return (multiply(out, subtract(ct, _mean_of(out, ct, axes))),)
+    weighted = multiply(out, ct)
+    total = keep_axes(reduce_sum(weighted, axes=axes), shape_of(out), axes)
+    return (subtract(weighted, multiply(out, total)),)
 
 
 def _log_softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tuple[Array]:

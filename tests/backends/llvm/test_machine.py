@@ -11,7 +11,7 @@ import pytest
 llvm = pytest.importorskip("llvmlite.binding")
 
 from func.backends.llvm import compiler, ir, machine  # noqa: E402
-from func.backends.llvm.host import host  # noqa: E402
+from func.backends.llvm.host import host, known  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +68,7 @@ def test_available():
 def test_unavailable_without_llvmlite(monkeypatch):
     monkeypatch.setattr(compiler, "llvm", None)
     host.cache_clear()
+    known.cache_clear()
     compiler._start.cache_clear()
     try:
         assert not machine.available.__wrapped__()
@@ -76,6 +77,7 @@ def test_unavailable_without_llvmlite(monkeypatch):
     finally:
         monkeypatch.undo()
         host.cache_clear()
+        known.cache_clear()
         compiler._start.cache_clear()
 
 
