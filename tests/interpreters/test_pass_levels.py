@@ -201,3 +201,16 @@ def test_a_vmap_and_a_jvp_of_two_arguments_may_change_places() -> None:
         inside = func.jvp(lambda w: func.vmap(lambda x: g(x, w))(XS), (W,), (X,))[1]
         np.testing.assert_allclose(outside, expected, rtol=1e-12)
         np.testing.assert_allclose(inside, expected, rtol=1e-12)
+
+
+def test_cotangents_and_arguments_of_vmaps_that_change_places() -> None:
+    """No value that the pass reads has both batches, and its result has."""
+    pull = lambda x, ct: func.vjp(lambda x: np.tanh(x) * x, x)[1](ct)[0]  # noqa: E731
+    cts = RNG.normal(size=(3, 6, 8))
+    with func.config.override(compile_backward=False):
+        expected = np.stack([np.stack([pull(x, ct) for ct in cts]) for x in XS])
+    for _ in range(4):
+        by_rows = func.vmap(lambda x: func.vmap(lambda ct: pull(x, ct))(cts))(XS)
+        by_columns = func.vmap(lambda ct: func.vmap(lambda x: pull(x, ct))(XS))(cts)
+        np.testing.assert_allclose(by_rows, expected, rtol=1e-12)
+        np.testing.assert_allclose(np.swapaxes(by_columns, 0, 1), expected, rtol=1e-12)
