@@ -1,6 +1,5 @@
 """The base of func's errors: the engine's and those of devices."""
 
-
 PUBLIC = "func.errors"
 """The module by whose name users know the errors, from the start: tracebacks and pickles call them so."""
 
