@@ -52,6 +52,7 @@ from func.interpreters.primitives.elementwise.builder import (
     negative,
     scale,
 )
+from func.interpreters.primitives.structural.reductions import Reduction
 from func.interpreters.primitives.structural.shapes import fit_cotangent
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage
@@ -168,6 +169,8 @@ class FastGrad(Grad):
             return self._linear_map(primitive, args[0], params)
         if type(primitive) is Linear and not primitive.multiple:
             return self._linear_map_of_several(primitive, args, params)
+        if isinstance(primitive, Reduction):
+            return self._reduction(primitive, args[0], params)
         return self.recorded(primitive, args, params)
 
     def _linear_map(self, primitive: Linear, x: Tracer, params: Params) -> Any:
@@ -180,6 +183,17 @@ class FastGrad(Grad):
         if aval.dtype is not needs_cotangent.dtype and not is_inexact(aval.dtype):
             return out
         node = (next(SERIALS), primitive, (above,), (needs_cotangent,), None, params, aval)
+        return new_tracer(self, out, node)
+
+    def _reduction(self, primitive: Reduction, x: Tracer, params: Params) -> Any:
+        """A reduction saves its argument and its output."""
+        value = x._value
+        out = primitive.impl(np, value, **params) if type(value) in HOST_ARRAYS else bind(primitive, (value,), params)
+        aval = _output_aval(out)
+        if not is_inexact(aval.dtype):
+            return out
+        above = x._attached
+        node = (next(SERIALS), primitive, (above,), (above[AVAL],), (value, out), params, aval)
         return new_tracer(self, out, node)
 
     def _linear_map_of_several(self, primitive: Linear, args: Sequence[Array], params: Params) -> Any:

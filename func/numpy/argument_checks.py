@@ -30,6 +30,8 @@ def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """Axes (None: all), sorted and non-negative; duplicates raise ValueError."""
     if axis is None:
         return tuple(range(rank))
+    if type(axis) is int and -rank <= axis < rank:
+        return (axis if axis >= 0 else axis + rank,)
     entries = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [normalize_axis(a, rank) for a in entries]
     if len(set(axes)) != len(axes):

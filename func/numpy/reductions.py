@@ -42,7 +42,7 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 def finish(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any, out: Any) -> Array:
     """The result with keepdims applied, written to `out` if there is one."""
-    if is_given(keepdims) and keepdims:
+    if keepdims is not NO_VALUE and keepdims:
         x = shapes.reshape(arrayed(x), shape=shapes.ones_at(shape, axes))
     return x if out is None else deliver(x, out)
 
@@ -186,6 +186,8 @@ def sum(
     a = operand(a)
     shape = shape_of(a)
     axes = reduction_axes(axis, len(shape))
+    if dtype is None and out is None and initial is NO_VALUE and where is NO_VALUE:
+        return finish(shapes.reduce_sum(a, axes=axes), shape, axes, keepdims, None)
     total = total_of(a, axes, loop_dtype(_add, a, dtype, out), initial, where, out)
     return finish(total, shape, axes, keepdims, out)
 
@@ -220,15 +222,21 @@ def _worst(dtype: np.dtype[Any], sign: int) -> Any:
     return dtype.type(sign * np.inf)
 
 
+_EXTREMA = {
+    "maximum": (reduction_primitives.reduce_max, ops.maximum, -1),
+    "minimum": (reduction_primitives.reduce_min, ops.minimum, 1),
+}
+
+
 def extremum(
     a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE, where: Any = NO_VALUE, out: Any = None
 ) -> Array:
     """The maximum or minimum over normalised axes."""
-    primitive, pick, sign = {
-        "maximum": (reduction_primitives.reduce_max, ops.maximum, -1),
-        "minimum": (reduction_primitives.reduce_min, ops.minimum, 1),
-    }[name]
-    mask, shape, dtype = mask_for(a, where), shape_of(a), dtype_of(a)
+    primitive, pick, sign = _EXTREMA[name]
+    shape = shape_of(a)
+    if initial is NO_VALUE and where is NO_VALUE and count(shape):
+        return primitive(a, axes=axes)
+    mask, dtype = mask_for(a, where), dtype_of(a)
     if mask is not None:
         if not is_given(initial):
             raise ValueError(

@@ -74,10 +74,9 @@ def mean(
     """The arithmetic mean over axes, as numpy.mean."""
     a = operand(a)
     shape = shape_of(a)
-    has_options = not (axis is None and dtype is None and out is None and keepdims is NO_VALUE and where is NO_VALUE)
-    if not has_options and dtype_of(a) in REAL_DTYPES and 0 not in shape:
-        return reduce_mean(a, axes=tuple(range(len(shape))), dtype=None)
     axes = mean_axes(axis, len(shape))
+    if dtype is None and out is None and where is NO_VALUE and dtype_of(a) in REAL_DTYPES and 0 not in shape:
+        return finish(reduce_mean(a, axes=axes, dtype=None), shape, axes, keepdims, None)
     number = number_of(a, axes, where)
     accumulate = _mean_dtype(a, dtype)
     if out is None and type(number) is int and number and (accumulate or dtype_of(a)).kind in "fc":

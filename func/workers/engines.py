@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import contextlib
+import functools
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from func.interpreters.core.errors import ArgumentError, ExecutorError, WorkerLostError
@@ -80,6 +82,12 @@ class ChunkEngine:
     def is_own(self, error: BaseException) -> bool:
         """Whether the executor itself raised the error of a future, and not a task that it ran."""
         return False
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Let none of the tasks begin that have not; nobody waits for their results."""
+        for future in futures:
+            with contextlib.suppress(Exception):  # of an executor that is there no more; each has its own kind
+                future.cancel()
 
     def replacement(self) -> ChunkEngine | None:
         """An engine like this one with fresh workers, after some have died; None where none can be made."""
@@ -176,6 +184,8 @@ class DaskEngine(ChunkEngine):
     keeps = True
     GRACE = 30.0
     """Seconds that a cluster may be without workers."""
+    PATIENCE = 5.0
+    """Seconds in which tasks are cancelled."""
 
     def __init__(self, executor: Any) -> None:
         super().__init__(executor)
@@ -238,6 +248,13 @@ class DaskEngine(ChunkEngine):
     def is_own(self, error: BaseException) -> bool:
         """Whether the client raised the error, as one that is being closed does, and not a task."""
         return type(error).__module__.partition(".")[0] == "distributed"
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """A client that is being closed may never answer; the scheduler forgets its tasks in any case."""
+        if futures and not self.is_shut():
+            cancelled = functools.partial(self.client.cancel, list(futures), asynchronous=True)
+            with contextlib.suppress(Exception):
+                self.client.sync(cancelled, callback_timeout=self.PATIENCE)
 
     def _task(self, task: ChunkTask, function: Callable[..., Any], *args: Any) -> Any:
         self._open()

@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -377,9 +376,7 @@ class _Flow:
         """Nothing of the call goes on after it."""
         if self.bar is not None:
             self.bar.close()
-        for future in self.pending:
-            with suppress(Exception):  # of an engine that is there no more; each has its own kind
-                future.cancel()
+        self.engine.cancel(list(self.pending))
         self.close_own()
 
     def close_own(self) -> None:

@@ -3,6 +3,7 @@ worker."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -388,3 +389,18 @@ def test_a_killed_worker_is_replaced_and_its_chunks_are_done_again(client: Any) 
         client.submit = submit
     np.testing.assert_array_equal(found, np.arange(30.0) ** 2)
     assert killed and time.monotonic() - start < 60
+
+
+def test_cancelling_waits_for_no_client_that_does_not_answer(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from func.workers.engines import DaskEngine
+
+    engine = DaskEngine(client)
+    monkeypatch.setattr(DaskEngine, "PATIENCE", 0.2)
+
+    async def never(*args: Any, **options: Any) -> None:
+        await asyncio.sleep(600)
+
+    monkeypatch.setattr(client, "_cancel", never)
+    start = time.monotonic()
+    engine.cancel([client.submit(slowly, 1.0, pure=False)])
+    assert time.monotonic() - start < 60
