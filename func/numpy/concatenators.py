@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from func.interpreters.core import Array, Tracer, operand
 from func.numpy import patching
 from func.numpy.argument_checks import arrayed, common, rank_of
@@ -70,6 +68,5 @@ def _range(part: slice) -> Any:
     return arange(start, part.stop, step)
 
 
-r_ = Concatenator(np.r_, (0, 1, -1))
-c_ = Concatenator(np.c_, (-1, 2, 0))
-patching.replace(r_=r_, c_=c_)
+r_ = Concatenator(patching.original("r_"), (0, 1, -1))
+c_ = Concatenator(patching.original("c_"), (-1, 2, 0))

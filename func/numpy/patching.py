@@ -159,6 +159,25 @@ def replace(**substitutes: Any) -> None:
         setattr(TracedModule, name, _attribute(name, value, is_inside))
 
 
+def replace_late(place: str, *names: str) -> None:
+    """Let objects of a module stand in for NumPy's, of these names, in code that a transform runs. The module is
+    imported when such code first asks for one."""
+    for name in names:
+        _originals.setdefault(name, _namespace[name])
+        setattr(TracedModule, name, _attribute(name, _Late(place, name), is_inside))
+
+
+class _Late:
+    """An object of a module that is imported when it is first asked for."""
+
+    def __init__(self, place: str, name: str) -> None:
+        self.place = place
+        self.name = name
+
+    def value(self) -> Any:
+        return getattr(importlib.import_module(self.place), self.name)
+
+
 def _attribute(name: str, value: Any, applies: Callable[[], bool]) -> property:
     """An attribute of NumPy's that is `value` where it applies, for Python code that asks for it by name."""
     original = _namespace[name]
@@ -169,13 +188,15 @@ def _attribute(name: str, value: Any, applies: Callable[[], bool]) -> property:
             if applies():
                 frame = sys._getframe(1)
                 if reads_attribute(frame, name) and not (_imports_in_progress and _is_importing(frame)):
-                    return value
+                    return value.value() if type(value) is _Late else value
         elif present is read:
             raise AttributeError(f"module 'numpy' has no attribute {name!r}")
         return present
 
     def write(module: Any, new: Any) -> None:
-        _namespace[name] = original if new is value else new  # what a patch puts back may be the substitute
+        # what a patch puts back may be the substitute
+        is_own = new is (value.value() if type(value) is _Late else value)
+        _namespace[name] = original if is_own else new
 
     def delete(module: Any) -> None:
         if _namespace.pop(name, read) is read:
@@ -370,3 +391,4 @@ if hasattr(os, "register_at_fork"):
 WIRING.hold_converters = hold_converters
 for _name in _NAMES:
     replace(**{_name: _converter(_name)})
+replace_late("func.numpy.concatenators", "r_", "c_")

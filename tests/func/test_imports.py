@@ -302,3 +302,10 @@ print("func.errors" in sys.modules)
     for name in func.errors.__all__:
         error = getattr(func.errors, name)
         assert (error.__module__, pickle.loads(pickle.dumps(error))) == ("func.errors", error)
+
+
+@pytest.mark.parametrize("code", ["np.r_[x, 1.0]", "np.c_[x, x]", "np.r_[0:3, x[:1]]"])
+def test_concatenators_of_numpy_need_no_other_name(code: str) -> None:
+    """np.r_ is no function that NumPy would pass on: it is replaced, by a module that nobody has imported yet."""
+    script = f"import numpy as np, func\nprint(func.grad(lambda x: np.sum({code} * 2))(np.ones(3)).sum())"
+    assert float(run(script)) in (2.0, 6.0, 12.0)
