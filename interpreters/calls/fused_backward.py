@@ -80,6 +80,8 @@ KEY_OF_NODE, SPARE = 2e-5, 7
 Of others it is one in so many; an odd number meets both of two structures that alternate."""
 MOST_MISSES = 64
 """So many graphs that look the same from outside may be new, more than were known, before none is looked at again."""
+LEVEL = 4
+"""What a vmap or a jvp around a pullback adds, over the pullback itself: each primitive has a rule for it."""
 LARGEST_SHARE = 10
 """Products may take so many times as long as all else: code makes no product faster."""
 MOST_PLANS = 256
@@ -155,7 +157,7 @@ class Structure:
         kinds = self.levels.kinds
         if kinds and not all([self._is_compiled(x) for x in self.arrays]):
             raise _NotFused
-        self.seconds = _estimate(self._nodes, self.costs, 1 + len(kinds), self.levels.copies)
+        self.seconds = _estimate(self._nodes, self.costs, 1 + LEVEL * len(kinds), self.levels.copies)
         """What the pass takes node by node, about."""
         arrays = tuple([(type(x) in HOST_ARRAYS, x.shape, x.dtype) for x in self.arrays])
         self.key = self.xp, tuple(self._seeds), tuple(self._leaves), tuple(nodes), arrays, tuple(self.forms), kinds
@@ -283,7 +285,7 @@ def _is_compiled_on_host(value: Any) -> bool:
 def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 1) -> float:
     """Seconds of a pass node by node, about.
 
-    Each node's rule runs for `depth` interpreters one above the other, on so many `copies` of the elements.
+    Each node's rule takes `depth` times as long, for the interpreters around it, on so many `copies` of the elements.
 
     Raises:
         _NotFused: Code would gain little.
