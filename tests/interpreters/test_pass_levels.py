@@ -214,3 +214,39 @@ def test_cotangents_and_arguments_of_vmaps_that_change_places() -> None:
         by_columns = func.vmap(lambda ct: func.vmap(lambda x: pull(x, ct))(XS))(cts)
         np.testing.assert_allclose(by_rows, expected, rtol=1e-12)
         np.testing.assert_allclose(np.swapaxes(by_columns, 0, 1), expected, rtol=1e-12)
+
+
+ODD: dict[str, Callable[[], Any]] = {
+    "strided, single precision": lambda: func.vmap(func.grad(lambda x: np.sum(np.tanh(x) * x)))(
+        XS.astype(np.float32)[::2, ::-1].transpose(0, 2, 1)
+    ),
+    "numbers": lambda: func.vmap(func.grad(lambda x: np.tanh(x) * x))(XS[:, 0, 0]),
+    "empty": lambda: func.vmap(func.grad(lambda x: np.sum(np.tanh(x))))(np.zeros((4, 0))),
+    "one array twice": lambda: func.vmap(func.grad(lambda a, b: np.sum(np.sin(a * b)), argnums=(0, 1)))(XS, XS),
+    "chunks": lambda: func.jacrev(lambda x: np.tanh(x) * x[::-1], chunk_size=2)(X[0]),
+    "complex": lambda: func.vmap(func.grad(lambda z: np.sum(np.abs(np.exp(z)) ** 2)))(XS + 1j * XS),
+    "infinite and NaN": lambda: func.vmap(func.grad(lambda x: np.sum(np.where(x > 0, np.log(x), x))))(
+        np.array([[0.0, np.inf], [-np.inf, np.nan]])
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_arguments(name: str) -> None:
+    with func.config.override(compile_backward=False):
+        expected = func.tree.leaves(ODD[name]())
+    for _ in range(3):
+        for a, b in zip(func.tree.leaves(ODD[name]()), expected, strict=True):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            np.testing.assert_allclose(a, b, rtol=3e-5 if a.dtype == np.float32 else 1e-12)
+
+
+def test_an_error_leaves_later_passes_right() -> None:
+    g = func.vmap(func.grad(lambda x: np.sum(np.linalg.solve(x, np.eye(3)))))
+    matrices = RNG.normal(size=(2, 3, 3)) + 4 * np.eye(3)
+    expected = g(matrices)
+    for _ in range(3):
+        with pytest.raises(np.linalg.LinAlgError):
+            g(np.zeros((2, 3, 3)))
+        np.testing.assert_allclose(g(matrices), expected, rtol=1e-10)

@@ -85,12 +85,17 @@ print([os.waitpid(child, 0)[1] for child in children] == [0] * 20)
 """
 
 
-def test_forks_wait_for_it(tmp_path: Path) -> None:
-    for number in range(3):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": str(tmp_path / str(number))}
-        command = [sys.executable, "-W", "ignore", "-c", FORKS]
+def children_end(script: str, folder: Path, times: int) -> None:
+    """All children of a script end, in processes with a cache of their own each."""
+    for number in range(times):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": str(folder / str(number))}
+        command = [sys.executable, "-W", "ignore", "-c", script]
         done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_forks_wait_for_it(tmp_path: Path) -> None:
+    children_end(FORKS, tmp_path, 3)
 
 
 IMPORTS = """
@@ -116,11 +121,7 @@ print([os.waitpid(child, 0)[1] for child in children] == [0] * 10)
 
 def test_children_do_not_wait_for_modules_that_nobody_imports(tmp_path: Path) -> None:
     """A fork waits for an import lock, and another thread begins an import meanwhile."""
-    for number in range(4):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FUNC_CACHE_DIR": str(tmp_path / str(number))}
-        command = [sys.executable, "-W", "ignore", "-c", IMPORTS]
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
-        assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    children_end(IMPORTS, tmp_path, 4)
 
 
 def test_no_thread_can_start(tmp_path: Path) -> None:
