@@ -9,6 +9,8 @@ import numpy
 
 def strided_window(x: Any, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """A view of the elements offset + Σ strides · l of a contiguous NumPy array; strides count elements."""
+    if 0 in sizes:
+        return numpy.empty(sizes, x.dtype)
     if len(sizes) == 1 and strides[0] > 0:
         return x.reshape(-1)[offset : offset + strides[0] * sizes[0] : strides[0]]
     steps = tuple([stride * x.itemsize for stride in strides])
@@ -45,5 +47,7 @@ def place_strided(xp: Any, out: Any, cleared: bool, placements: Any, *values: An
 def take_strided(xp: Any, x: Any, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """A copy of the elements of an array at a placement."""
     if xp is numpy:
-        return strided_window(numpy.ascontiguousarray(x), offset, sizes, strides).copy()
+        if not x.flags.c_contiguous:
+            return x[numpy.unravel_index(strided_places(numpy, offset, sizes, strides), x.shape)]
+        return strided_window(x, offset, sizes, strides).copy()
     return x.reshape(-1)[strided_places(xp, offset, sizes, strides)]

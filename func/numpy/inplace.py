@@ -28,7 +28,8 @@ from func.interpreters.core.strides import without_copy
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural.indexing import gather, scatter
+from func.interpreters.primitives.structural.diagonals import strides_of, take
+from func.interpreters.primitives.structural.indexing import scatter
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, update
@@ -439,8 +440,11 @@ def _planes(shape: tuple[int, ...], offset: int, axis1: int, axis2: int) -> tupl
 
 
 def _read_diagonal(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
-    order, places = _planes(shape_of(x), offset, axis1, axis2)
-    return gather(permute(x, order=order), *places, axis=len(order) - 2)
+    order, (rows, _) = _planes(shape_of(x), offset, axis1, axis2)
+    planes = permute(x, order=order)
+    *steps, down, across = strides_of(shape_of(planes))
+    first = max(-offset, 0) * down + max(offset, 0) * across if len(rows) else 0
+    return take(planes, placement=(first, (*shape_of(planes)[:-2], len(rows)), (*steps, down + across)))
 
 
 def view_real(x: Array) -> Array:

@@ -234,8 +234,15 @@ class Structure:
                 kind = type(value)
                 if kind is tuple or kind is list:
                     return kind([traced(member) for member in value])
+                if id(value) in known:
+                    return known[id(value)]
                 return inputs[self._slots[id(value)]] if id(value) in self._slots else value
 
+            known: dict[int, Any] = {}
+            if any([getattr(node[RULE], "name", "") == "cholesky" for node in self._nodes]):
+                from func.interpreters.calls.known_factors import stand_ins  # start-up time
+
+                known = stand_ins(self._nodes, traced)
             nodes: dict[int, Any] = {}
             for node in reversed(self._nodes):
                 serial, rule, parents, needs_cotangent, saved, params, aval = node

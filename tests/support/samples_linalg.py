@@ -46,6 +46,10 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((np.linalg.cholesky(spd(3, 2)),)),
         Sample((np.linalg.cholesky(hermitian(3)),), {}, ()),
     ],
+    "known_factor": [
+        Sample((np.linalg.cholesky(spd(3)),)),
+        Sample((np.linalg.cholesky(spd(3, 2)).swapaxes(-1, -2),), {"upper": True}),
+    ],
     "lu_factors": [Sample((APART,), {}, ()), Sample((BATCH,), {}, ())],
     "factored_solve": [
         Sample((APART, *lu_factors(np, APART), real(3, 2)), {"adjoint": False}, (3,)),

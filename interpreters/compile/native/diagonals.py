@@ -58,7 +58,23 @@ def _take(context: TranslationContext) -> ArrayValue:
     ref = context.storage.ref(x)
     strides = zip(ref.strides, row_major(x.shape), x.shape, strict=True)
     if not all([stride == contiguous or length == 1 for stride, contiguous, length in strides]):
+        found = _in_strides(placement, x.shape, ref.strides)
+        if found is not None:
+            return _view(context, ref.buffer, found, ref.offset, x.root.ready)
         x = context.storage.copied(x)
         ref = context.storage.ref(x)
     assert x.root is not None
     return _view(context, ref.buffer, placement, ref.offset, x.root.ready)
+
+
+def _in_strides(placement: Placement, shape: Sequence[int], strides: Sequence[int]) -> Placement | None:
+    """A placement in an array of other strides than those of C order; None where its elements have no even steps."""
+    sizes = placement[1]
+    if 0 in sizes:
+        return placement
+    places = np.zeros(sizes, int)
+    for index, stride in zip(np.unravel_index(strided_places(np, *placement), shape), strides, strict=True):
+        places += index * stride
+    first = int(places.flat[0])
+    steps = tuple([int(places.take(int(n > 1), axis).flat[0]) - first for axis, n in enumerate(sizes)])
+    return (first, sizes, steps) if np.array_equal(strided_places(np, first, sizes, steps), places) else None

@@ -147,7 +147,7 @@ def _barrier(context: TranslationContext) -> ArrayValue:
     return x if context.params["tag"] >= 0 else context.fuser.late(x)
 
 
-@native("named", "stop_gradient", "seed")
+@native("named", "stop_gradient", "seed", "known_factor")
 def _identity(context: TranslationContext) -> ArrayValue:
     return context.args[0]
 

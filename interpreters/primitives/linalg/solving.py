@@ -13,10 +13,12 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Linear,
     Primitive,
     Shaped,
     add_tangents,
     leading_axes,
+    linear,
 )
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
@@ -78,6 +80,27 @@ cholesky: Primitive = direct(
     pull_factor=12,  # a product and two solves of n right sides
 )
 """L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
+
+
+known_factor: Linear = linear(
+    "known_factor",
+    lambda xp, x, *, upper=False: x,
+    aval=same_aval,
+    parameters={"upper": FLAG.or_absent()},
+    fits=are_square,
+    transpose=lambda ct, x, **params: (ct,),
+    batch=lambda x, **params: known_factor(x, **params),
+    cost=0,
+    layout=lambda x, **params: x,
+    view=True,
+    mask="elementwise",
+    covers=True,
+)
+"""The identity, of what `cholesky` has returned before this program, or is linear in that: a triangle whose diagonal is
+real."""
+
+FACTORS = frozenset({cholesky, known_factor})
+"""The primitives whose output is a Cholesky factor."""
 
 
 def _triangular_solve_jvp(

@@ -45,9 +45,9 @@ from func.interpreters.core import PYTHON_SCALARS
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import make_complex, real, subtract
 from func.interpreters.primitives.linalg.inverses import cholesky_inverse
-from func.interpreters.primitives.linalg.solving import cholesky, triangular_solve
+from func.interpreters.primitives.linalg.solving import FACTORS, triangular_solve
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.interpreters.primitives.structural.diagonals import Placement, place, take
+from func.interpreters.primitives.structural.diagonals import Placement, place, strides_of, take
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, permute, where
 from func.interpreters.program.program import Equation, Program, Var
@@ -88,7 +88,7 @@ def simplify_cholesky_pullbacks(program: Program) -> Program:
 
 
 def _has_factor(program: Program) -> bool:
-    return any([equation.primitive is cholesky for equation in program.equations])
+    return any([equation.primitive in FACTORS for equation in program.equations])
 
 
 def _keeps_triangle(program: Definitions, mask: Any, upper: bool = False) -> bool:
@@ -130,8 +130,10 @@ def _match_pullback(program: Definitions, equation: Equation) -> CholeskyPullbac
         return None
     triangle, right = equation.inputs
     lower, adjoint = equation.params["lower"], equation.params["adjoint"]
-    factor, inner = program.definition(triangle, cholesky), program.definition(adjoint_operand(program, right))
-    if lower is not adjoint or factor is None or factor.params.get("upper", False) is lower or inner is None:
+    factor, inner = program.definition(triangle), program.definition(adjoint_operand(program, right))
+    if factor is None or factor.primitive not in FACTORS or factor.params.get("upper", False) is lower:
+        return None
+    if lower is not adjoint or inner is None:
         return None
     if inner.primitive is not triangular_solve or inner.params != equation.params or inner.inputs[0] is not triangle:
         return None
@@ -215,7 +217,9 @@ class _HermitianMatrix:
         self.program = program
         self.triangle = pullback.triangle
         self.lower = pullback.lower
-        self.stack = len(pullback.triangle.shape) - 2
+        shape = pullback.triangle.shape
+        self.stack = len(shape) - 2
+        self.diagonal: Placement = (0, shape[:-1], (*strides_of(shape)[:-2], shape[-1] + 1))
         self.terms: dict[Any, OuterTerm] = {}
         self.identity: list[ScalarFactor] = []
 
@@ -240,14 +244,23 @@ class _HermitianMatrix:
             is_triangle = _keeps_triangle(self.program, inputs[0], transposed) and self.program.is_zero(inputs[2])
             return is_triangle and self.add_cotangent(inputs[1], factor, transposed, conjugated)
         if primitive is scatter_add:
-            return self._add_diagonal(equation, factor)
+            target, values, *indices = inputs
+            is_diagonal = self.program.is_zero(target) and self._are_diagonal_indices(equation, indices)
+            return is_diagonal and self._add_diagonal(values, factor)
+        if primitive is place:
+            whole: Placement = (0, self.triangle.shape, strides_of(self.triangle.shape))
+            return all(
+                [
+                    self._add_diagonal(value, factor)
+                    if placement == self.diagonal
+                    else placement == whole and self.add_cotangent(value, factor, transposed, conjugated)
+                    for value, placement in zip(inputs, equation.params["placements"], strict=True)
+                ]
+            )
         return primitive is contract and self._add_product(equation, factor, transposed, conjugated)
 
-    def _add_diagonal(self, equation: Equation, factor: ScalarFactor) -> bool:
+    def _add_diagonal(self, values: Any, factor: ScalarFactor) -> bool:
         """Add op(T) diag(s / Tᵢᵢ) = s · 1 (in the triangle that is read)."""
-        target, values, *indices = equation.inputs
-        if not self.program.is_zero(target) or not self._are_diagonal_indices(equation, indices):
-            return False
         inner = self.program.definition(values)
         if inner is not None and inner.primitive in (convert, make_complex):
             if inner.primitive is make_complex and not self.program.is_zero(inner.inputs[1]):
@@ -264,9 +277,11 @@ class _HermitianMatrix:
         equation = self.program.definition(x)
         if equation is not None and equation.primitive is real:
             equation = self.program.definition(equation.inputs[0])
-        if equation is None or equation.primitive is not gather or equation.inputs[0] is not self.triangle:
+        if equation is None or equation.inputs[0] is not self.triangle:
             return False
-        return self._are_diagonal_indices(equation, equation.inputs[1:])
+        if equation.primitive is take:
+            return bool(equation.params["placement"] == self.diagonal)
+        return equation.primitive is gather and self._are_diagonal_indices(equation, equation.inputs[1:])
 
     def _are_diagonal_indices(self, equation: Equation, indices: Sequence[Any]) -> bool:
         """True where the indices of a gather or scatter are (0, 1, …, n - 1) for both matrix axes."""
@@ -446,8 +461,8 @@ class _ProductMatcher(Definitions):
             transposed = self.operand(factor, permute)
             if transposed is not None:
                 factor, own = transposed, own[::-1]
-            definition = self.definition(factor, cholesky)
-            if definition is None or definition.params.get("upper"):
+            definition = self.definition(factor)
+            if definition is None or definition.primitive not in FACTORS or definition.params.get("upper"):
                 continue
             if own == (summed[0], labels.out[0]) and others == (summed[0], labels.out[1]):
                 return factor, other

@@ -13,7 +13,7 @@ from func.interpreters.core import Primitive, shape_of
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply, negative
 from func.interpreters.primitives.elementwise.table import absolute, divide, exp, square, subtract
 from func.interpreters.primitives.linalg.inverses import cholesky_inverse
-from func.interpreters.primitives.linalg.solving import cholesky, inv, solve, triangular_solve
+from func.interpreters.primitives.linalg.solving import FACTORS, inv, solve, triangular_solve
 from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.shapes import permute, reshape
 from func.interpreters.program.program import Equation, Program, Var
@@ -36,7 +36,7 @@ def _is_lower(rw: Rewriter, x: Any) -> bool | None:
     while equation is not None and (equation.primitive is conjugate or is_matrix_transpose(equation)):
         transposed = transposed is not (equation.primitive is permute)
         equation = rw.definition(equation.inputs[0])
-    if equation is None or equation.primitive is not cholesky:
+    if equation is None or equation.primitive not in FACTORS:
         return None
     return equation.params.get("upper", False) is transposed
 

@@ -1,0 +1,73 @@
+"""What a backward pass knows of its inputs: which are Cholesky factors, and which are parts of those.
+
+The program of a pass begins with arrays, and the closed forms of `passes/linalg/` ask where a matrix came from. So the
+factor that a node has saved is marked (`known_factor`), and what other nodes have saved of it, such as its diagonal, or
+of a solve with it, is taken from it again rather than read from an array of its own: it has the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from func.interpreters.core import Shaped, bind, dtype_of, shape_of
+from func.interpreters.grad import PARAMS, PARENTS, RULE, SAVED, SERIAL
+from func.interpreters.primitives.linalg.solving import cholesky, known_factor, triangular_solve
+from func.interpreters.primitives.structural.diagonals import take
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.shapes import permute, reshape
+from func.interpreters.primitives.structural.slicing import getitem
+from func.interpreters.primitives.written_pullbacks import Direct
+
+SELECTIONS = {primitive.name: primitive for primitive in (permute, reshape, getitem, gather, take)}
+"""What takes parts of a matrix, by the names of the rules too that stand for them where arrays are plain."""
+
+
+def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any]) -> dict[int, Any]:
+    """By identity of a saved value, the traced value to take in its place. `nodes` come before those they belong to.
+
+    `traced` gives the traced value of a saved one.
+    """
+    found: dict[int, Any] = {}
+    values: dict[int, Any] = {}
+    """By a node's serial, its traced value."""
+
+    def known(value: Any) -> Any:
+        return found[id(value)] if id(value) in found else traced(value)
+
+    for node in reversed(nodes):
+        serial, rule, parents, saved, params = node[SERIAL], node[RULE], node[PARENTS], node[SAVED], node[PARAMS]
+        above = [None if parent is None else values.get(parent[SERIAL]) for parent in parents]
+        if rule is cholesky or rule is triangular_solve:
+            out = known(saved[-1])
+            values[serial] = found[id(saved[-1])] = known_factor(out, **params) if rule is cholesky else out
+        primitive = SELECTIONS.get(getattr(rule, "name", ""))
+        if primitive is not None and above[0] is not None:
+            indices = [] if saved is None else saved[1:]
+            values[serial] = bind(primitive, (above[0], *[known(index) for index in indices]), params or {})
+        elif saved is not None and any([value is not None for value in above]):
+            for place, value in _operands(rule, saved):
+                own = above[place] if place < len(above) else None
+                if own is not None and _is_alike(value, own):
+                    found.setdefault(id(value), own)
+    return found
+
+
+def _operands(rule: Any, saved: Any) -> list[tuple[int, Any]]:
+    """(place, value) of the arguments that a rule has saved."""
+    if isinstance(rule, Direct):
+        return list(enumerate(saved[:-1]))
+    operands: list[tuple[int, Any]] = []
+
+    def note(place: int | None, value: Any, *_: Any) -> Any:
+        if place is not None and value is not None:
+            operands.append((place, value))
+        return value
+
+    if hasattr(rule, "retraced"):
+        rule.retraced(saved, note)
+    return operands
+
+
+def _is_alike(value: Any, own: Any) -> bool:
+    return not isinstance(value, Shaped) and shape_of(value) == shape_of(own) and dtype_of(value) == dtype_of(own)
