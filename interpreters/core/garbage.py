@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 
-RARE = (20_011, 50, 1_000_000)
+RARE = (100_003, 100, 1_000_000)
 """The thresholds meanwhile: a generation is collected after so many allocations, or collections of the younger one. The
 first number tells that they are in force: newer Pythons do not keep the others."""
 

@@ -223,7 +223,15 @@ ELEMENT = Kind(
 )
 TAG = Kind("an integer that differs from others", lambda value, avals, params: is_integer(value))
 """Two of a program are the same or not; which numbers they are does not matter, but for the sign."""
+PLACES = INDEX, INDEX_OF_SHAPE, SHAPE, AXIS, AXES
+"""Places in arrays: two that are equal mean the same, whatever types of integers they consist of."""
+_PLAIN = frozenset([kind.name for kind in (*PLACES, DTYPE, FLAG, TAG, NUMBER, TEXT)])
 ORDER = Kind("the order of a derivative", lambda value, avals, params: is_integer(value) and 0 <= value <= 10_000)
+
+
+def hold_no_program(kinds: Kinds) -> bool:
+    """Whether parameters of these kinds are numbers, dtypes and places alone."""
+    return bool(kinds) and all([kind.name in _PLAIN for kind in kinds.values()])
 
 
 def refusal_of(primitive: Primitive, avals: Sequence[Aval], params: Params) -> str | None:

@@ -34,7 +34,7 @@ from func.backends import namespace_of
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.core.modes import MODE, WATCHED
-from func.interpreters.core.parameters import NO_PARAMETERS, Kinds
+from func.interpreters.core.parameters import NO_PARAMETERS, Kinds, hold_no_program
 from func.interpreters.core.source import at_line
 from func.interpreters.core.types import (
     PYTHON_SCALARS,
@@ -133,7 +133,7 @@ class Primitive:
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
         *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
-        *("communicates", "covers", "mask", "defined_in"),
+        *("communicates", "covers", "mask", "defined_in", "holds_no_program"),
     )
 
     def __init__(
@@ -173,6 +173,7 @@ class Primitive:
         self.body = facts.get("body")
         self.scipy = facts.get("scipy")
         self.parameters = facts.get("parameters", NO_PARAMETERS)
+        self.holds_no_program = hold_no_program(self.parameters)
         self.fits = facts.get("fits")
         self.factored_by = facts.get("factored_by")
         self.mask = facts.get("mask")

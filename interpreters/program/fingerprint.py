@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from func.backends.hashing import new_hash
-from func.interpreters.core.parameters import TAG, Kinds
+from func.interpreters.core.parameters import PLACES, TAG
 from func.interpreters.core.primitive import PRIMITIVES, Primitive
 from func.interpreters.core.types import PYTHON_SCALARS, Params
 from func.interpreters.program.program import Program, Var
@@ -58,7 +58,9 @@ class _Writer:
         """The programs that were written, by their ids: the same one again is its number."""
         self._tags: dict[int, int] = {}
         self._words: dict[Any, bytes] = {}
-        """The bytes of avals and primitives, which occur often."""
+        """The bytes of avals and primitives, which occur often, and of parameters that are places in arrays."""
+        self._ways: dict[Primitive, str] = {}
+        """How the parameters of a primitive are written."""
         self._records: dict[int, tuple[Any, bytes]] = {}
         """The bytes of records that hold neither programs nor arrays, by their ids: equations share them."""
 
@@ -79,54 +81,68 @@ class _Writer:
             parts.append(b"again %d;" % known[1])
             return
         self._programs[id(program)] = program, len(self._programs)
-        numbers: dict[Any, int] = {}
+        numbers: dict[Any, bytes] = {}
         parts.append(b"program %d %d;" % (len(program.inputs), len(program.constants)))
         self._define(program.inputs, numbers)
         self._define(program.constants, numbers)
         for value in program.constants.values():
             self.value(value)
+        words = self._words
         for equation in program.equations:
             if len(parts) > _MOST_PARTS:
                 self._flush()
-            primitive, inputs, outputs = equation.primitive, equation.inputs, equation.outputs
-            parts.append(self._words.get(primitive) or self._primitive(primitive))
-            parts.append(b"%d %d;" % (len(inputs), len(outputs)))
-            self._atoms(inputs, numbers)
-            self._define(outputs, numbers)
-            if equation.params:
-                self._params(equation.params, primitive.parameters)
+            primitive, inputs, outputs, params = equation.primitive, equation.inputs, equation.outputs, equation.params
+            parts.append(words.get(primitive) or self._primitive(primitive))
+            parts.append(_COUNTS.get((len(inputs), len(outputs))) or _counts(len(inputs), len(outputs)))
+            for x in inputs:
+                parts.append(numbers.get(x) or self._atom(x))
+            for var in outputs:
+                numbers[var] = b"v%d;" % len(numbers)
+                parts.append(words.get((var.shape, var.dtype, var.weak)) or self._aval(var))
+            if params:
+                self._params(params, primitive)
             else:
                 parts.append(b"none;")
         parts.append(b"outputs %d;" % len(program.outputs))
-        self._atoms(program.outputs, numbers)
+        parts += [numbers.get(x) or self._atom(x) for x in program.outputs]
 
-    def _params(self, params: Params, kinds: Kinds) -> None:
-        """Write parameters, tags as the numbers of their first occurrences."""
-        if TAG in kinds.values():
+    def _params(self, params: Params, primitive: Primitive) -> None:
+        """Write parameters, tags as the numbers of their first occurrences, places in arrays as they were before."""
+        kinds = primitive.parameters
+        way = self._ways.get(primitive)
+        if way is None:
+            tagged, placed = TAG in kinds.values(), all([kind in PLACES for kind in kinds.values()])
+            way = self._ways[primitive] = "tags" if tagged else "places" if placed else "values"
+        if way == "places" and params.keys() <= kinds.keys():
+            key = primitive, *params, *params.values()
+            try:
+                word = self._words.get(key)
+            except TypeError:  # they are not what they should be
+                raise _Unknown from None
+            if word is None:
+                first = len(self._parts)
+                self.value(params)
+                self._words[key] = b"".join(self._parts[first:])
+            else:
+                self._parts.append(word)
+            return
+        if way == "tags":
             params = {
                 name: (value < 0, self._tags.setdefault(value, len(self._tags))) if kinds.get(name) is TAG else value
                 for name, value in params.items()
             }
         self.value(params)
 
-    def _define(self, variables: Iterable[Var], numbers: dict[Any, int]) -> None:
-        parts, words = self._parts, self._words
+    def _define(self, variables: Iterable[Var], numbers: dict[Any, bytes]) -> None:
         for var in variables:
-            numbers[var] = len(numbers)
-            parts.append(words.get((var.shape, var.dtype, var.weak)) or self._aval(var))
+            numbers[var] = b"v%d;" % len(numbers)
+            self._parts.append(self._words.get((var.shape, var.dtype, var.weak)) or self._aval(var))
 
-    def _atoms(self, atoms: Iterable[Any], numbers: dict[Any, int]) -> None:
-        parts = self._parts
-        for atom in atoms:
-            if type(atom) is Var:
-                number = numbers.get(atom)
-                if number is None:
-                    raise _Unknown
-                parts.append(b"v%d;" % number)
-            elif type(atom) in PYTHON_SCALARS:
-                parts.append(_WRITERS[type(atom)](atom))
-            else:
-                raise _Unknown
+    def _atom(self, atom: Any) -> bytes:
+        """The bytes of a Python scalar; variables are numbered when they are defined."""
+        if type(atom) not in PYTHON_SCALARS:
+            raise _Unknown
+        return _WRITERS[type(atom)](atom)
 
     def _aval(self, aval: Any) -> bytes:
         key = aval.shape, aval.dtype, aval.weak
@@ -198,6 +214,14 @@ class _Writer:
             self.value(getattr(value, name))
         if is_record and _is_plain(value):
             self._records[id(value)] = value, b"".join(self._parts[first:])
+
+
+_COUNTS: dict[tuple[int, int], bytes] = {}
+
+
+def _counts(inputs: int, outputs: int) -> bytes:
+    """How many inputs and outputs an equation has."""
+    return _COUNTS.setdefault((inputs, outputs), b"%d %d;" % (inputs, outputs))
 
 
 _MOST_PARTS = 4096

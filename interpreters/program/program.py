@@ -80,6 +80,8 @@ class Equation:
     def nested(self) -> list[tuple[str, Program]]:
         """The programs among the parameters, with their names: `body`, `branches[0]`."""
         programs: list[tuple[str, Program]] = []
+        if self.primitive.holds_no_program:
+            return programs
         for key, value in self.params.items():
             if type(value) in _PLAIN:
                 continue
@@ -93,7 +95,7 @@ class Equation:
     @property
     def communicates(self) -> bool:
         """Whether it, or a program among its parameters, exchanges messages with other processes."""
-        if not self.params or self.primitive.communicates:
+        if not self.params or self.primitive.communicates or self.primitive.holds_no_program:
             return self.primitive.communicates
         return any([program.communicates for _, program in self.nested()])
 

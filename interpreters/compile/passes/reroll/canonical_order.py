@@ -120,15 +120,16 @@ def signatures(program: Program, equations: list[Equation]) -> np.ndarray[Any, A
     kinds: dict[Any, int] = {}
     numbers: dict[Any, int] = {}
     kind_of: dict[Any, int] = {}
+    kind = 0
     for x in (*program.inputs, *program.constants):
-        kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds))
+        kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds) + 1)
     result = []
     for equation in equations:
         for x in equation.outputs:
-            kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds))
-        operands = [kind_of[x] if x in kind_of else type(x) for x in equation.inputs]
-        outputs = [kind_of[x] for x in equation.outputs]
-        signature = (equation.primitive, _parameters(equation) if equation.params else (), *operands, "to", *outputs)
+            kind_of[x] = kind = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds) + 1)
+        operands = tuple([kind_of.get(x) or type(x) for x in equation.inputs])
+        results = kind if len(equation.outputs) == 1 else tuple([kind_of[x] for x in equation.outputs])
+        signature = equation.primitive, operands, results, _parameters(equation) if equation.params else ()
         result.append(numbers.setdefault(signature, len(numbers)))
     return np.array(result, np.int32)
 
