@@ -161,10 +161,10 @@ def copy(x: Any) -> Any:
 
 def same_bits(x: Any, y: Any) -> bool:
     """Whether two arrays of one contiguous layout agree bit by bit: NaN is NaN, and zeros have signs."""
+    if differ_early(x, y):
+        return False
     compare = _comparison()
     a, b = x.__array_interface__["data"][0], y.__array_interface__["data"][0]
-    if compare(a, b, min(x.nbytes, _FIRST)):  # what was written to differs early as a rule
-        return False
     helpers = _helpers_for((x,), x, 0)
     if not helpers or not x.nbytes:
         return not compare(a, b, x.nbytes)
@@ -177,6 +177,18 @@ def same_bits(x: Any, y: Any) -> bool:
             differs.append(True)
 
     return not differs if _run(block, len(cuts) - 1, helpers) else not compare(a, b, x.nbytes)
+
+
+def by_several(x: Any, block: Callable[[int], None], count: int) -> bool:
+    """Call a function for each of `count` blocks of a large array, by several threads; False where one is as good."""
+    helpers = _helpers_for((x,), x, 0)
+    return bool(helpers) and _run(block, count, helpers)
+
+
+def differ_early(x: Any, y: Any) -> bool:
+    """Whether the first bytes of two arrays of one contiguous layout differ: what was written to does as a rule."""
+    a, b = x.__array_interface__["data"][0], y.__array_interface__["data"][0]
+    return bool(_comparison()(a, b, min(x.nbytes, _FIRST)))
 
 
 _FIRST = 1024

@@ -16,6 +16,7 @@ from typing_extensions import Unpack
 
 from func.backends.array_memory import MEMORY
 from func.interpreters.core.backward_fusion import FUSION
+from func.interpreters.core.copies import forget_copies
 from func.interpreters.core.errors import ArgumentError
 
 COMPILERS = (None, "numpy", "llvm", "cuda")
@@ -206,6 +207,7 @@ class Config:
                 f"KiB, MiB, GiB), not {most!r}"
             )
         MEMORY.limit = count
+        forget_copies()
 
     @property
     def matmul_precision(self) -> str:

@@ -30,6 +30,7 @@ from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.calls.fused_backward import PLANS
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
+from func.interpreters.core.copies import forget_copies
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
 from func.interpreters.core.exact_keys import content_key
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
@@ -687,6 +688,7 @@ def clear_caches() -> None:
     for jitted in list(_JITTED.values()):
         jitted.clear_cache()
     PLANS.clear()
+    forget_copies()
     MEMORY.release()
 
 

@@ -1,0 +1,95 @@
+"""Digests of large arrays: whether one still has the bits of a copy shows in one reading, not in one of both.
+
+The code is native: it is taken from the cache on disk, or compiled in the background, once comparisons have taken so
+long that it is worth it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from func.backends import blocks, messages
+
+LEAST = 1 << 20
+"""Bytes from which a digest is faster than a comparison."""
+CHUNK = 1 << 22
+"""Bytes that one thread takes at once. Each chunk has a digest, so the whole does not depend on how many threads there
+are."""
+WORTH_LOADING, WORTH_COMPILING = 0.003, 0.1
+"""Seconds in comparisons from which the code is taken from disk, and from which it is compiled."""
+
+
+class Digests:
+    """The digests of a process, once there is code for them."""
+
+    __slots__ = ("_function", "_is_hopeless", "_spent")
+
+    def __init__(self) -> None:
+        self._function: Any = None
+        self._spent = 0.0
+        self._is_hopeless = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is code."""
+        return self._function is not None
+
+    def of(self, x: Any) -> bytes:
+        """The digest of a contiguous array of at least `LEAST` bytes; the layout does not count."""
+        from func.backends.llvm.memory.digests import STRIPE
+
+        address, stripes = x.__array_interface__["data"][0], x.nbytes // STRIPE
+        of_chunk = CHUNK // STRIPE
+        starts = range(0, stripes, of_chunk)
+        out = np.empty((len(starts), STRIPE), np.uint8)
+        target = out.__array_interface__["data"][0]
+
+        def block(number: int) -> None:
+            start = starts[number]
+            place = address + start * STRIPE
+            self._function(place, min(of_chunk, stripes - start), target + number * STRIPE)
+
+        if not blocks.by_several(x, block, len(starts)):
+            for number in range(len(starts)):
+                block(number)
+        return out.tobytes() + ctypes.string_at(address + stripes * STRIPE, x.nbytes - stripes * STRIPE)
+
+    def same_bits(self, x: Any, y: Any) -> bool:
+        """Whether two arrays agree, bit by bit, by a comparison: the time of it decides when there will be code."""
+        begin = perf_counter()
+        result = blocks.same_bits(x, y)
+        self._note(perf_counter() - begin)
+        return result
+
+    def provide(self) -> None:
+        """Provide the code now."""
+        from func.backends.llvm.memory import digests
+
+        if self._function is None:
+            try:
+                self._function = digests.provided()
+            except Exception as error:
+                self._is_hopeless = True
+                messages.debug("arrays are compared byte by byte: %s", error)
+
+    def _note(self, seconds: float) -> None:
+        self._spent += seconds
+        if self._is_hopeless or self._spent < WORTH_LOADING:
+            return
+        from func.backends.llvm.memory import digests
+
+        try:
+            if digests.is_on_disk():
+                self.provide()
+            elif self._spent >= WORTH_COMPILING:
+                digests.provide_soon(self.provide)
+        except Exception as error:  # no compiler
+            self._is_hopeless = True
+            messages.debug("arrays are compared byte by byte: %s", error)
+
+
+DIGESTS = Digests()
