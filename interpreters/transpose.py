@@ -26,7 +26,6 @@ from func.interpreters.core import (
     zeros_like,
 )
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import LinearStage
 
@@ -98,6 +97,8 @@ class LinearizedRule:
     """The pullback of a general primitive: transposes the tangent program that was staged when it ran."""
 
     name = "linearized"
+    may_be_staged = False
+    """Whether the next node of its kind may have a rule of primitives (`staged_rules.py`)."""
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         program, active, multiple = saved
@@ -108,13 +109,16 @@ class LinearizedRule:
     covers = False
 
     def __reduce__(self) -> str:
-        return "LINEARIZED"
+        return "LINEARIZED_AT_FIRST" if self.may_be_staged else "LINEARIZED"
 
 
 LINEARIZED = LinearizedRule()
+LINEARIZED_AT_FIRST = LinearizedRule()
+"""LINEARIZED for the first node of its kind."""
+LINEARIZED_AT_FIRST.may_be_staged = True
 
 
-def linearize_primitive(
+def linearized(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
     """Run a general primitive's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
@@ -140,6 +144,3 @@ def linearize_primitive(
     finally:
         stage.close()
     return out, LINEARIZED, (program, [tangent is not ZERO for tangent in tangents], primitive.multiple)
-
-
-WIRING.linearize_primitive = linearize_primitive

@@ -685,9 +685,12 @@ def clear_caches() -> None:
         >>> square.cache_info().currsize
         0
     """
+    from func.interpreters.staged_rules import RULES  # start-up time
+
     for jitted in list(_JITTED.values()):
         jitted.clear_cache()
     PLANS.clear()
+    RULES.clear()
     forget_copies()
     MEMORY.release()
 

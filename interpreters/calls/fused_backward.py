@@ -97,7 +97,7 @@ class _NotFused(Exception):
 
 
 class _Traced(Exception):
-    """Some of a graph's values are traced, which says nothing of the next graph like it."""
+    """Some of a graph's values are traced, or rules not staged yet, which says nothing of the next graph like it."""
 
 
 class _OtherCompiler(Exception):
@@ -126,7 +126,7 @@ class Structure:
     Raises:
         _NotFused: The pass is short or has too many nodes, products of matrices are most of it, a rule is not made of
             primitives, or a value is no array for which there is code.
-        _Traced: A value is traced, and not by vmap and jvp alone.
+        _Traced: A value is traced, and not by vmap and jvp alone, or a rule is the first of its kind.
         _OtherCompiler: There is code for arrays of this kind, and the settings are against it.
     """
 
@@ -179,7 +179,7 @@ class Structure:
     def _described_node(self, node: Any) -> Any:
         _, rule, parents, needs_cotangent, saved, params, _ = node
         if not getattr(rule, "pulls_by_primitives", False) or getattr(rule, "calls_python", False):
-            raise _NotFused
+            raise _Traced if getattr(rule, "may_be_staged", False) else _NotFused
         places = self._places
         above = tuple([None if parent is None else places[parent[SERIAL]] for parent in parents])
         if rule is OUTPUT:
@@ -299,13 +299,13 @@ def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 
     """
     others, products = costs.node * len(nodes) * depth, 0.0
     for node in nodes:
-        aval = node[AVAL]
-        if aval is None:
-            continue
-        size, rule = prod(aval.shape), node[RULE]
-        others += costs.element * copies * size * getattr(rule, "pull_cost", 1)
+        aval, rule = node[AVAL], node[RULE]
         if (operations := getattr(rule, "pull_operations", None)) is not None:
             others += costs.operation * copies * operations(node[SAVED], aval, node[PARAMS])
+        if aval is None:
+            continue
+        size = prod(aval.shape)
+        others += costs.element * copies * size * getattr(rule, "pull_cost", 1)
         if isinstance(rule, Bilinear):
             x, y = [
                 prod(aval.shape) if value is None else prod(shape_of(value))

@@ -30,7 +30,7 @@ SET_BY = {
     "hold_converters": "func.numpy.patching",
     "install_doors": "func.scipy.imports",
     "library_hint": "func.numpy.conversions",
-    "linearize_primitive": "func.interpreters.transpose",
+    "linearize_primitive": "func.interpreters.staged_rules",
     "mark_tensor": "func.interpreters.imperative.interpreter",
     "program_cost": "func.interpreters.program.cost",
     "program_hash": "func.interpreters.program.equality",

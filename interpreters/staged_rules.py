@@ -1,0 +1,266 @@
+"""Rules of general primitives, staged once for all arguments of the same shapes and dtypes.
+
+A general primitive has a jvp, written with other primitives. Its pullback is that jvp with staged tangents, transposed
+(`transpose.py`). To stage it in each call takes ten times as long as a small factorization. But for plain arrays
+nothing in it depends on their numbers, so the second call with arguments of a kind makes two programs:
+
+    forward:   arguments → outputs, and residuals: what the tangents are multiplied by
+    pullback:  residuals, cotangents → cotangents of the arguments; one for each set of outputs that have one
+
+From then on they run, equation by equation. A rule is one object for all nodes of its kind, and its pullback consists
+of primitives, so that frequent backward passes with it become code (`calls/fused_backward.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends import messages
+from func.backends.quiet import quietly
+from func.interpreters import drivers
+from func.interpreters.core import (
+    PYTHON_SCALARS,
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Primitive,
+    Shaped,
+    Tracer,
+    bind,
+    dtype_of,
+    kept,
+    shape_of,
+)
+from func.interpreters.core.exact_keys import exact_key
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
+from func.interpreters.program.program import Program, Var
+from func.interpreters.stage import DerivedStage
+from func.interpreters.transpose import LINEARIZED, LINEARIZED_AT_FIRST, linearized, transpose_program
+
+AT_ONCE = False
+"""Whether the first call with arguments of a kind stages the rule, not the second. For tests."""
+MOST_RULES = 512
+"""Rules that are remembered."""
+MOST_BYTES = 1 << 18
+"""Bytes of the constants of one rule: with large ones, such as masks of large matrices, staging is a small part."""
+OPERATIONS_OF_STEP = 15_000
+"""As how many arithmetic operations of a matrix routine a step counts, beside its own."""
+
+
+class Steps:
+    """A program as a list of steps on numbered values, for arrays or traced values."""
+
+    __slots__ = ("_outputs", "_places", "_steps", "_values")
+
+    def __init__(self, program: Program) -> None:
+        places: dict[Any, int] = {var: place for place, var in enumerate(program.inputs)}
+        values: list[Any] = [None] * len(places)
+
+        def place_of(x: Any) -> int:
+            if type(x) is Var and x in places:
+                return places[x]
+            values.append(program.constants[x] if type(x) is Var else x)
+            if type(x) is Var:
+                places[x] = len(values) - 1
+            return len(values) - 1
+
+        steps: list[Any] = []
+        for equation in program.equations:
+            inputs = tuple([place_of(x) for x in equation.inputs])
+            for out in equation.outputs:
+                places[out] = len(values)
+                values.append(None)
+            outputs = tuple([places[out] for out in equation.outputs])
+            steps.append((equation.primitive, inputs, equation.params, outputs))
+        self._places = len(program.inputs)
+        self._outputs = [place_of(x) for x in program.outputs]
+        self._steps = steps
+        self._values = values
+
+    def __call__(self, *args: Array) -> list[Any]:
+        values = self._values.copy()
+        values[: self._places] = args
+        is_plain = not any([type(x) is Tracer for x in args])
+        for primitive, inputs, params, outputs in self._steps:
+            operands = [values[place] for place in inputs]
+            out = primitive.impl(np, *operands, **params) if is_plain else bind(primitive, tuple(operands), params)
+            if primitive.multiple:
+                for place, value in zip(outputs, out, strict=True):
+                    values[place] = value
+            else:
+                values[outputs[0]] = out
+        return [values[place] for place in self._outputs]
+
+
+class StagedRule:
+    """The derivative of one general primitive for arguments of one kind."""
+
+    pulls_by_primitives = True
+    covers = False
+    __slots__ = (
+        *("_active", "_avals", "_forward", "_operations", "_outs", "_pullbacks", "_residuals", "_tangents", "name"),
+        "primitive",
+    )
+
+    def __init__(
+        self, primitive: Primitive, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params
+    ) -> None:
+        """Raises whatever a rule raises that is decided by numbers."""
+        self.primitive = primitive
+        self.name = primitive.name
+        traced = [place for place, value in enumerate(values) if type(value) not in PYTHON_SCALARS]
+        found: list[Any] = []
+
+        def forward(*inputs: Tracer) -> list[Array]:
+            full = list(values)
+            for place, tracer in zip(traced, inputs, strict=True):
+                full[place] = tracer
+            out, _, saved = linearized(primitive, tuple(full), parents, params)
+            if saved is None:
+                raise ValueError("no output has a derivative")
+            found[:] = saved
+            outs = out if primitive.multiple else (out,)
+            tangents = saved[0]
+            used = {x for equation in tangents.equations for x in equation.inputs}
+            constants = {var: value for var, value in tangents.constants.items() if var in used}
+            self._residuals = [var for var, value in constants.items() if type(value) is Tracer]
+            self._outs = len(outs)
+            return [*outs, *[constants[var] for var in self._residuals]]
+
+        avals = [Aval(shape_of(values[place]), dtype_of(values[place])) for place in traced]
+        program = drivers.stage_flat(forward, avals, DerivedStage("grad"))
+        self._forward = Steps(program)
+        tangents, active, _ = found
+        self._active: Sequence[bool] = active
+        constants = {var: value for var, value in tangents.constants.items() if type(value) is not Tracer}
+        self._tangents = Program(tangents.inputs, tangents.equations, tangents.outputs, constants)
+        if program.constant_bytes + self._tangents.constant_bytes > MOST_BYTES:
+            raise ValueError("its constants are large")
+        self._avals = [(x.shape, x.dtype) for x in tangents.outputs]
+        self._pullbacks: dict[tuple[bool, ...], tuple[Steps, Sequence[bool]]] = {}
+        self._operations = 0.0
+        self._pullback((True,) * len(self._avals))
+
+    def record(self, values: Sequence[Array]) -> tuple[Any, ...]:
+        """(the outputs, the residuals) for arrays of the kind."""
+        outputs = quietly(self._forward, *[value for value in values if type(value) not in PYTHON_SCALARS])
+        return tuple(outputs[: self._outs]), tuple(outputs[self._outs :])
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        cts = [ct.get(i, ZERO) for i in range(len(self._avals))] if self.primitive.multiple else [ct]
+        given = [x for x in cts if x is not ZERO]
+        avals = [(shape_of(x), dtype_of(x)) for x in given]
+        mask = tuple([x is not ZERO for x in cts])
+        if avals == [aval for aval, has_one in zip(self._avals, mask, strict=True) if has_one]:
+            steps, reached = self._pullback(mask)
+            found = iter(quietly(steps, *saved, *given))
+            contributions = iter([next(found) if is_reached else ZERO for is_reached in reached])
+        else:
+            contributions = iter(transpose_program(self._with(saved), cts))
+        return [next(contributions) if is_active else ZERO for is_active in self._active]
+
+    def _with(self, residuals: Sequence[Array]) -> Program:
+        """The program of the tangents."""
+        tangents = self._tangents
+        constants = {**tangents.constants, **dict(zip(self._residuals, residuals, strict=True))}
+        return Program(tangents.inputs, tangents.equations, tangents.outputs, constants)
+
+    def _pullback(self, mask: tuple[bool, ...]) -> tuple[Steps, Sequence[bool]]:
+        """The pullback of some outputs, and which active arguments it reaches."""
+        known = self._pullbacks.get(mask)
+        if known is not None:
+            return known
+        reached: list[bool] = []
+
+        def pulled(*inputs: Tracer) -> list[Array]:
+            given = iter(inputs[len(self._residuals) :])
+            cts = [next(given) if has_one else ZERO for has_one in mask]
+            contributions = transpose_program(self._with(inputs[: len(self._residuals)]), cts)
+            reached[:] = [contribution is not ZERO for contribution in contributions]
+            return [contribution for contribution in contributions if contribution is not ZERO]
+
+        avals = [Aval(var.shape, var.dtype) for var in self._residuals]
+        avals += [Aval(*aval) for aval, has_one in zip(self._avals, mask, strict=True) if has_one]
+        program = drivers.stage_flat(pulled, avals, DerivedStage("grad"))
+        self._operations = program.cost().operations + OPERATIONS_OF_STEP * len(program.equations)
+        made = self._pullbacks[mask] = Steps(program), reached
+        return made
+
+    def pull_operations(self, saved: Any, aval: Any, params: Params) -> float:
+        """As how many arithmetic operations a pullback counts."""
+        return self._operations
+
+
+class Rules:
+    """The staged rules of the process, by what they depend on."""
+
+    __slots__ = ("_rules",)
+
+    def __init__(self) -> None:
+        self._rules: dict[Any, StagedRule | bool] = {}
+        """True for arguments that have been met once, False where there is no such rule."""
+
+    def rule(
+        self, primitive: Primitive, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params
+    ) -> StagedRule | bool:
+        """The rule for plain arrays, from the second call on: True at the first one, False where there is none."""
+        if primitive.calls_python or primitive.communicates or not primitive.defined_in.startswith(DEFINED_IN):
+            return False
+        kinds: list[Any] = [primitive, *[parent is not None for parent in parents]]
+        for value in values:
+            if type(value) in HOST_ARRAYS:
+                kinds += value.shape, value.dtype
+            elif type(value) is int or type(value) is bool:
+                kinds.append(exact_key(value))
+            else:
+                return False
+        if params:
+            kinds += [(name, exact_key(value)) for name, value in params.items()]
+        key = tuple(kinds)
+        try:
+            rule = self._rules.get(key)
+        except TypeError:  # a parameter that is not hashable
+            return False
+        if rule is None and not AT_ONCE:
+            while len(self._rules) >= MOST_RULES:
+                self._rules.pop(next(iter(self._rules), None), None)
+            self._rules[key] = True
+            return True
+        if rule is None or rule is True:
+            try:
+                rule = StagedRule(primitive, values, parents, params)
+            except Exception as error:
+                messages.debug("the pullback of %s is staged for each call: %s", primitive.name, error)
+                rule = False
+            self._rules[key] = rule
+        return rule
+
+    def clear(self) -> None:
+        """Forget all rules."""
+        self._rules.clear()
+
+
+DEFINED_IN = "func.interpreters.primitives."
+"""Where the primitives are defined whose rules are staged so."""
+RULES = Rules()
+
+
+def linearize_primitive(
+    primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
+) -> Any:
+    """(the output, a rule, what it saves) of a general primitive."""
+    values = tuple([value if p is not None else kept(value) for value, p in zip(values, parents, strict=True)])
+    rule = RULES.rule(primitive, values, parents, params)
+    if type(rule) is StagedRule:
+        outs, residuals = rule.record(values)
+        return outs if primitive.multiple else outs[0], rule, residuals
+    out, own, saved = linearized(primitive, values, parents, params)
+    return out, LINEARIZED_AT_FIRST if rule and own is LINEARIZED else own, saved
+
+
+WIRING.linearize_primitive = linearize_primitive
