@@ -37,10 +37,13 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.grad import Grad
+from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage
 from func.interpreters.transpose import LINEARIZED, LINEARIZED_AT_FIRST, linearized, transpose_program
+from func.interpreters.vmap import Vmap
 
 AT_ONCE = False
 """Whether the first call with arguments of a kind stages the rule, not the second. For tests."""
@@ -85,7 +88,7 @@ class Steps:
     def __call__(self, *args: Array) -> list[Any]:
         values = self._values.copy()
         values[: self._places] = args
-        is_plain = not any([type(x) is Tracer for x in args])
+        is_plain = all([type(x) in HOST_ARRAYS for x in args])
         for primitive, inputs, params, outputs in self._steps:
             operands = [values[place] for place in inputs]
             out = primitive.impl(np, *operands, **params) if is_plain else bind(primitive, tuple(operands), params)
@@ -196,6 +199,18 @@ class StagedRule:
         return self._operations
 
 
+def _is_known(value: Any) -> bool:
+    """Whether a value is traced, by vmap, jvp or grad alone, and a plain array is inside."""
+    if type(value) is not Tracer:
+        return False
+    while type(value) is Tracer:
+        interpreter = value._interpreter
+        if not isinstance(interpreter, Grad | Vmap) and not (type(interpreter) is Jvp and interpreter.live is None):
+            return False
+        value = value._value
+    return type(value) in HOST_ARRAYS
+
+
 class Rules:
     """The staged rules of the process, by what they depend on."""
 
@@ -208,13 +223,13 @@ class Rules:
     def rule(
         self, primitive: Primitive, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params
     ) -> StagedRule | bool:
-        """The rule for plain arrays, from the second call on: True at the first one, False where there is none."""
+        """The rule, from the second call on: True at the first one, False where there is none."""
         if primitive.calls_python or primitive.communicates or not primitive.defined_in.startswith(DEFINED_IN):
             return False
         kinds: list[Any] = [primitive, *[parent is not None for parent in parents]]
         for value in values:
-            if type(value) in HOST_ARRAYS:
-                kinds += value.shape, value.dtype
+            if type(value) in HOST_ARRAYS or _is_known(value):
+                kinds += shape_of(value), dtype_of(value)
             elif type(value) is int or type(value) is bool:
                 kinds.append(exact_key(value))
             else:
