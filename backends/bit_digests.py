@@ -16,6 +16,8 @@ from func.backends import blocks, messages
 
 LEAST = 1 << 20
 """Bytes from which a digest is faster than a comparison."""
+SEVERAL = 1 << 25
+"""Bytes from which several threads take part: what fits into a cache takes one of them less time than to wake another."""
 CHUNK = 1 << 22
 """Bytes that one thread takes at once. Each chunk has a digest, so the whole does not depend on how many threads there
 are."""
@@ -53,7 +55,7 @@ class Digests:
             place = address + start * STRIPE
             self._function(place, min(of_chunk, stripes - start), target + number * STRIPE)
 
-        if not blocks.by_several(x, block, len(starts)):
+        if x.nbytes < SEVERAL or not blocks.by_several(x, block, len(starts)):
             for number in range(len(starts)):
                 block(number)
         return out.tobytes() + ctypes.string_at(address + stripes * STRIPE, x.nbytes - stripes * STRIPE)

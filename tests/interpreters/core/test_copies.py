@@ -281,7 +281,8 @@ def digests() -> Digests:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("nbytes", [bit_digests.LEAST, bit_digests.LEAST + 257, 3 * bit_digests.CHUNK + 255])
-def test_digests_show_every_bit(nbytes: int, threads: int) -> None:
+def test_digests_show_every_bit(nbytes: int, threads: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(bit_digests, "SEVERAL", 0)
     found = digests()
     x = np.random.default_rng(2).integers(0, 256, size=nbytes).astype(np.uint8)
     before = found.of(x)
