@@ -17,7 +17,7 @@ from func.backends import blocks, messages
 LEAST = 1 << 20
 """Bytes from which a digest is faster than a comparison."""
 SEVERAL = 1 << 25
-"""Bytes from which several threads take part: what fits into a cache takes one of them less time than to wake another."""
+"""Bytes from which several threads take part: what fits into a cache is read faster than another thread wakes."""
 CHUNK = 1 << 22
 """Bytes that one thread takes at once. Each chunk has a digest, so the whole does not depend on how many threads there
 are."""
