@@ -55,7 +55,7 @@ OPERATIONS_OF_STEP = 15_000
 """As how many arithmetic operations of a matrix routine a step counts, beside its own."""
 
 
-class Steps:
+class FlatProgram:
     """A program as a list of steps on numbered values, for arrays or traced values."""
 
     __slots__ = ("_outputs", "_places", "_steps", "_values")
@@ -137,7 +137,7 @@ class StagedRule:
 
         avals = [Aval(shape_of(values[place]), dtype_of(values[place])) for place in traced]
         program = drivers.stage_flat(forward, avals, DerivedStage("grad"))
-        self._forward = Steps(program)
+        self._forward = FlatProgram(program)
         tangents, active, _ = found
         self._active: Sequence[bool] = active
         constants = {var: value for var, value in tangents.constants.items() if type(value) is not Tracer}
@@ -145,7 +145,7 @@ class StagedRule:
         if program.constant_bytes + self._tangents.constant_bytes > MOST_BYTES:
             raise ValueError("its constants are large")
         self._avals = [(x.shape, x.dtype) for x in tangents.outputs]
-        self._pullbacks: dict[tuple[bool, ...], tuple[Steps, Sequence[bool]]] = {}
+        self._pullbacks: dict[tuple[bool, ...], tuple[FlatProgram, Sequence[bool]]] = {}
         self._operations = 0.0
         self._pullback((True,) * len(self._avals))
 
@@ -173,7 +173,7 @@ class StagedRule:
         constants = {**tangents.constants, **dict(zip(self._residuals, residuals, strict=True))}
         return Program(tangents.inputs, tangents.equations, tangents.outputs, constants)
 
-    def _pullback(self, mask: tuple[bool, ...]) -> tuple[Steps, Sequence[bool]]:
+    def _pullback(self, mask: tuple[bool, ...]) -> tuple[FlatProgram, Sequence[bool]]:
         """The pullback of some outputs, and which active arguments it reaches."""
         known = self._pullbacks.get(mask)
         if known is not None:
@@ -191,7 +191,7 @@ class StagedRule:
         avals += [Aval(*aval) for aval, has_one in zip(self._avals, mask, strict=True) if has_one]
         program = drivers.stage_flat(pulled, avals, DerivedStage("grad"))
         self._operations = program.cost().operations + OPERATIONS_OF_STEP * len(program.equations)
-        made = self._pullbacks[mask] = Steps(program), reached
+        made = self._pullbacks[mask] = FlatProgram(program), reached
         return made
 
     def pull_operations(self, saved: Any, aval: Any, params: Params) -> float:
