@@ -116,6 +116,8 @@ class StagedRule:
         """Raises whatever a rule raises that is decided by numbers."""
         self.primitive = primitive
         self.name = primitive.name
+        self._residuals: list[Var] = []
+        self._outs = 0
         traced = [place for place, value in enumerate(values) if type(value) not in PYTHON_SCALARS]
         found: list[Any] = []
 

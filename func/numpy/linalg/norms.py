@@ -30,6 +30,11 @@ def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0)
     return scalar_of(shapes.where(is_zero, shapes.full_like(x, at_zero, ()), root(safe)))
 
 
+def _root(x: Array) -> Array:
+    """The square root of a sum of squares, whose derivative is zero where all of them are."""
+    return scalar_of(ops.root(x))
+
+
 def _squared(x: Array) -> Array:
     """|x|², rounded as in NumPy."""
     if dtype_of(x).kind != "c":
@@ -42,16 +47,16 @@ def _euclidean(x: Array) -> Array:
     flat = ravel(x)
     dot = spec((0,), (0,), ())
     if dtype_of(x).kind != "c":
-        return _unless_zero(contract(flat, flat, spec=dot), ops.sqrt)
+        return _root(contract(flat, flat, spec=dot))
     real, imag = ops.real(flat), ops.imag(flat)
-    return _unless_zero(ops.add(contract(real, real, spec=dot), contract(imag, imag, spec=dot)), ops.sqrt)
+    return _root(ops.add(contract(real, real, spec=dot), contract(imag, imag, spec=dot)))
 
 
 def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord is None or ord == 2:
-        return _unless_zero(sum(_squared(x), axis, keepdims=keepdims), ops.sqrt)
+        return _root(sum(_squared(x), axis, keepdims=keepdims))
     size = absolute(x)
     if ord == np.inf:
         return max(size, axis, keepdims=keepdims, initial=0)
@@ -78,7 +83,7 @@ def _power(exponent: Any) -> Callable[[Array], Array]:
 
 def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> Array:
     if ord is None or ord in ("fro", "f"):
-        return _unless_zero(sum(_squared(x), axes, keepdims=keepdims), ops.sqrt)
+        return _root(sum(_squared(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
         s = singular.svdvals(matrices(moveaxis(x, axes, (-2, -1)), square=False))
         result = max(s, -1, initial=0) if ord == 2 else min(s, -1) if ord == -2 else sum(s, -1)
