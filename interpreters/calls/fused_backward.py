@@ -75,6 +75,9 @@ class Costs(NamedTuple):
 HOST = Costs(5e-6, 1e-9, 2e-11, 1e-10, 1)
 DEVICE = Costs(2e-5, 2e-11, 1e-13, 1e-12, 10)
 """Two or three calls of CuPy, whose kernels read and write 4 TB a second; NVRTC takes 0.06 s for a kernel."""
+READING = 0.5
+"""As how many elements of a pullback one of a product's larger operand counts: to multiply a matrix by a vector takes as
+long as to read the matrix."""
 KEY_OF_NODE, SPARE = 2e-5, 7
 """A pass is looked at each time if it takes so many seconds for each node, ten times as long as the key of its graph.
 Of others it is one in so many; an odd number meets both of two structures that alternate."""
@@ -297,7 +300,7 @@ def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 
     Raises:
         _NotFused: Code would gain little.
     """
-    others, products = costs.node * len(nodes) * depth, 0.0
+    others, products, reading = costs.node * len(nodes) * depth, 0.0, 0.0
     for node in nodes:
         aval, rule = node[AVAL], node[RULE]
         if (operations := getattr(rule, "pull_operations", None)) is not None:
@@ -313,9 +316,10 @@ def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 
             ]
             multiplications = sqrt(float(size) * x * y)  # (m k) (k n) (m n) is the square of m k n
             products += costs.multiplication * copies * multiplications
+            reading += READING * costs.element * copies * max(x, y)
     if others + products < LEAST or products > LARGEST_SHARE * others:
         raise _NotFused
-    return others + products
+    return others + products + reading
 
 
 class PassPlan:
