@@ -76,8 +76,8 @@ HOST = Costs(5e-6, 1e-9, 2e-11, 1e-10, 1)
 DEVICE = Costs(2e-5, 2e-11, 1e-13, 1e-12, 10)
 """Two or three calls of CuPy, whose kernels read and write 4 TB a second; NVRTC takes 0.06 s for a kernel."""
 READING = 0.5
-"""As how many elements of a pullback one of a product's larger operand counts: to multiply a matrix by a vector takes as
-long as to read the matrix."""
+"""As how many elements of a pullback one of a product's larger operand counts: a product with a vector takes as long as
+it takes to read the matrix."""
 KEY_OF_NODE, SPARE = 2e-5, 7
 """A pass is looked at each time if it takes so many seconds for each node, ten times as long as the key of its graph.
 Of others it is one in so many; an odd number meets both of two structures that alternate."""
