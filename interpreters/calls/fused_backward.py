@@ -242,10 +242,11 @@ class Structure:
                 return inputs[self._slots[id(value)]] if id(value) in self._slots else value
 
             known: dict[int, Any] = {}
+            claims: list[tuple[Any, Any]] = []
             if any([getattr(node[RULE], "name", "") == "cholesky" for node in self._nodes]):
-                from func.interpreters.calls.known_factors import stand_ins  # start-up time
+                from func.interpreters.calls.known_factors import refused_unless, stand_ins  # start-up time
 
-                known = stand_ins(self._nodes, traced)
+                known = stand_ins(self._nodes, traced, claims)
             nodes: dict[int, Any] = {}
             for node in reversed(self._nodes):
                 serial, rule, parents, needs_cotangent, saved, params, aval = node
@@ -260,7 +261,10 @@ class Structure:
             reached = iter(walk_nodes(seeds, leaves, None, opened))
             cotangents = [ZERO if place is None else next(reached) for place in self._leaves]
             has_cotangent[:] = [ct is not ZERO for ct in cotangents]
-            return [ct for ct in cotangents if ct is not ZERO]
+            found = [ct for ct in cotangents if ct is not ZERO]
+            if claims and found:
+                found[0] = refused_unless(claims, found[0])
+            return found
 
         avals = [Aval(x.shape, x.dtype) for x in self.arrays]
         flat, out_forms = self.levels.traced(pulled, self.forms)

@@ -2,7 +2,8 @@
 
 The program of a pass begins with arrays, and the closed forms of `passes/linalg/` ask where a matrix came from. So the
 factor that a node has saved is marked (`known_factor`), and what other nodes have saved of it, such as its diagonal, or
-of a solve with it, is taken from it again rather than read from an array of its own: it has the same numbers.
+of a solve with it, is taken from it again rather than read from an array of its own: it has the
+same numbers, unless somebody has written to it without recording that, for which the program looks.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from func.interpreters.core import Shaped, bind, dtype_of, shape_of
+import numpy as np
+
+from func.interpreters.core import Array, Shaped, bind, dtype_of, shape_of
 from func.interpreters.grad import PARAMS, PARENTS, RULE, SAVED, SERIAL
+from func.interpreters.primitives.elementwise.table import equal, not_equal
 from func.interpreters.primitives.linalg.solving import cholesky, known_factor, triangular_solve
 from func.interpreters.primitives.structural.diagonals import take
 from func.interpreters.primitives.structural.indexing import gather
-from func.interpreters.primitives.structural.shapes import permute, reshape
+from func.interpreters.primitives.structural.shapes import convert, full_like, permute, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.written_pullbacks import Direct
 
@@ -23,8 +27,11 @@ SELECTIONS = {primitive.name: primitive for primitive in (permute, reshape, geti
 """What takes parts of a matrix, by the names of the rules too that stand for them where arrays are plain."""
 
 
-def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any]) -> dict[int, Any]:
+def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any], claims: list[tuple[Any, Any]]) -> dict[int, Any]:
     """By identity of a saved value, the traced value to take in its place. `nodes` come before those they belong to.
+
+    A write that is not recorded changes numbers and no node, so a stand-in may have other numbers than what was saved:
+    `claims` gets the pairs of both, which the program has to compare.
 
     `traced` gives the traced value of a saved one.
     """
@@ -48,9 +55,18 @@ def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any]) -> dict[int, A
         elif saved is not None and any([value is not None for value in above]):
             for place, value in _operands(rule, saved):
                 own = above[place] if place < len(above) else None
-                if own is not None and _is_alike(value, own):
-                    found.setdefault(id(value), own)
+                if own is not None and id(value) not in found and _is_alike(value, own):
+                    claims.append((traced(value), own))
+                    found[id(value)] = own
     return found
+
+
+def refused_unless(claims: Sequence[tuple[Any, Any]], ct: Array) -> Array:
+    """A cotangent, or NaN, which no reader accepts, where the values of some pair differ."""
+    for saved, own in claims:
+        differ = reduce_sum(convert(not_equal(saved, own), dtype=np.dtype(float)), axes=tuple(range(len(own.shape))))
+        ct = where(equal(differ, 0.0), ct, full_like(ct, np.nan, ()))
+    return ct
 
 
 def _operands(rule: Any, saved: Any) -> list[tuple[int, Any]]:

@@ -186,3 +186,30 @@ def test_diagonals(shape: tuple[int, ...], order: Any) -> None:
             ct = RNG.normal(size=expected.shape)
             (pulled,) = func.vjp(f, x)[1](ct)
             np.testing.assert_allclose(np.sum(pulled * x), np.sum(ct * expected), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("place", ["factor", "diagonal", "solution"])
+def test_writes_that_are_not_recorded(place: str) -> None:
+    """They change numbers and no node: what was saved is no longer a part of the factor, in some calls."""
+
+    def f(x: Any, number: float) -> Any:
+        factor = np.linalg.cholesky(kernel(x))
+        z = whitened(factor, B).copy()
+        diagonal = np.diag(factor).copy()
+        with func.no_grad():
+            if number and place == "factor":
+                factor[0, 0] = number
+            elif number and place == "diagonal":
+                diagonal[0] = number
+            elif number:
+                z[0] = number
+        return z @ z + np.sum(np.log(diagonal)) + np.sum(np.diag(factor) ** 3)
+
+    numbers = (0.0, 0.0, 0.0, 50.0, 50.0, 7.0, 50.0, 0.0)
+    with func.config.override(compile_backward=False):
+        expected = [func.grad(f)(X, number) for number in numbers]
+    for number, wanted in zip(numbers, expected, strict=True):
+        np.testing.assert_allclose(func.grad(f)(X, number), wanted, rtol=1e-9)
+        x = func.tensor(X, requires_grad=True)
+        f(x, number).backward()
+        np.testing.assert_allclose(x.grad, wanted, rtol=1e-9)
