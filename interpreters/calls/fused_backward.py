@@ -244,7 +244,7 @@ class Structure:
             known: dict[int, Any] = {}
             claims: list[tuple[Any, Any]] = []
             if any([getattr(node[RULE], "name", "") == "cholesky" for node in self._nodes]):
-                from func.interpreters.calls.known_factors import refused_unless, stand_ins  # start-up time
+                from func.interpreters.calls.known_factors import stand_ins  # start-up time
 
                 known = stand_ins(self._nodes, traced, claims)
             nodes: dict[int, Any] = {}
@@ -263,6 +263,8 @@ class Structure:
             has_cotangent[:] = [ct is not ZERO for ct in cotangents]
             found = [ct for ct in cotangents if ct is not ZERO]
             if claims and found:
+                from func.interpreters.calls.known_factors import refused_unless  # start-up time
+
                 found[0] = refused_unless(claims, found[0])
             return found
 
