@@ -1,9 +1,11 @@
 """A digest of a block of memory as LLVM IR: 2048 bits that show, in one reading, whether a bit of it has changed.
 
-32 words of 64 bits take in a word of the memory each, in turn: h ← m ^ (m >> 32) with m = (h ^ word) · ODD. This is a
+32 words of 64 bits take in a word of the memory each, in turn: h ← m ^ (m >> SHIFT) with m = (h ^ word) · ODD. This is a
 bijection of h and one of the word, so a single change always shows, and of several ones the first spreads over the
-whole word before the next comes. Memory is read at the speed at which it comes, twice as fast as two copies that are
-compared.
+word before the next comes. The highest bits spread to few: a changed highest bit changes that one and the one `SHIFT`
+below. So `SHIFT` is no distance between parts of numbers that change together: by 32 it would be that of the signs of
+neighbours in single precision, and a third and a second change of sign would undo the first. Memory is read at the
+speed at which it comes, twice as fast as two copies that are compared.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ NAME = "func_digest"
 STRIPE = 256
 """Bytes that are taken in at once; the length of a digest, too."""
 _VECTORS, _LANES, _WORD = 8, 4, 8
+SHIFT = 29
 ODD, START = 0xD6E8FEB86659FD93, 0x9E3779B97F4A7C15
 """Odd numbers without a pattern; the second one's multiples are the first values of the words."""
 
@@ -68,7 +71,7 @@ def text() -> str:
             f"  %word{i} = load {kind}, ptr %at{i}, align 1",
             f"  %x{i} = xor {kind} %h{i}, %word{i}",
             f"  %m{i} = mul {kind} %x{i}, {_constant([ODD] * _LANES)}",
-            f"  %high{i} = lshr {kind} %m{i}, {_constant([32] * _LANES)}",
+            f"  %high{i} = lshr {kind} %m{i}, {_constant([SHIFT] * _LANES)}",
             f"  %out{i} = xor {kind} %m{i}, %high{i}",
         ]
     lines += ["  %next = add i64 %n, 1", "  %more = icmp ult i64 %next, %stripes"]

@@ -324,6 +324,23 @@ def test_digests_show_changes_that_cancel_in_sums() -> None:
     assert len(seen) == count + 4
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i1", "i2", "i4", "i8"])
+def test_digests_show_changes_of_sign_that_follow_each_other(dtype: str) -> None:
+    found = digests()
+    x = np.ones(bit_digests.LEAST // np.dtype(dtype).itemsize, dtype)
+    row = 256 // x.itemsize  # what is so far apart is taken in by the same word of the digest
+    in_word = 8 // x.itemsize
+    seen, count = {found.of(x)}, 1
+    for first in range(in_word):
+        for mask in range(1, 1 << in_word):
+            second = [row + place for place in range(in_word) if mask >> place & 1]
+            y = x.copy()
+            y[[first, *second]] *= np.array(-1, dtype)
+            seen.add(found.of(y))
+            count += 1
+    assert len(seen) == count
+
+
 def test_code_for_digests_comes_when_it_is_worth_it(monkeypatch: Any) -> None:
     if not machine.available():
         pytest.skip("no LLVM")
