@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from func.backends.loops.kernels import Buffer, Item
 from func.backends.loops.traversal import buffers_of
 
 ALIGNMENT = 64
+WASTE, LEAST, MOST = 1 / 32, 1 << 20, 128
+"""What part of an arena of at least so many bytes may lie unused at its fullest, before up to so many buffers are placed
+anew, the largest first."""
 
 
 class _Arena:
@@ -68,13 +72,61 @@ def assign_by_use(used: Iterable[Iterable[Buffer]]) -> int:
             if storage.kind == "arena":
                 first, _ = lifetimes.get(storage, (number, number))
                 lifetimes[storage] = first, number
+    lives = [
+        _Life(buffer, -(-max(buffer.bytes, 1) // ALIGNMENT) * ALIGNMENT, first, last)
+        for buffer, (first, last) in lifetimes.items()
+    ]
     arena = _Arena()
+    used_at_once = most_used = 0
     live: list[tuple[int, int, int]] = []
     """A heap of (last item, offset, bytes)."""
-    for buffer, (first, last) in lifetimes.items():  # in order of their first items
-        while live and live[0][0] < first:
-            arena.give_back(*heapq.heappop(live)[1:])
-        size = -(-max(buffer.bytes, 1) // ALIGNMENT) * ALIGNMENT
-        buffer.place = arena.take(size)
-        heapq.heappush(live, (last, buffer.place, size))
-    return arena.size
+    for life in lives:  # in order of their first items
+        while live and live[0][0] < life.first:
+            _, start, size = heapq.heappop(live)
+            arena.give_back(start, size)
+            used_at_once -= size
+        life.buffer.place = arena.take(life.size)
+        heapq.heappush(live, (life.last, life.buffer.place, life.size))
+        used_at_once += life.size
+        most_used = max(most_used, used_at_once)
+    if arena.size < LEAST or arena.size - most_used <= WASTE * arena.size or len(lives) > MOST:
+        return arena.size
+    places, size = _largest_first(lives)
+    if size < arena.size:
+        for life, place in zip(lives, places, strict=True):
+            life.buffer.place = place
+    return min(size, arena.size)
+
+
+class _Life(NamedTuple):
+    """A buffer, its bytes, and the first and the last item that touches it."""
+
+    buffer: Buffer
+    size: int
+    first: int
+    last: int
+
+
+def _largest_first(lives: Sequence[_Life]) -> tuple[list[int], int]:
+    """A place for each buffer, and the size of the arena: each in turn, from the largest on, gets the first place that
+    none has at the same time. A small buffer does not take the beginning of a gap that a large one would fill.
+
+    Source: Pisarchyk and Lee (2020), arXiv:2001.03288, "greedy by size" for offsets.
+    """
+    places = [0] * len(lives)
+    placed: list[int] = []
+    for number in sorted(range(len(lives)), key=lambda number: -lives[number].size):
+        life = lives[number]
+        taken = sorted(
+            [
+                (places[other], places[other] + lives[other].size)
+                for other in placed
+                if lives[other].first <= life.last and life.first <= lives[other].last
+            ]
+        )
+        for start, stop in taken:
+            if start - places[number] >= life.size:
+                break
+            places[number] = max(places[number], stop)
+        placed.append(number)
+    return places, max([place + life.size for place, life in zip(places, lives, strict=True)])

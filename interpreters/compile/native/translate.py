@@ -22,6 +22,7 @@ from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native import contraction, elementwise, reductions, special, structural
 from func.interpreters.compile.native.not_native import NotNative, RuleError
 from func.interpreters.compile.native.rules import PRINTED, RULES, Rule, TranslationContext
+from func.interpreters.compile.native.small_first import small_first
 from func.interpreters.core import Aval, aval_of, is_inexact
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
@@ -142,7 +143,7 @@ class Translator:
     def _body(self) -> None:
         for var, value in self.program.constants.items():
             self.values[var] = self._constant(var, value)
-        self.run(self.program.equations)
+        self.run(small_first(self.program))
 
     def nan_flag(self) -> StridedRef | None:
         """A boolean that is true where some output has a NaN."""

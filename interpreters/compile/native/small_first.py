@@ -1,0 +1,59 @@
+"""The order in which equations are translated: what only inputs lead to comes first, if it is repeated for many others.
+
+Loop nests run in the order in which they begin, and an operation joins the first nest that comes after all it reads.
+So a small operation in the middle, such as the inverse of a column that came as an input, would begin a nest there. What
+reads it, and all that follows from that, could not join the large nests before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.storage import is_view
+
+SMALL = 8
+"""In how many elements, at least, of some other value an element of what comes first is found."""
+
+
+def small_first(program: Program) -> Sequence[Equation]:
+    """The equations of a program, those first that compute something from inputs which larger values repeat.
+
+    All that is computed first has no more elements than the largest value, so that little memory is in use for longer.
+    """
+    repeated = _repeated(program.equations)
+    if not repeated:
+        return program.equations
+    left = max([var.size for equation in program.equations for var in equation.outputs])
+    ready = {*program.inputs, *program.constants}
+    first: list[Equation] = []
+    rest: list[Equation] = []
+    for equation in program.equations:
+        out = equation.outputs[0] if equation.outputs else None
+        size = 0 if out is None or is_view(equation) else out.size
+        if out in repeated and size <= left and all([x in ready for x in equation.inputs if type(x) is Var]):
+            left -= size
+            first.append(equation)
+            ready.add(out)
+        else:
+            rest.append(equation)
+    return [*first, *rest]
+
+
+def _repeated(equations: Sequence[Equation]) -> set[Var | None]:
+    """Values computed element by element that larger ones repeat, and those that such are computed from."""
+    repeated: set[Var | None] = set()
+    widest: dict[Var, int] = {}
+    """The elements of the largest value that is computed element by element from a variable."""
+    for equation in reversed(equations):
+        if not (isinstance(equation.primitive, Pointwise) or is_view(equation)) or equation.primitive.multiple:
+            continue
+        (out,) = equation.outputs
+        reached = max(widest.get(out, 0), out.size)
+        if reached >= SMALL * out.size:
+            repeated.add(out)
+        for x in equation.inputs:
+            if type(x) is Var:
+                widest[x] = max(widest.get(x, 0), reached)
+    return repeated
