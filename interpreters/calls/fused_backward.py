@@ -389,7 +389,7 @@ class PassPlan:
             with rare_collections():
                 traced = structure.trace()
                 self._has_cotangent, self._pulls_all = traced.has_cotangent, traced.pulls_all
-                compiler = "llvm" if structure.xp is np else "cuda+eager"
+                compiler = "llvm+eager" if structure.xp is np else "cuda+eager"
                 executable = WIRING.compile_program(traced.program, structure.xp, compiler, frozenset(), _refuse_nan)
                 call = self._call_of(structure, executable)
                 if call is not None and structure.levels.kinds:
@@ -424,7 +424,7 @@ class PassPlan:
         if structure.xp is not np:
             return with_less_memory
         if executable.native is None:
-            return None
+            return None if executable.parts is None else checked
         # Where NumPy's memory comes from a cache already, memory that the stub keeps for itself would be held twice.
         has_cache = MEMORY.allocator is not None and MEMORY.limit > 0
         stub: Callable[..., Any] = executable.native.strict_stub(checked, keeps_outputs=not has_cache)

@@ -82,7 +82,7 @@ def compile_program(
     prepared = Prepared(program, xp)
     xp = prepared.xp
     if xp is np and name in NATIVE:
-        executable = _compile_native(prepared, "fast" in options, donated, nan_safe)
+        executable = _compile_native(prepared, frozenset(options), donated, nan_safe)
         if executable is not None:
             return executable
     if xp is np and name == "cuda":
@@ -124,7 +124,10 @@ def compile_source(program: Program, xp: Any, donated: frozenset[int] = frozense
 
 
 def _compile_native(
-    program: Prepared, fast: bool, donated: frozenset[int], nan_safe: Callable[..., tuple[Any, ...]] | None
+    program: Prepared,
+    options: frozenset[str],
+    donated: frozenset[int],
+    nan_safe: Callable[..., tuple[Any, ...]] | None,
 ) -> Executable | None:
     """Native code for host arrays; None without a compiler for it, or where NumPy alone does as well."""
     if importlib.util.find_spec("llvmlite") is None:
@@ -132,7 +135,7 @@ def _compile_native(
     native = importlib.import_module("func.interpreters.compile.native.executable")
     if not native.is_available():
         return None
-    call, code, parts = native.compile_native(program, fast, donated, nan_safe)
+    call, code, parts = native.compile_native(program, "fast" in options, donated, nan_safe, "eager" in options)
     if call is None:
         return None
     if code is None:

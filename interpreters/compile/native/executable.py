@@ -64,11 +64,22 @@ def is_available() -> bool:
 
 
 def compile_native(
-    prepared: Prepared, fast: bool = False, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
+    prepared: Prepared,
+    fast: bool = False,
+    donated: frozenset[int] = frozenset(),
+    nan_safe: Run | None = None,
+    eager: bool = False,
 ) -> tuple[Run | None, NativeExecutable | None, Program | None]:
     """A program as a function of host arrays; what compiled it, if it is native as a whole; the program of its parts,
     if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in `donated`
-    where that is possible: `NativeExecutable.overwrites`."""
+    where that is possible: `NativeExecutable.overwrites`. In `eager` code NumPy has the large products."""
+    if eager:
+        from func.interpreters.compile.native.numpy_products import in_turns, large_products  # start-up time
+
+        products = large_products(prepared.optimized)
+        turns = in_turns(prepared.optimized, products, _Compiler(fast).part) if products else None
+        if turns is not None:
+            return turns, None, turns.program
     key = stored_programs.key_of(prepared.inlined, fast, donated, nan_safe is not None)
     stored = None if key is None else stored_programs.load(key, prepared.inlined)
     if stored is not None:
@@ -84,6 +95,8 @@ def compile_native(
     try:
         run, native = compiler.whole(program, donated, nan_safe)
     except NotNative:
+        if eager:
+            return None, None, None
         if key is not None:
             stored_programs.store_cut(key)
         parts = _in_parts(program, compiler)

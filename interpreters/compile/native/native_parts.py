@@ -39,8 +39,14 @@ def foreign_equations(program: Program, libraries: bool = True) -> set[int]:
 
 
 def with_native_parts(program: Program, foreign: set[int], compile_part: Compile) -> Program:
-    """The program with its native parts as calls of compiled code."""
-    parts = _parts(program, foreign)
+    """The program with its native parts, as few as possible, as calls of compiled code."""
+    return with_compiled_parts(program, _parts(program, foreign), compile_part)
+
+
+def with_compiled_parts(
+    program: Program, parts: Sequence[tuple[bool, list[Equation]]], compile_part: Compile
+) -> Program:
+    """The program of some parts in order, each native or not, the native ones as calls of compiled code."""
     if not any([is_native for is_native, _ in parts]):
         return program
     equations: list[Equation] = []

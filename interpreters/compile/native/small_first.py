@@ -1,8 +1,8 @@
 """The order in which equations are translated: what only inputs lead to comes first, if it is repeated for many others.
 
 Loop nests run in the order in which they begin, and an operation joins the first nest that comes after all it reads.
-So a small operation in the middle, such as the inverse of a column that came as an input, would begin a nest there. What
-reads it, and all that follows from that, could not join the large nests before.
+So a small operation in the middle, such as the inverse of a column that came as an input, would begin a nest there.
+What reads it, and all that follows from that, could not join the large nests before.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ def small_first(program: Program) -> Sequence[Equation]:
     first: list[Equation] = []
     rest: list[Equation] = []
     for equation in program.equations:
-        out = equation.outputs[0] if equation.outputs else None
-        size = 0 if out is None or is_view(equation) else out.size
-        if out in repeated and size <= left and all([x in ready for x in equation.inputs if type(x) is Var]):
+        is_ready = all([x in ready for x in equation.inputs if type(x) is Var])
+        size = sum([0 if is_view(equation) else out.size for out in equation.outputs])
+        if is_ready and size <= left and any([out in repeated for out in equation.outputs]):
             left -= size
             first.append(equation)
-            ready.add(out)
+            ready.update(equation.outputs)
         else:
             rest.append(equation)
     return [*first, *rest]
 
 
-def _repeated(equations: Sequence[Equation]) -> set[Var | None]:
+def _repeated(equations: Sequence[Equation]) -> set[Var]:
     """Values computed element by element that larger ones repeat, and those that such are computed from."""
-    repeated: set[Var | None] = set()
+    repeated: set[Var] = set()
     widest: dict[Var, int] = {}
     """The elements of the largest value that is computed element by element from a variable."""
     for equation in reversed(equations):
