@@ -12,8 +12,8 @@ from func.backends.loops.traversal import buffers_of
 
 ALIGNMENT = 64
 WASTE, LEAST, MOST = 1 / 32, 1 << 20, 128
-"""What part of an arena of at least so many bytes may lie unused at its fullest, before up to so many buffers are placed
-anew, the largest first."""
+"""What part of an arena of at least so many bytes may lie unused at its fullest, before up to so many buffers are
+placed anew, the largest first."""
 
 
 class _Arena:

@@ -1,7 +1,7 @@
 """A digest of a block of memory as LLVM IR: 2048 bits that show, in one reading, whether a bit of it has changed.
 
-32 words of 64 bits take in a word of the memory each, in turn: h ← m ^ (m >> SHIFT) with m = (h ^ word) · ODD. This is a
-bijection of h and one of the word, so a single change always shows, and of several ones the first spreads over the
+32 words of 64 bits take in a word of the memory each, in turn: h ← m ^ (m >> SHIFT) with m = (h ^ word) · ODD. This is
+a bijection of h and one of the word, so a single change always shows, and of several ones the first spreads over the
 word before the next comes. The highest bits spread to few: a changed highest bit changes that one and the one `SHIFT`
 below. So `SHIFT` is no distance between parts of numbers that change together: by 32 it would be that of the signs of
 neighbours in single precision, and a third and a second change of sign would undo the first. Memory is read at the
