@@ -119,6 +119,23 @@ def test_several_results_belong_to_the_caller(turns: list[int]) -> None:
     assert len(turns) >= 2
 
 
+def test_results_are_arrays_of_their_own() -> None:
+    x = RNG.normal(size=(N, N))
+
+    def f(x: Any) -> Any:
+        product = x @ x
+        return product, product, x, x[0, 0] * 2.0, 3.0
+
+    results = Turns(func.make_program(f)(x))(x)
+    expected = f(x)
+    for found, value in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(found, value)
+        assert type(found) in (np.ndarray, np.float64)
+    arrays = [x, *results[:3]]
+    for place, array in enumerate(arrays):
+        assert not any([np.shares_memory(array, other) for other in arrays[:place]])
+
+
 def test_nan_and_overflow(turns: list[int]) -> None:
     gradient = func.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(np.abs(x)), 0.0) @ W))
     x = RNG.normal(size=(N, N))
