@@ -47,7 +47,7 @@ def _is_large(equation: Equation) -> bool:
     return operations >= LARGE
 
 
-def in_turns(program: Program, products: set[int], compile_part: Compile) -> Turns | None:
+def in_turns(program: Program, products: set[int], compile_part: Compile) -> InTurns | None:
     """The program as a function of host arrays; None where something else in it has no native form."""
     is_native = True
 
@@ -58,7 +58,7 @@ def in_turns(program: Program, products: set[int], compile_part: Compile) -> Tur
         # Outputs of one part are mostly operands of the next: what each kept for its next call would add up.
         return (run if native is None else native.strict_stub(run, keeps_outputs=False)), native
 
-    turns = Turns(with_compiled_parts(program, _late_parts(program, products), compiled))
+    turns = InTurns(with_compiled_parts(program, _late_parts(program, products), compiled))
     return turns if is_native else None
 
 
@@ -82,7 +82,7 @@ def _late_parts(program: Program, products: set[int]) -> list[tuple[bool, list[E
     return [*parts, (True, waiting)] if waiting else parts
 
 
-class Turns:
+class InTurns:
     """A program as a list of functions on numbered arrays, each of which is dropped after its last use."""
 
     __slots__ = ("_constants", "_count", "_outputs", "_steps", "_values", "program")

@@ -14,7 +14,7 @@ import pytest
 import func
 from func.backends.llvm import machine
 from func.interpreters.compile.native import numpy_products
-from func.interpreters.compile.native.numpy_products import Turns, large_products
+from func.interpreters.compile.native.numpy_products import InTurns, large_products
 from tests.interpreters.test_fused_backward import compiled_at_once, runs
 
 __all__ = ["compiled_at_once", "runs"]
@@ -32,14 +32,14 @@ STACK = RNG.normal(size=(3, N, N))
 def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """For each pass that runs in turns, the number of its products; every product counts as large."""
     found: list[int] = []
-    run = Turns._run
+    run = InTurns._run
 
-    def watched(self: Turns, args: Any) -> Any:
+    def watched(self: InTurns, args: Any) -> Any:
         found.append(sum([step[0].name == "contract" for step in self._steps]))
         return run(self, args)
 
     monkeypatch.setattr(numpy_products, "LARGE", 0)
-    monkeypatch.setattr(Turns, "_run", watched)
+    monkeypatch.setattr(InTurns, "_run", watched)
     with func.config.override(num_threads=2):
         yield found
 
@@ -126,7 +126,7 @@ def test_results_are_arrays_of_their_own() -> None:
         product = x @ x
         return product, product, x, x[0, 0] * 2.0, 3.0
 
-    results = Turns(func.make_program(f)(x))(x)
+    results = InTurns(func.make_program(f)(x))(x)
     expected = f(x)
     for found, value in zip(results, expected, strict=True):
         np.testing.assert_array_equal(found, value)
