@@ -21,7 +21,7 @@ SEVERAL = 1 << 25
 CHUNK = 1 << 22
 """Bytes that one thread takes at once. Each chunk has a digest, so the whole does not depend on how many threads there
 are."""
-WORTH_LOADING, WORTH_COMPILING = 0.003, 0.1
+WORTH_LOADING, WORTH_COMPILING = 0.003, 0.03
 """Seconds in comparisons from which the code is taken from disk, and from which it is compiled."""
 
 
