@@ -24,6 +24,8 @@ from func.interpreters.program.storage import is_view
 LARGE = 3e7
 """Multiplications and additions of one product of matrices from which the turns are worth it: a fifth of a millisecond.
 Smaller ones take longer by several threads of BLAS, and native code reads few rows faster."""
+LEAST = 64
+"""Rows, columns and terms from which on multiplying takes longer than reading."""
 BLAS = frozenset("fdFD")
 """Characters of the dtypes that BLAS multiplies."""
 
@@ -42,9 +44,11 @@ def _is_large(equation: Equation) -> bool:
     if not x.dtype == y.dtype == out.dtype or out.dtype.char not in BLAS:
         return False
     lengths = dict(zip((*spec.x, *spec.y), (*x.shape, *y.shape), strict=True))
-    batch = [label for label in spec.out if label in spec.x and label in spec.y]
-    operations: float = 2 * math.prod([length for label, length in lengths.items() if label not in batch])
-    return operations >= LARGE
+    in_x, in_y, in_out = set(spec.x), set(spec.y), set(spec.out)
+    groups = in_x - in_y, in_y - in_x, (in_x & in_y) - in_out
+    rows, columns, terms = [int(math.prod([lengths[label] for label in labels])) for labels in groups]
+    is_worth_it: bool = min(rows, columns, terms) >= LEAST and 2 * rows * columns * terms >= LARGE
+    return is_worth_it
 
 
 def in_turns(program: Program, products: set[int], compile_part: Compile) -> InTurns | None:

@@ -39,6 +39,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return run(self, args)
 
     monkeypatch.setattr(numpy_products, "LARGE", 0)
+    monkeypatch.setattr(numpy_products, "LEAST", 0)
     monkeypatch.setattr(InTurns, "_run", watched)
     with func.config.override(num_threads=2):
         yield found
@@ -193,6 +194,7 @@ def test_what_has_no_native_form_is_walked(turns: list[int], runs: list[bool]) -
         ((32, 784), (784, 512), False),
         ((64, 64, 64), (64, 64, 64), False),  # many small ones
         ((8, 256, 512), (512, 512), True),  # one after all
+        ((65536, 32), (32, 512), False),  # few terms
     ],
 )
 def test_which_products_are_large(x: Any, y: Any, is_large: bool) -> None:
