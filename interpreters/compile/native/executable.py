@@ -72,7 +72,8 @@ def compile_native(
 ) -> tuple[Run | None, NativeExecutable | None, Program | None]:
     """A program as a function of host arrays; what compiled it, if it is native as a whole; the program of its parts,
     if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in `donated`
-    where that is possible: `NativeExecutable.overwrites`. In `eager` code NumPy has the large products."""
+    where that is possible: `NativeExecutable.overwrites`. A pass of `eager` code
+    is native as a whole, but for large products of NumPy's, or not at all."""
     if eager:
         from func.interpreters.compile.native.numpy_products import in_turns, large_products  # start-up time
 

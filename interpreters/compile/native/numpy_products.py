@@ -89,14 +89,15 @@ def _late_parts(program: Program, products: set[int]) -> list[tuple[bool, list[E
 class InTurns:
     """A program as a list of functions on numbered arrays, each of which is dropped after its last use."""
 
-    __slots__ = ("_constants", "_count", "_outputs", "_steps", "_values", "program")
+    __slots__ = ("_count", "_outputs", "_shared", "_steps", "_values", "program")
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self._count = len(program.inputs)
-        self._constants = len(program.constants)
         self._values: list[Any] = [*[None] * self._count, *program.constants.values()]
         places: dict[Any, int] = {var: place for place, var in enumerate((*program.inputs, *program.constants))}
+        self._shared = set(places.values())
+        """The places of arrays that are others' too, or may lie in the memory of one."""
         last: dict[int, int] = {}
 
         def place_of(x: Any) -> int:
@@ -112,6 +113,8 @@ class InTurns:
                 places[out] = len(self._values)
                 self._values.append(None)
             outputs = [places[out] for out in equation.outputs]
+            if is_view(equation):
+                self._shared.update(outputs)
             last.update(dict.fromkeys([*inputs, *outputs], number))
             steps.append((equation.primitive, equation.params, inputs, outputs))
         self._outputs = [place_of(x) for x in program.outputs]
@@ -137,7 +140,7 @@ class InTurns:
         taken: set[int] = set()
         for place in self._outputs:
             value = values[place]
-            if place < self._count + self._constants or id(value) in taken:
+            if place in self._shared or id(value) in taken:
                 value = np.array(value)[()] if np.ndim(value) == 0 else np.array(value)
             taken.add(id(value))
             outs.append(value)

@@ -125,16 +125,32 @@ def test_results_are_arrays_of_their_own() -> None:
 
     def f(x: Any) -> Any:
         product = x @ x
-        return product, product, x, x[0, 0] * 2.0, 3.0
+        return product, product, x, product.T, x[0, 0] * 2.0, 3.0
 
     results = InTurns(func.make_program(f)(x))(x)
     expected = f(x)
     for found, value in zip(results, expected, strict=True):
         np.testing.assert_array_equal(found, value)
         assert type(found) in (np.ndarray, np.float64)
-    arrays = [x, *results[:3]]
+    arrays = [x, *results[:4]]
     for place, array in enumerate(arrays):
         assert not any([np.shares_memory(array, other) for other in arrays[:place]])
+
+
+def test_results_that_are_views_of_others_are_copies(turns: list[int]) -> None:
+    def loss(x: Any, y: Any, z: Any) -> Any:
+        return np.sum(np.tanh((x + (y + z @ STACK[0]).T) @ W))
+
+    gradient = func.grad(loss, argnums=(0, 1, 2))
+    arguments = RNG.normal(size=(3, N, N))
+    expected = by_nodes(gradient, *arguments)
+    for _ in range(4):
+        to_x, to_y, to_z = gradient(*arguments)
+        assert not np.shares_memory(to_x, to_y)
+        to_x[...] = np.nan
+        np.testing.assert_allclose(to_y, expected[1], rtol=1e-12)
+        np.testing.assert_allclose(to_z, expected[2], rtol=1e-12)
+    assert turns
 
 
 def test_nan_and_overflow(turns: list[int]) -> None:
