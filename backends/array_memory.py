@@ -103,6 +103,17 @@ def enter() -> Any:
     return before
 
 
+def enter_after_interrupt() -> Any:
+    """What `leave` takes if an outermost transform finds the allocator in force: one that was interrupted left it so.
+
+    An interrupt between two bytecodes of `enter` or `leave` does that; the next transform ends it.
+    """
+    allocator = MEMORY.allocator
+    if allocator is None or allocator.variable.get() is not allocator.handler:
+        return None
+    return allocator.default
+
+
 def leave(mark: Any) -> None:
     """The transform that `mark` belongs to ends."""
     if mark is None:

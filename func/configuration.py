@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
-from typing_extensions import Unpack
 
 from func.backends.array_memory import MEMORY
 from func.interpreters.core.backward_fusion import FUSION

@@ -5,7 +5,6 @@ Built on optree. Leaves keep the order of insertion-sorted dict keys, as everywh
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
 import re
@@ -284,6 +283,8 @@ def register_dataclass(cls: type | None = None, static: str | Sequence[str] = ()
     """
     if cls is None:
         return functools.partial(register_dataclass, static=static)
+    import dataclasses  # which takes as long as three modules of `import func`
+
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):  # type: ignore[redundant-expr]
         raise TypeError(f"func.tree.register_dataclass takes a dataclass, not {cls!r}; write it above @dataclass")
     fields = {field.name: field for field in dataclasses.fields(cls)}

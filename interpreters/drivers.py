@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.array_memory import enter, leave
+from func.backends.array_memory import enter, enter_after_interrupt, leave
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -56,6 +56,8 @@ class running:
         self.interpreter = interpreter
         self.before = copy_context()
         self.mark = enter()
+        if self.mark is None and TRANSFORMS.get().outer is None:  # type: ignore[union-attr]
+            self.mark = enter_after_interrupt()
 
     def __enter__(self) -> None:
         return None

@@ -34,7 +34,7 @@ from func.interpreters.core.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
-from func.numpy.solvers import SOLVER_FILES, steers_solver
+from func.numpy.solvers import solver_files, steers_solver
 
 _SCALARS = frozenset({float, int, complex, bool})
 _NOT_ARRAYS = (str, bytes, dict, set)
@@ -76,7 +76,7 @@ def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], An
     def operate(self: Tracer, other: Any) -> Any:
         try:
             frame = sys._getframe(1)
-            if frame.f_code.co_filename in SOLVER_FILES:
+            if frame.f_code.co_filename in solver_files():
                 steers_solver(frame, self, other)
             if type(other) in _SCALARS:
                 return self._interpreter.apply2(primitive, self, other)

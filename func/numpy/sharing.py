@@ -17,6 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
+from func.backends.records import Record
 from func.interpreters.core import Array, ClosedInterpreter, Interpreter, Tracer, snapshot
 from func.interpreters.core.errors import SharedMemoryError
 from func.interpreters.core.scopes import live_entries
@@ -34,7 +35,7 @@ FOREIGN = object()
 """The owner of memory that does not belong to NumPy: a buffer may have many such arrays."""
 
 
-class SharedArgument(NamedTuple):
+class SharedArgument(Record):
     """An argument that may share memory with others: its box, if it is traced, and what the caller gave."""
 
     box: weakref.ref[Tracer] | None
@@ -142,7 +143,7 @@ class StaleArgument(ClosedInterpreter):
         )
 
 
-class Loss(NamedTuple):
+class Loss(Record):
     """Why what a function has written to its arguments does not reach the caller."""
 
     is_what: str

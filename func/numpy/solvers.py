@@ -21,16 +21,13 @@ from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import Line
 
 
-def _files_of_solvers() -> frozenset[str]:
-    """The modules of scipy.optimize, found without importing SciPy."""
+@functools.cache
+def solver_files() -> frozenset[str]:
+    """The files in which a comparison of traced values is a solver's: scipy.optimize, found without importing SciPy."""
     spec = find_spec("scipy")
     places = (spec and spec.submodule_search_locations) or ()
     folders = [os.path.join(place, "optimize") for place in places]
     return frozenset([os.path.join(folder, name) for folder in folders for name in os.listdir(folder)])
-
-
-SOLVER_FILES = _files_of_solvers()
-"""The files in which a comparison of traced values is a solver's."""
 
 
 def _is_differentiated(value: Any) -> bool:
@@ -48,7 +45,7 @@ def seen_in_solvers(method: Callable[..., Any]) -> Callable[..., Any]:
     def operate(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         try:
             frame = sys._getframe(1)
-            if frame.f_code.co_filename in SOLVER_FILES:
+            if frame.f_code.co_filename in solver_files():
                 steers_solver(frame, self, *args)
             return method(self, *args, **kwargs)
         except Exception as error:
@@ -64,7 +61,7 @@ def steers_solver(frame: FrameType, *values: Any) -> None:
         return
     inner: FrameType | None = frame
     names = []
-    while inner is not None and inner.f_code.co_filename in SOLVER_FILES:
+    while inner is not None and inner.f_code.co_filename in solver_files():
         names.append(inner.f_code.co_name)
         inner = inner.f_back
     name = names[-1]

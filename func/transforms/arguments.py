@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -433,6 +432,8 @@ class Selection:
 
     def form(self) -> Selection:
         """The form of the results alone, without the function: it pickles."""
+        import copy
+
         other = copy.copy(self)
         other.function, other._parameters = name_of, {}
         return other

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 import inspect
@@ -146,7 +145,7 @@ def _advice(value: Any, path: str, transform: str) -> str:
     if path.startswith("output") or hasattr(value, "dtype"):
         return ""
     is_flag = isinstance(value, (str, bytes, type, enum.Enum)) or callable(value)
-    register = "register_dataclass" if dataclasses.is_dataclass(value) else "register_node"
+    register = "register_dataclass" if hasattr(type(value), "__dataclass_fields__") else "register_node"
     tree_class = f"; if {type(value).__name__} holds arrays, make it a tree by func.tree.{register}"
     if transform in ("jit", "make_program", "to_source", "to_c"):
         names = "static_argnames (or static_argnums)"

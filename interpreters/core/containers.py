@@ -7,7 +7,6 @@ become arrays, as those of torch, JAX and Dask do.
 
 from __future__ import annotations
 
-import array
 import numbers
 import weakref
 from collections.abc import Sequence
@@ -77,7 +76,7 @@ def as_plain_array(value: Any) -> Any:
         except (TypeError, ValueError) as error:
             raise UnsupportedArrayError(f"{kind.__name__} cannot become an array: {error}") from error
         return plain if type(plain) is np.ndarray else refuse_array(value)
-    if isinstance(value, (Sequence, memoryview, array.array)) and not isinstance(value, (str, bytes, bytearray)):
+    if isinstance(value, (Sequence, memoryview)) and not isinstance(value, (str, bytes, bytearray)):
         return list(value) if not isinstance(value, memoryview) else np.asarray(value)
     return refuse_array(value)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import struct
 from collections.abc import Hashable
@@ -33,7 +32,9 @@ def exact_key(value: Any) -> Any:
         return kind, frozenset([exact_key(member) for member in value])
     if kind.__eq__ is object.__eq__:
         return kind, value
-    if dataclasses.is_dataclass(value):
+    if hasattr(kind, "__dataclass_fields__"):  # `import func` does without the module
+        import dataclasses
+
         return kind, value, tuple([_part_key(getattr(value, field.name, None)) for field in dataclasses.fields(value)])
     try:
         return kind, value, _part_key(value.__reduce_ex__(4)[1:3])

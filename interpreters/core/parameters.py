@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from func.backends.records import Record
 from func.interpreters.core.types import Aval, Params, Shape
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ MOST_AXES = 64
 """NumPy has no arrays of more axes."""
 
 
-class Kind(NamedTuple):
+class Kind(Record):
     """What a parameter may be: its name in an error, its test, and whether it may be absent."""
 
     name: str
@@ -41,7 +42,7 @@ class Kind(NamedTuple):
 
     def or_absent(self) -> Kind:
         """The kind for a parameter that an equation may leave out."""
-        return self._replace(optional=True)
+        return self.with_fields(optional=True)
 
 
 Kinds: TypeAlias = Mapping[str, Kind]

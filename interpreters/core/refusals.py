@@ -13,8 +13,9 @@ import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
+from func.backends.records import Record
 from func.interpreters.core.errors import FuncError, TracerConversionError
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.source import (
@@ -30,7 +31,7 @@ from func.interpreters.core.types import Tracer
 from func.interpreters.core.wiring import WIRING
 
 
-class LastRefusal(NamedTuple):
+class LastRefusal(Record):
     """The last refusal: its class and words, the line, the interpreter that was running, and what it explains."""
 
     kind: type[FuncError]

@@ -22,6 +22,8 @@ from func.interpreters.core.source import Line, user_line
 from func.interpreters.core.wiring import WIRING
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from func.interpreters.core.primitive import Primitive
 
 Array: TypeAlias = Any
@@ -233,7 +235,7 @@ def class_behind(tracer: Tracer) -> type:
 _WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
-def is_plain_array(value: Any) -> bool:
+def is_plain_array(value: Any) -> TypeIs[ndarray[Any, Any]]:
     """Whether a value is an ndarray in memory; isinstance alone is True for a traced array too."""
     return type(value) is not Tracer and isinstance(value, ndarray)
 

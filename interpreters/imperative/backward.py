@@ -8,7 +8,7 @@ from contextvars import ContextVar, copy_context
 from heapq import heappop
 from typing import Any
 
-from func.backends.array_memory import enter, leave
+from func.backends.array_memory import enter, enter_after_interrupt, leave
 from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
@@ -16,7 +16,7 @@ from func.interpreters.core.backward_fusion import BY_NODES, FUSION
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
 from func.interpreters.core.processes import LEDGER, agreed
-from func.interpreters.core.scopes import restore_error_state
+from func.interpreters.core.scopes import live_entry, restore_error_state
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import AVAL, LEAF, OUTPUT, PARENTS, PULLING, RULE, SERIAL, contribute, walk
 from func.interpreters.imperative.anomalies import check_pullback
@@ -93,6 +93,8 @@ class BackwardPass:
     def run(self, accumulating: bool) -> None:
         """Pull the seeds back. Nothing outside of this object changes if it fails, except what hooks do."""
         mark = enter()
+        if mark is None and live_entry() is None:
+            mark = enter_after_interrupt()
         try:
             self._run_safely(accumulating)
         finally:

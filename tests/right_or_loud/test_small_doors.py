@@ -16,6 +16,7 @@ import pytest
 import scipy.special
 
 import func
+from tests.support.traced_memory import tracing
 
 X = np.ones(3)
 LARGE = 2**70
@@ -371,11 +372,10 @@ def test_automatic_chunks_bound_what_is_between_inputs_and_outputs(
     monkeypatch.setattr("func.transforms.vmapping.AUTO_CHUNK_BYTES", 1 << 21)
     xs = np.random.default_rng(0).normal(size=(4000, 20))
     whole = func.vmap(function, chunk_size=100)(xs)
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    mapped = func.vmap(function, chunk_size="auto")(xs)
-    peak = tracemalloc.get_traced_memory()[1] - before
-    tracemalloc.stop()
+    with tracing():
+        before = tracemalloc.get_traced_memory()[0]
+        mapped = func.vmap(function, chunk_size="auto")(xs)
+        peak = tracemalloc.get_traced_memory()[1] - before
     np.testing.assert_allclose(mapped, whole)
     assert peak < 3 * (1 << 21) + 2 * mapped.nbytes
 

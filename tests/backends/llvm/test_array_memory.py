@@ -141,6 +141,29 @@ def test_a_handler_of_the_user_stays() -> None:
     copy_context().run(inside)
 
 
+@pytest.mark.parametrize("run", ["transform", "two levels", "backward"])
+def test_what_an_interrupt_left_in_force_ends_with_the_next_transform(run: str) -> None:
+    def square(x: Any) -> Any:
+        return np.sum(x * x)
+
+    def backward() -> None:
+        square(func.tensor(np.ones(3), requires_grad=True)).backward()
+
+    def interrupted() -> None:
+        assert MEMORY.allocator is not None
+        enter()  # and no `leave`
+        assert get_handler_name(np.empty(3)) == "func"
+        if run == "transform":
+            func.grad(square)(np.ones(3))
+        elif run == "two levels":
+            func.hessian(square)(np.ones(3))
+        else:
+            backward()
+        assert get_handler_name(np.empty(3)) == "default_allocator"
+
+    copy_context().run(interrupted)
+
+
 def test_backward_of_tensors_uses_it() -> None:
     names = []
     x = func.tensor(np.ones(100_000), requires_grad=True)

@@ -13,6 +13,7 @@ import pytest
 import func
 from func.autograd import forward_ad, functional
 from func.autograd.checkpointing import checkpoint, checkpoint_sequential
+from tests.support.traced_memory import tracing
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -164,14 +165,11 @@ def test_under_dual_levels() -> None:
 def kept(run: Callable[[Any], Any], size: int) -> float:
     """How many arrays of a size are still held after the forward computation."""
     x = func.tensor(np.ones(size), requires_grad=True)
-    tracemalloc.start()
-    try:
+    with tracing():
         before = tracemalloc.get_traced_memory()[0]
         out = run(x)
         used = tracemalloc.get_traced_memory()[0] - before
         out.sum().backward()
-    finally:
-        tracemalloc.stop()
     assert x.grad.shape == (size,)
     return used / (8 * size)
 

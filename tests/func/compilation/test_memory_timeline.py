@@ -11,6 +11,7 @@ import pytest
 
 import func
 from func.errors import ArgumentError, MemoryLimitError
+from tests.support.traced_memory import tracing
 
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.standard_normal((8, 64, 64)) / 8
@@ -62,13 +63,12 @@ def test_the_peak_is_what_numpy_takes(name: str) -> None:
     timeline = func.memory(function)(*args)
     function(*args)
     peaks = []
-    tracemalloc.start()
-    for _ in range(3):  # other threads allocate too
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        function(*args)
-        peaks.append(tracemalloc.get_traced_memory()[1] - before)
-    tracemalloc.stop()
+    with tracing():
+        for _ in range(3):  # other threads allocate too
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            function(*args)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
     measured = min(peaks)
     own = timeline.peak - timeline.arguments
     assert measured - PYTHON <= own

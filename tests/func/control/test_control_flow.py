@@ -14,6 +14,7 @@ import pytest
 
 import func
 from func import errors
+from tests.support.traced_memory import tracing
 
 Function = Callable[[Any], Any]
 
@@ -650,12 +651,9 @@ def test_tensors() -> None:
 def peak(call: Callable[[], Any]) -> int:
     """The most bytes that a call held."""
     call()
-    tracemalloc.start()
-    try:
+    with tracing():
         call()
         return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -14,6 +14,7 @@ import pytest
 
 import func
 from func.numpy import patching
+from tests.support.traced_memory import tracing
 
 X = np.linspace(0.1, 1.0, 5)
 
@@ -39,11 +40,9 @@ def test_a_hundred_thousand_operations() -> None:
 
 def test_memory_is_linear_in_the_length() -> None:
     def peak(length: int) -> int:
-        tracemalloc.start()
-        func.grad(chain(length))(X)
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
+        with tracing():
+            func.grad(chain(length))(X)
+            return tracemalloc.get_traced_memory()[1]
 
     peak(100)
     assert peak(40_000) < 6 * peak(10_000)

@@ -12,6 +12,7 @@ import func
 from func.errors import ArgumentError, MemoryLimitError
 from func.interpreters.core.copies import kept_copy
 from func.transforms.memory_limits import Planning, parse_bytes, planning, shown_bytes
+from tests.support.traced_memory import tracing
 
 PYTHON = 200_000
 """Bytes that Python's own objects, tracers and frames among them, may take beside the arrays."""
@@ -63,17 +64,14 @@ def peak_of(call: Callable[..., Any], *args: Any) -> tuple[Any, int]:
     """The result of a call, and the bytes that it adds at its peak, the least of three."""
     out = call(*args)
     peaks = []
-    tracemalloc.start()
-    try:
+    with tracing():
         for _ in range(3):
             out = None
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             out = call(*args)
             peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        return out, min(peaks)
-    finally:
-        tracemalloc.stop()
+    return out, min(peaks)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import func
+from tests.support.traced_memory import tracing
 
 pytest.importorskip("llvmlite")
 
@@ -296,10 +297,9 @@ def test_no_memory_is_made_for_results(name: str) -> None:
     step = func.jit(f, compiler="llvm", donate_argnums=tuple(range(donated)))
     step(*_copied(args))
     given = _copied(args)
-    tracemalloc.start()
-    step(*given)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    with tracing():
+        step(*given)
+        peak = tracemalloc.get_traced_memory()[1]
     assert peak < args[0].nbytes / 4
 
 
