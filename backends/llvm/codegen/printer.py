@@ -39,6 +39,7 @@ def print_program(program: kernels.NativeProgram, features: Features, name: str 
     """A module with the function i32 run(ptr inputs, ptr outputs, ptr arena), and `constants`, a table of the addresses
     of the program's constants that has to be filled."""
     module = ir.Module(name)
+    module.vector_bytes = features.bits // 8
     module.triple = ""
     kind = ir.FunctionType(STATUS, [POINTER, POINTER, POINTER])
     function = ir.Function(module, kind, name)

@@ -46,8 +46,10 @@ BIT = ir.IntType(1)
 def thin_product_module(name: str, match: re.Match[str]) -> ir.Module:
     """The module of void name(m, n, k, x, rows and columns of x, y, rows and columns of y, out, rows of out): out = x y
     for m × k and k × n matrices with strides in elements, of which out has its rows in memory. No length is zero."""
+    bits = int(match["bits"])
     module = ir.Module(name)
-    _Product(module, np.dtype(f"f{int(match['width']) // 8}"), int(match["bits"])).emit(name)
+    module.vector_bytes = bits // 8
+    _Product(module, np.dtype(f"f{int(match['width']) // 8}"), bits).emit(name)
     return module
 
 

@@ -147,7 +147,7 @@ class Elementary:
         kind = function.return_value.type
         width = 64 if isinstance(kind.element, ir.DoubleType) else 32
         builder = ir.IRBuilder(function.append_basic_block())
-        return Emitter(builder, kind.count, width, self.features.fma, self.call, self.lane_by_lane)
+        return Emitter(builder, kind.count, width, self.features.fma, self.call, self.lane_by_lane, self.features.bits)
 
     def lane_by_lane(self, builder: ir.IRBuilder, name: str, *args: Any) -> Any:
         """libm's function of each lane."""
@@ -170,7 +170,14 @@ def own_module(symbol: str, match: re.Match[str]) -> ir.Module:
     function.attributes.add("nounwind")
     features = Features(libmvec=bool(match["libmvec"]), bits=int(match["bits"]), fma=bool(match["fma"]))
     Elementary(module, features).define(function, name)
+    if any([calls_vectors(callee) for callee in module.globals.values() if callee is not function]):
+        module.vector_bytes = features.bits // 8  # else all values stay in registers
     return module
+
+
+def calls_vectors(function: Any) -> bool:
+    """Whether a declared function is called with vectors, for which values of the caller have to leave registers."""
+    return isinstance(function.return_value.type, ir.VectorType) and not function.name.startswith("llvm.")
 
 
 def suffix(kind: Any) -> str:

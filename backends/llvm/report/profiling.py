@@ -173,6 +173,7 @@ class _TimedPrinter(Printer):
 def _function(name: str) -> tuple[ir.Module, ir.IRBuilder]:
     """A module with a function that takes tables of inputs and outputs, and the arena."""
     module = ir.Module(name)
+    module.vector_bytes = host_features().bits // 8
     module.triple = ""
     function = ir.Function(module, ir.FunctionType(STATUS, [POINTER] * 3), name)
     return module, ir.IRBuilder(function.append_basic_block("entry"))

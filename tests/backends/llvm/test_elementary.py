@@ -14,7 +14,7 @@ pytest.importorskip("llvmlite")
 
 from func.backends.llvm import ir, machine  # noqa: E402
 from func.backends.llvm.math.elementary import Elementary, names  # noqa: E402
-from func.backends.llvm.math.own_functions import Features, host_features  # noqa: E402
+from func.backends.llvm.math.own_functions import Features, host_features, module_of  # noqa: E402
 
 POINTS = 2000
 DTYPES = [np.float64, np.float32]
@@ -257,6 +257,36 @@ def test_a_result_does_not_depend_on_the_lane(name, dtype, features):
     expected = compiled(name, dtype, features, 4)(*arguments)
     for lanes in (0, 1, 2, 3, 5, 12, 20):
         np.testing.assert_array_equal(compiled(name, dtype, features, lanes)(*arguments), expected)
+
+
+WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST.bits]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "power", "tanh", "cosh"])
+def test_a_result_does_not_depend_on_the_width_of_registers(name, dtype):
+    """AVX-512 has an instruction that multiplies by powers of two; it rounds results that are subnormal once."""
+    arguments, _, _ = reference_values(name, dtype)
+    smallest = np.log(float(np.finfo(dtype).smallest_subnormal)) / (np.log(2) if name == "exp2" else 1)
+    edges = np.array([-np.inf, np.inf, np.nan, -0.0, *np.linspace(smallest - 2, smallest + 45, 5000), -smallest])
+    arguments = [np.concatenate([column, edges]).astype(dtype) for column in arguments]
+    results = [
+        compiled(name, dtype, Features(libmvec=False, bits=bits, fma=HOST.fma), 16)(*arguments) for bits in WIDTHS
+    ]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@pytest.mark.parametrize(("bits", "count"), [(128, 0), (256, 0), (512, 1)])
+def test_only_avx512_scales_by_an_instruction(bits, count):
+    text = str(module_of(f"func_own_{bits}f_v{bits // 64}f64_exp")[1]())
+    assert text.count("llvm.x86.avx512.mask.scalef.pd.512") == 2 * count  # declared and called
+
+
+@pytest.mark.parametrize(("name", "is_aligned"), [("exp", False), ("expit", True)])
+def test_functions_that_call_others_align_their_stacks(name, is_aligned):
+    text = str(module_of(f"func_own_256f_v4f64_{name}")[1]())
+    assert ("alignstack(32) {" in text) == is_aligned
 
 
 @pytest.mark.parametrize("bits", [128, 256, 512])

@@ -18,6 +18,7 @@ from func.errors import ArgumentError, ProfileError
 pytest.importorskip("llvmlite")
 kernels = importlib.import_module("func.backends.loops.kernels")
 listing = importlib.import_module("func.backends.llvm.report.listing")
+own_functions = importlib.import_module("func.backends.llvm.math.own_functions")
 profiling = importlib.import_module("func.backends.llvm.report.profiling")
 traffic = importlib.import_module("func.backends.llvm.report.traffic")
 execution = importlib.import_module("func.interpreters.compile.native.executable")
@@ -70,6 +71,17 @@ def test_lower_of_a_native_program() -> None:
     assert ".globl" in lowered.assembly or "run:" in lowered.assembly
     assert lowered.source is None
     assert repr(lowered) == str(lowered)
+
+
+def test_vectors_that_leave_registers_lie_in_one_cache_line() -> None:
+    """Around the call of an elementary function values go to the stack, which LLVM does not align by itself."""
+    matrix = np.linspace(-1, 1, 128 * 64).reshape(128, 64)
+    lowered = native(func.grad(lambda x: np.sum(x * x * np.tanh(x)))).lower(matrix)
+    width = own_functions.host_features().bits // 8
+    assert ("alignstack" in lowered.llvm_ir) == (width > 16)
+    if width > 16:
+        assert re.search(rf"and\w*\s+\$-{width}, %rsp", lowered.assembly)
+        assert not re.search(r"movu\w+\s+%[yz]mm\d+, -?\d*\(%rsp\)", lowered.assembly)
 
 
 def test_lower_of_numpy_source() -> None:
