@@ -41,7 +41,7 @@ demo: $(VENV)/installed-examples
 	$(BIN)/python examples/study/per_sample_gradients.py --output examples/output/per_sample_gradients.png $(ARGS)
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))
