@@ -158,6 +158,7 @@ class SingleEmitter(Emitter):
         self.real: Any = DOUBLE if self.double else FLOAT
         self.integer: Any = ir.IntType(width)
         self.mask: Any = BIT
+        self.fills_avx512 = False
 
     def number(self, x: Number) -> Real:
         """A value: a Python number as a constant."""
