@@ -10,9 +10,10 @@ from func.backends.llvm.threads import background
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """Inside, `tracemalloc` sees every array, for func's own allocator is off; no code is compiled beside it."""
+    """Inside, `tracemalloc` sees every array of eager code: func's own allocator is off, and no backward pass is code,
+    whose arena it would not see. Nothing is compiled beside it."""
     background.finish()
-    with func.config.override(array_cache=0):
+    with func.config.override(array_cache=0, compile_backward=False):
         tracemalloc.start()
         try:
             yield
