@@ -58,6 +58,13 @@ def test_the_first_use_leaves_out_what_few_programs_need() -> None:
     assert run(script) == "[]"
 
 
+def test_a_transform_is_imported_without_slow_modules_of_others() -> None:
+    slow = {"array", "copy", "dataclasses", "scipy", "typing_extensions"}
+    added = "{*sys.modules} - before"
+    script = f"import sys, numpy\nbefore = {{*sys.modules}}\nfrom func import grad\nprint(*({added}) & {slow})"
+    assert run(script) == ""
+
+
 def test_the_garbage_collector_is_left_as_it_was() -> None:
     state = "gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0"
     for before, expected in (("pass", (True, False)), ("gc.disable()", (False, False)), ("gc.freeze()", (True, True))):

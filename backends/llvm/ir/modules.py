@@ -171,7 +171,7 @@ class Module:
         self.vector_bytes = 0
         """The width of the vector registers that the functions use. They align their stacks to it: LLVM does not by
         itself, once it has given away the register that it needs for that. A vector that goes to an unaligned stack and
-        back lies in two cache lines, which made loops around an elementary function take up to 1.8 times as long."""
+        back lies in two cache lines, which made loops around an elementary function take up to twice as long."""
         self.triple = ""
         self.data_layout = ""
         self.globals: dict[str, Any] = {}
