@@ -19,7 +19,7 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz clean
+.PHONY: help demo test lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
@@ -35,6 +35,7 @@ help:
 	@echo "make bench   time func against its peers and renew docs/performance.md (ARGS='--quick' for a short run)"
 	@echo "make mutants plant small faults, one at a time, and look whether the tests notice (ARGS='--only fft')"
 	@echo "make fuzz    run random programs in every mode against the truth (TIME=2h, ARGS='nests --seed 7')"
+	@echo "make enumerate  run small programs, all or sampled, against the truth (TIME=2h, ARGS='memory --complete')"
 	@echo "make clean   remove everything that these verbs made"
 
 demo: $(VENV)/installed-examples
@@ -90,6 +91,9 @@ mutants: $(VENV)/installed-test
 
 fuzz: $(VENV)/installed-peers $(VENV)/installed-torch
 	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --time $(TIME) $(ARGS)
+
+enumerate: $(VENV)/installed-test
+	$(BIN)/python -m tools.enumerate --jobs $(JOBS) --time $(TIME) $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(CUPY) build dist docs/_build docs/gallery docs/reference examples/output *.egg-info

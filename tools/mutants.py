@@ -1,6 +1,6 @@
 """Mutation check: small faults are planted in the source, one at a time, and the tests named beside each must notice.
 
-    python -m tools.mutants                    # all mutants of tools/mutants.toml
+    python -m tools.mutants                    # all mutants of tools/faults/*.toml
     python -m tools.mutants --only cumsum      # those whose name contains the word
     python -m tools.mutants --jobs 2
 
@@ -25,7 +25,7 @@ from queue import Queue
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "tools" / "mutants.toml"
+TABLES = ROOT / "tools" / "faults"
 FOLDERS = ("func", "interpreters", "backends", "tests", "tools", "docs", "examples")
 FILES = ("pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md")
 LIMIT = 600
@@ -52,9 +52,9 @@ class Mutant(NamedTuple):
         return source.replace(self.before, self.after)
 
 
-def mutants(table: Path = TABLE) -> list[Mutant]:
-    """The mutants of the table."""
-    entries = tomllib.loads(table.read_text())["mutant"]
+def mutants(tables: Path = TABLES) -> list[Mutant]:
+    """The mutants of all tables in a folder."""
+    entries = [entry for table in sorted(tables.glob("*.toml")) for entry in tomllib.loads(table.read_text())["mutant"]]
     return [Mutant(**entry | {"tests": tuple(entry["tests"])}) for entry in entries]
 
 

@@ -1,0 +1,68 @@
+"""The command line of the machines: `python -m tools.enumerate --help`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+from tools.enumerate import scope
+from tools.fuzz.__main__ import seconds
+
+
+def _run(machine: str, name: str, options: dict[str, Any]) -> scope.Outcome:
+    part = next(part for part in scope.parts(machine) if part.name == name)
+    return scope.run_part(part, **options)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Enumerate small programs and compare them with the truth.")
+    parser.add_argument("machines", nargs="*", default=scope.machines(), help="machines; all of them by default")
+    parser.add_argument("--part", help="only this part")
+    parser.add_argument("--time", default="2m", help="time in all, such as 90s, 10m, 2h; ignored with --complete")
+    parser.add_argument("--complete", action="store_true", help="all programs, however long it takes")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", default="0")
+    parser.add_argument("--program", help="the path of one program of --part, which is run again")
+    options = parser.parse_args()
+    chosen = [
+        (machine, part.name)
+        for machine in options.machines
+        for part in scope.parts(machine)
+        if options.part in (None, part.name)
+    ]
+    if options.program is not None:
+        part = next(part for machine, name in chosen for part in scope.parts(machine) if part.name == name)
+        difference = scope.compare(part, options.program, scope.replayed(part, options.program))
+        print("no difference" if difference is None else f"{difference.program}\n{difference.text}")
+        return 0 if difference is None else 1
+    limit = None if options.complete else seconds(options.time) / len(chosen)
+    found = 0
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        for machine, name in chosen:
+            calls = [
+                {"seed": options.seed, "limit": limit, "complete": options.complete, "worker": (i, options.jobs)}
+                for i in range(options.jobs)
+            ]
+            outcomes = list(pool.map(_run, [machine] * len(calls), [name] * len(calls), calls))
+            programs = sum(outcome.programs for outcome in outcomes)
+            kinds = sum((outcome.kinds for outcome in outcomes), Counter())
+            word = "all" if all(outcome.is_complete for outcome in outcomes) else "sampled"
+            print(f"{machine}.{name}: {programs:,} programs ({word}), {sum(kinds.values())} differences", flush=True)
+            found += sum(kinds.values())
+            seen: Counter[str] = Counter()
+            for difference in (difference for outcome in outcomes for difference in outcome.differences):
+                kind = difference.text.partition("\n")[0]
+                seen[kind] += 1
+                if seen[kind] == 1:
+                    print(f"  [{kinds[kind]} times] --part {name} --program {difference.path}")
+                    print("    " + f"{difference.program}\n{difference.text}".replace("\n", "\n    "), flush=True)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
