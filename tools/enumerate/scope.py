@@ -175,3 +175,9 @@ def quick(machine: str) -> int:
     """How many programs of each part of a machine the tests run."""
     found: int = importlib.import_module(f"tools.enumerate.{machine}").QUICK
     return found
+
+
+def run_named(machine: str, name: str, options: dict[str, Any]) -> Outcome:
+    """`run_part` for a part by its name, in another process."""
+    part = next(part for part in parts(machine) if part.name == name)
+    return run_part(part, **options)
