@@ -10,17 +10,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from func.interpreters.compile import passes
+from func.interpreters.compile.execution import compile_source
+from func.interpreters.compile.native import native_parts
 from func.interpreters.core import Aval
 from func.interpreters.program.program import Equation, Program, Var
 from tools.enumerate import _programs as small
-from tools.enumerate.scope import Choices, OutOfScope, Part
+from tools.enumerate.scope import Choices, OutOfScope, Part, everything
 
 QUICK = 400
 
@@ -226,35 +229,66 @@ def _options(text: str) -> tuple[small.Operation, ...]:
     return tuple([small.operation(name) for name in text.split()])
 
 
-def build(family: Family, choices: Choices) -> small.Drawn:
-    """A program of a family."""
+@dataclass
+class Start:
+    """A program up to its last equation."""
+
+    family: Family
+    inputs: list[Var]
+    constants: dict[Var, Any]
+    fixed: list[Any]
+    """Inputs, constants and numbers."""
+    number: int
+    steps: list[tuple[tuple[int, ...], Equation]] = field(default_factory=list)
+    """Equations with the choices that made them."""
+    unused: set[Var] = field(default_factory=set)
+    made: list[Var] = field(default_factory=list)
+
+    def operations(self) -> tuple[small.Operation, ...]:
+        """What the next equation may be."""
+        is_last = len(self.steps) == self.number - 1 > 0
+        return _options(self.family.last if is_last and self.family.last else self.family.operations)
+
+    def extend(self, choices: Choices, operations: Sequence[small.Operation] = ()) -> None:
+        """Add an equation."""
+        first = len(choices.taken)
+        left = self.number - len(self.steps)
+        equation = _equation(choices, operations or self.operations(), self.fixed, self.made, self.unused, left)
+        key = tuple([index for index, _ in choices.taken[first:]])
+        if self.steps and not set(equation.inputs) & set(self.steps[-1][1].outputs) and key < self.steps[-1][0]:
+            raise OutOfScope  # the same two equations in the other order are another program of this family
+        self.steps.append((key, equation))
+        self.unused = (self.unused - set(equation.inputs)) | set(equation.outputs[:1])
+        self.made += equation.outputs
+
+
+def start(family: Family, choices: Choices) -> Start:
+    """A program of a family without its last equation."""
     number = choices.pick(range(1, family.most + 1))
-    frame = choices.pick(family.frames)
-    inputs = [Var(aval) for aval in frame]
+    inputs = [Var(aval) for aval in choices.pick(family.frames)]
     held = [small.constant(value) if isinstance(value, np.ndarray) else (None, value) for value in family.constants]
     constants = {var: value for var, value in held if var is not None}
     scalars = [value for var, value in held if var is None]
-    steps: list[tuple[tuple[int, ...], Equation]] = []
-    fixed = [*inputs, *constants, *scalars]
-    unused: set[Var] = set()
-    made: list[Var] = []
-    for step in range(number):
-        is_last = step == number - 1
-        text = family.last if is_last and family.last and number > 1 else family.operations
-        start = len(choices.taken)
-        equation = _equation(choices, _options(text), fixed, made, unused, number - step)
-        key = tuple([index for index, _ in choices.taken[start:]])
-        if steps and not set(equation.inputs) & set(steps[-1][1].outputs) and key < steps[-1][0]:
-            raise OutOfScope  # the same two equations in the other order are another program of this family
-        steps.append((key, equation))
-        unused -= set(equation.inputs)
-        unused.update(equation.outputs[:1])
-        made += equation.outputs
-    equations = [equation for _, equation in steps]
+    begun = Start(family, inputs, constants, [*inputs, *constants, *scalars], number)
+    for _ in range(number - 1):
+        begun.extend(choices)
+    return begun
+
+
+def finish(begun: Start, operations: Sequence[small.Operation], choices: Choices) -> small.Drawn:
+    """The program with its last equation."""
+    whole = replace(begun, steps=[*begun.steps], made=[*begun.made])
+    whole.extend(choices, operations)
+    equations = [equation for _, equation in whole.steps]
     outputs = list(equations[-1].outputs)
-    if family.keeps and number > 1 and choices.pick((False, True)):
-        outputs.append(made[0])
-    return small.Drawn(small.program_of(inputs, equations, constants, outputs))
+    if begun.family.keeps and begun.number > 1 and choices.pick((False, True)):
+        outputs.append(whole.made[0])
+    return small.Drawn(small.program_of(whole.inputs, equations, whole.constants, outputs))
+
+
+def build(family: Family, choices: Choices) -> small.Drawn:
+    """A program of a family."""
+    return finish(start(family, choices), (), choices)
 
 
 def _equation(
@@ -337,7 +371,8 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
     if drawn.names & REORDERED:
         return "rounding"
     has_zeros = any([not np.all(value) for value in drawn.program.constants.values()])
-    if has_zeros or drawn.names & PADDING:
+    is_complex = any([var.dtype.kind == "c" for e in drawn.program.equations for var in e.outputs])
+    if has_zeros or is_complex or drawn.names & PADDING:
         return "poles" if drawn.names & POLES else "zeros"
     return "bits"
 
@@ -369,4 +404,160 @@ def check_passes(drawn: small.Drawn) -> str | None:
     return None
 
 
-PARTS = tuple([Part(f"passes of {family.name}".replace(" ", "-"), functools.partial(build, family), check_passes) for family in FAMILIES])
+BATCH = 32
+"""Programs that are compiled together."""
+FUNCTIONS = frozenset(
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
+    "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder".split()
+)
+"""Primitives whose native form may differ from NumPy's in the last bits."""
+
+
+@dataclass
+class Batch:
+    """Programs that differ in their last equation, and how they become one."""
+
+    drawn: list[small.Drawn]
+    form: str
+
+    def __str__(self) -> str:
+        return f"{len(self.drawn)} programs, {self.form}, the first of them:\n{self.drawn[0]}"
+
+
+def build_batch(family: Family, choices: Choices) -> Batch:
+    """`BATCH` programs with a common beginning and the same last primitive."""
+    begun = start(family, choices)
+    form = choices.pick(("apart", "shared", "optimized"))
+    operation = choices.pick(begun.operations())
+    programs = [drawn for _, drawn in everything(functools.partial(finish, begun, (operation,)))]
+    first = choices.pick(range(0, len(programs), BATCH))
+    defined = [drawn for drawn in programs[first : first + BATCH] if _is_defined(drawn)]
+    if not defined:
+        raise OutOfScope
+    return Batch(defined, form)
+
+
+def _is_defined(drawn: small.Drawn) -> bool:
+    """Whether NumPy raises nothing, and integers are not made of numbers that they do not hold."""
+    if any([isinstance(drawn.wanted(kind), Exception) for kind in small.KINDS]):
+        return False
+    return not any([e.primitive.name == "convert" and _loses(e) for e in drawn.program.equations])
+
+
+def _loses(equation: Equation) -> bool:
+    (x,) = equation.inputs
+    return type(x) is Var and x.dtype.kind in "fc" and equation.outputs[0].dtype.kind == "i"
+
+
+def joined(batch: Batch) -> tuple[Program, list[int]]:
+    """One program of all those of a batch, and which outputs belong to which."""
+    inputs: list[Var] = []
+    equations: dict[Equation, None] = {}
+    outputs: list[Any] = []
+    constants: dict[Var, Any] = {}
+    ends = []
+    for drawn in batch.drawn:
+        program = drawn.program
+        if batch.form == "optimized":
+            with lowered_thresholds():
+                program = passes.optimize(program)
+        if batch.form != "shared":
+            program = renamed(program)
+        inputs += [var for var in program.inputs if var not in inputs]
+        equations.update(dict.fromkeys(program.equations))
+        constants.update(program.constants)
+        outputs += program.outputs
+        ends.append(len(outputs))
+    return Program(inputs, list(equations), outputs, constants), ends
+
+
+def renamed(program: Program) -> Program:
+    """A program with variables of its own."""
+    new: dict[Any, Any] = {var: Var(var.aval) for var in (*program.inputs, *program.constants)}
+    equations = []
+    for equation in program.equations:
+        inputs = tuple([new[x] if type(x) is Var else x for x in equation.inputs])
+        outputs = tuple([Var(var.aval) for var in equation.outputs])
+        new.update(zip(equation.outputs, outputs, strict=True))
+        equations.append(Equation(equation.primitive, inputs, equation.params, outputs))
+    atoms = [new[x] if type(x) is Var else x for x in program.outputs]
+    constants = {new[var]: value for var, value in program.constants.items()}
+    return Program([new[var] for var in program.inputs], equations, atoms, constants)
+
+
+def compiled_level(drawn: small.Drawn, form: str) -> tuple[str, float]:
+    """How exactly compiled code keeps the numbers of a program, and up to how many units in the last place."""
+    level = level_of(drawn, "optimize" if form == "optimized" else "eliminate_dead_code")
+    if level == "seeds" or drawn.names & (REORDERED | FUNCTIONS):
+        return ("seeds" if level == "seeds" else "rounding"), 256.0
+    return ("zeros" if level == "bits" and "nan_safe_multiply" in drawn.names else level), 0.0
+
+
+def check_compiled(compile_batch: Callable[[Program], Callable[..., Any]], batch: Batch) -> str | None:
+    """The programs of a batch compiled as one; where one differs, it is compiled alone."""
+    text = _first_difference(compile_batch, batch)
+    if text is None or len(batch.drawn) == 1:
+        return text
+    for drawn in batch.drawn:
+        alone = _first_difference(compile_batch, Batch([drawn], batch.form))
+        if alone is not None:
+            return alone
+    return f"only together: {text}"
+
+
+def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], batch: Batch) -> str | None:
+    program, ends = joined(batch)
+    run = compile_batch(program)
+    for kind in small.KINDS:
+        args: list[Any] = []
+        for drawn in batch.drawn:
+            if batch.form != "shared":
+                args += drawn.arguments(kind)
+        if batch.form == "shared":
+            args = [small.numbers(var.aval, kind, place) for place, var in enumerate(program.inputs)]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            outs = run(*args)
+        for drawn, stop in zip(batch.drawn, ends, strict=True):
+            mine = outs[stop - len(drawn.program.outputs) : stop]
+            places = {var: place for place, var in enumerate(program.inputs)}
+            if batch.form == "shared":
+                own = [args[places[var]] for var in drawn.program.inputs]
+                wanted = small.evaluated(drawn.program, own)
+            else:
+                own, wanted = drawn.arguments(kind), drawn.wanted(kind)
+            variables = [x if type(x) is Var else None for x in drawn.program.outputs]
+            text = small.difference(mine, wanted, variables, *compiled_level(drawn, batch.form))
+            if text is not None:
+                head, _, rest = text.partition("\n")
+                return f"{head}\n{drawn}\n{kind} arguments {own}\n{rest}"
+    return None
+
+
+def by_numpy(program: Program) -> Callable[..., Any]:
+    """NumPy source of a program."""
+    return compile_source(program, np)
+
+
+def natively(program: Program) -> Callable[..., Any]:
+    """Native code of a program, in parts where it has others."""
+    from func.interpreters.compile.native import executable  # LLVM, which not every machine has
+
+    compiler = executable._Compiler(False)
+    foreign = native_parts.foreign_equations(program)
+    if foreign:
+        return compile_source(native_parts.with_native_parts(program, foreign, compiler.part), np)
+    return compiler.whole(program)[0]
+
+
+def _parts() -> Iterator[Part]:
+    for family in FAMILIES:
+        name = family.name.replace(" ", "-")
+        yield Part(f"passes-{name}", functools.partial(build, family), check_passes)
+    for family in FAMILIES:
+        name = family.name.replace(" ", "-")
+        yield Part(f"numpy-{name}", functools.partial(build_batch, family), functools.partial(check_compiled, by_numpy))
+        yield Part(f"native-{name}", functools.partial(build_batch, family), functools.partial(check_compiled, natively))
+
+
+PARTS = tuple(_parts())
