@@ -1,4 +1,4 @@
-"""Small Programs: the parameters of each primitive on small operands, arguments for them, and their plain evaluation."""
+"""Small Programs: parameters of primitives on small operands, arguments of programs, and their plain evaluation."""
 
 from __future__ import annotations
 
@@ -102,14 +102,13 @@ def applied(operation: Operation, avals: tuple[Aval, ...]) -> tuple[tuple[Params
                     warnings.simplefilter("ignore")
                     got = primitive.impl(np, *operands, **params)
                 got = got if primitive.multiple else (got,)
-                if all([np.shape(x) == a.shape and np.asarray(x).dtype == a.dtype for x, a in zip(got, outs)]):
+                if all(
+                    [np.shape(x) == a.shape and np.asarray(x).dtype == a.dtype for x, a in zip(got, outs, strict=True)]
+                ):
                     found.append((params, outs))
         except Exception:  # what NumPy refuses is no program
             continue
     return tuple(found)
-
-
-# parameters ---------------------------------------------------------------------------------------------------------
 
 
 def no_params(*avals: Aval) -> Iterator[Params]:
@@ -120,9 +119,9 @@ def no_params(*avals: Aval) -> Iterator[Params]:
 def reshapes(x: Aval) -> Iterator[Params]:
     """All other shapes of as many elements."""
     for shape in (*SHAPES, *WIDE):
-        if math.prod(shape) == x.size and shape != x.shape and sum([n != 1 for n in shape]) <= 2 and len(shape) < 4:
-            if x.size or len(shape) <= 2:
-                yield {"shape": shape}
+        is_small = sum([n != 1 for n in shape]) <= 2 and (x.size > 0 or len(shape) <= 2)
+        if is_small and math.prod(shape) == x.size and shape != x.shape:
+            yield {"shape": shape}
 
 
 def permutes(x: Aval) -> Iterator[Params]:
@@ -388,9 +387,6 @@ def operation(name: str) -> Operation:
     return Operation(plain, int(number or arity), no_params)
 
 
-# programs -----------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Drawn:
     """A program with its arguments of each kind and, once it was needed, its outputs by plain evaluation."""
@@ -433,7 +429,9 @@ def evaluated(program: Program, args: Sequence[Any]) -> Any:
     return [values[x] if type(x) is Var else x for x in program.outputs]
 
 
-def program_of(inputs: Sequence[Var], equations: Sequence[Equation], constants: dict[Var, Any], outputs: Any) -> Program:
+def program_of(
+    inputs: Sequence[Var], equations: Sequence[Equation], constants: dict[Var, Any], outputs: Any
+) -> Program:
     """A program of the inputs and constants that its equations use."""
     used = {x for equation in equations for x in equation.inputs if type(x) is Var} | set(outputs)
     return Program(
@@ -449,9 +447,6 @@ def constant(value: Any) -> tuple[Var, Any]:
     array = np.asarray(value)
     array.flags.writeable = False
     return Var(aval_of(array)), array
-
-
-# differences --------------------------------------------------------------------------------------------------------
 
 
 def difference(got: Any, wanted: Any, places: Sequence[Any], level: str, ulp: float) -> str | None:

@@ -17,15 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.compile import passes
+from func.interpreters.compile import passes, recomputation
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native import native_parts
 from func.interpreters.core import Aval
+from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
+from tools.enumerate import _compiled_calls as calls
 from tools.enumerate import _programs as small
 from tools.enumerate.scope import Choices, OutOfScope, Part, everything
 
-QUICK = 400
+QUICK = 200
 
 LOWERED = {
     "func.interpreters.compile.passes": {"LEAST_OUTER_PRODUCT": 2},
@@ -40,7 +42,9 @@ _F, _S, _C, _I, _B = (np.dtype(name) for name in ("float64", "float32", "complex
 
 def _avals(*items: Any) -> tuple[Aval, ...]:
     """Avals of shapes in double precision, and of (shape, dtype) pairs."""
-    return tuple([Aval(*item) if len(item) == 2 and isinstance(item[1], np.dtype) else Aval(item, _F) for item in items])
+    return tuple(
+        [Aval(*item) if len(item) == 2 and isinstance(item[1], np.dtype) else Aval(item, _F) for item in items]
+    )
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,13 @@ class Family:
 
 
 ZEROS, ONES = np.zeros(2), np.ones(2)
+INDICES = tuple([np.array(index) for index in ([0, 1], [1, 1], [2, 0], [0], 1)])
+NUMBERS: tuple[Any, ...] = (
+    *(0, 0.0, -0.0, 1, 1.0, -1, -1.0, 2, 0.5, 2.0, np.nan, np.inf, True, 1j, 1e300, ZEROS, ONES, 2 * ONES, -ZEROS),
+    *(np.full(2, np.inf), np.full((1, 2), -1.0), np.zeros((2, 2)), np.array([0.0, -0.0]), np.ones(2, int)),
+    *(np.ones(2, bool), np.zeros(2, np.float32), np.ones(2, complex)),
+)
+"""Numbers, and arrays of equal elements."""
 FAMILIES = (
     Family(
         "arithmetic",
@@ -91,9 +102,7 @@ FAMILIES = (
         ),
         "add subtract multiply divide power maximum nan_safe_multiply where negative square positive absolute sqrt "
         "equal not_equal less logical_not conjugate real imag complex convert reciprocal sign floor",
-        (0, 0.0, -0.0, 1, 1.0, -1, -1.0, 2, 0.5, 2.0, np.nan, np.inf, True, 1j, 1e300, ZEROS, ONES, 2 * ONES, -ZEROS)
-        + (np.full(2, np.inf), np.full((1, 2), -1.0), np.zeros((2, 2)), np.array([0.0, -0.0]), np.ones(2, int))
-        + (np.ones(2, bool), np.zeros(2, np.float32), np.ones(2, complex)),
+        NUMBERS,
         most=2,
     ),
     Family(
@@ -109,7 +118,13 @@ FAMILIES = (
     ),
     Family(
         "shapes of pairs",
-        (_avals((2,), (2, 2)), _avals((1, 2), (2, 1)), _avals((2, 3), (3,)), _avals((1,), (2,)), _avals((0, 2), (1, 2))),
+        (
+            _avals((2,), (2, 2)),
+            _avals((1, 2), (2, 1)),
+            _avals((2, 3), (3,)),
+            _avals((1,), (2,)),
+            _avals((0, 2), (1, 2)),
+        ),
         "reshape permute broadcast add multiply",
         last="add multiply sum where permute",
     ),
@@ -178,8 +193,7 @@ FAMILIES = (
         "scattered",
         (_avals((2,)), _avals((1,), (2, 2)), _avals((2, 2)), _avals((), (3,))),
         "scatter scatter_add gather add multiply sum getitem embed",
-        (ZEROS, np.zeros((2, 2)), np.zeros(3), np.array([0, 1]), np.array([1, 1]), np.array([2, 0]), np.array([0]), 2.0)
-        + (np.array(1),),
+        (ZEROS, np.zeros((2, 2)), np.zeros(3), *INDICES, 2.0),
         last="scatter scatter_add gather add sum getitem",
     ),
     Family(
@@ -217,7 +231,8 @@ EVERYTHING = (
     "named stop_gradient renumbered barrier seed windows correlate"
 )
 """All primitives that a pass, a fusion rule or a native form names, but for linear algebra and random numbers."""
-_ALL_FRAMES = tuple([_avals((shape, dtype), (other, dtype)) for dtype in (_F, _S, _I, _B, _C) for shape, other in (((2,), (2, 2)), ((1, 2), (0, 2)), ((3,), ()))])
+_SHAPES = (((2,), (2, 2)), ((1, 2), (0, 2)), ((3,), ()))
+_ALL_FRAMES = tuple([_avals((x, dtype), (y, dtype)) for dtype in (_F, _S, _I, _B, _C) for x, y in _SHAPES])
 FAMILIES += (
     Family("everything", _ALL_FRAMES, EVERYTHING, (0, 2.0, np.array([1, 0]), np.array([False, True])), most=1),
     Family("pairs of everything", _ALL_FRAMES, EVERYTHING, (2.0,), most=2),
@@ -362,6 +377,22 @@ ANGLES = frozenset({"arctan2", "copysign", "signbit", "heaviside", "nextafter"})
 """Primitives whose finite results depend on the sign of a zero."""
 
 
+BRANCHED = frozenset({"sqrt", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "power", "float_power"})
+LOGARITHMS = frozenset({"log", "log2", "log10", "log1p"})
+
+
+def is_complex(drawn: small.Drawn) -> bool:
+    """Whether it has complex numbers."""
+    return any([var.dtype.kind == "c" for equation in drawn.program.equations for var in equation.outputs])
+
+
+def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
+    """The kinds of arguments for which results are compared: where the sign of a zero decides on the side of a branch
+    cut, those without zeros."""
+    names = ANGLES | BRANCHED | LOGARITHMS if is_complex(drawn) else ANGLES
+    return small.KINDS if level == "bits" or not drawn.names & names else small.KINDS[:1]
+
+
 def level_of(drawn: small.Drawn, pass_name: str) -> str:
     """How exactly a pass keeps the numbers of a program."""
     if pass_name in EXACT:
@@ -371,8 +402,7 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
     if drawn.names & REORDERED:
         return "rounding"
     has_zeros = any([not np.all(value) for value in drawn.program.constants.values()])
-    is_complex = any([var.dtype.kind == "c" for e in drawn.program.equations for var in e.outputs])
-    if has_zeros or is_complex or drawn.names & PADDING:
+    if has_zeros or is_complex(drawn) or drawn.names & PADDING:
         return "poles" if drawn.names & POLES else "zeros"
     return "bits"
 
@@ -380,7 +410,7 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
 def compare(drawn: small.Drawn, run: Callable[[Sequence[Any]], Any], level: str, ulp: float = 64.0) -> str | None:
     """How results differ from those of plain evaluation for some kind of arguments."""
     outputs = [x if type(x) is Var else None for x in drawn.program.outputs]
-    for kind in small.KINDS if level == "bits" or not drawn.names & ANGLES else small.KINDS[:1]:
+    for kind in kinds_of(drawn, level):
         text = small.difference(run(drawn.arguments(kind)), drawn.wanted(kind), outputs, level, ulp)
         if text is not None:
             head, _, rest = text.partition("\n")
@@ -406,10 +436,11 @@ def check_passes(drawn: small.Drawn) -> str | None:
 
 BATCH = 32
 """Programs that are compiled together."""
-FUNCTIONS = frozenset(
+_FUNCTIONS = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
-    "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder".split()
+    "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder"
 )
+FUNCTIONS = frozenset(_FUNCTIONS.split())
 """Primitives whose native form may differ from NumPy's in the last bits."""
 
 
@@ -519,6 +550,9 @@ def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], ba
             warnings.simplefilter("ignore")
             outs = run(*args)
         for drawn, stop in zip(batch.drawn, ends, strict=True):
+            level = compiled_level(drawn, batch.form)
+            if kind not in kinds_of(drawn, level[0]):
+                continue
             mine = outs[stop - len(drawn.program.outputs) : stop]
             places = {var: place for place, var in enumerate(program.inputs)}
             if batch.form == "shared":
@@ -527,7 +561,7 @@ def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], ba
             else:
                 own, wanted = drawn.arguments(kind), drawn.wanted(kind)
             variables = [x if type(x) is Var else None for x in drawn.program.outputs]
-            text = small.difference(mine, wanted, variables, *compiled_level(drawn, batch.form))
+            text = small.difference(mine, wanted, variables, *level)
             if text is not None:
                 head, _, rest = text.partition("\n")
                 return f"{head}\n{drawn}\n{kind} arguments {own}\n{rest}"
@@ -550,14 +584,41 @@ def natively(program: Program) -> Callable[..., Any]:
     return compiler.whole(program)[0]
 
 
+RECOMPUTED = Family(
+    "recomputation",
+    (_avals((2,)), _avals((2, 3), (0,)), _avals((), (3,)), _avals((0, 2))),
+    "negative multiply broadcast sum getitem concatenate",
+    (2.0,),
+    most=4,
+    keeps=True,
+)
+"""Programs whose plans of memory are changed: with views, copies and arrays without elements."""
+
+
+def check_recomputation(drawn: small.Drawn) -> str | None:
+    """All programs that need less memory, and the one that fits a limit."""
+    program = drawn.program
+    peak = liveness(program).peak
+    fitting = [recomputation.fitting(program, limit, lambda p: liveness(p).peak)[0] for limit in (0, peak // 2)]
+    for changed in (*recomputation.with_less_memory(program), *fitting):
+        text = compare(drawn, functools.partial(small.evaluated, changed), "bits")
+        if text is not None:
+            return f"recomputation: {text}\nthe program with less memory:\n{changed.text()}"
+    return None
+
+
 def _parts() -> Iterator[Part]:
-    for family in FAMILIES:
-        name = family.name.replace(" ", "-")
-        yield Part(f"passes-{name}", functools.partial(build, family), check_passes)
-    for family in FAMILIES:
-        name = family.name.replace(" ", "-")
-        yield Part(f"numpy-{name}", functools.partial(build_batch, family), functools.partial(check_compiled, by_numpy))
-        yield Part(f"native-{name}", functools.partial(build_batch, family), functools.partial(check_compiled, natively))
+    families = {family.name.replace(" ", "-"): family for family in FAMILIES}
+    slow = {"linear-algebra": 20}
+    for name, family in families.items():
+        yield Part(f"passes-{name}", functools.partial(build, family), check_passes, slow.get(name))
+    for name, compiler, quick in (("numpy", by_numpy, 8), ("native", natively, 4)):
+        for part, family in families.items():
+            check = functools.partial(check_compiled, compiler)
+            yield Part(f"{name}-{part}", functools.partial(build_batch, family), check, 1 if part in slow else quick)
+    yield Part("recomputation", functools.partial(build, RECOMPUTED), check_recomputation)
+    yield Part("integers", calls.build_integers, calls.check_integers, 40)
+    yield Part("sequences", calls.build_sequences, calls.check_sequences, 60)
 
 
 PARTS = tuple(_parts())

@@ -57,6 +57,8 @@ class Part:
     name: str
     build: Callable[[Choices], Any]
     check: Callable[[Any], str | None]
+    quick: int | None = None
+    """How many of its programs the tests run; None: as many as its machine says."""
 
 
 @dataclass(frozen=True)

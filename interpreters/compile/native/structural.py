@@ -46,7 +46,7 @@ def _embed(context: TranslationContext) -> ArrayValue:
 
 @native("update")
 def _update(context: TranslationContext) -> ArrayValue:
-    x, value = context.args
+    x = context.args[0]
     array = context.storage.copied(x)
     return context.fuser.overwritten(array, entries_of(context.params["index"]), context.fitted(1, x.dtype))
 
@@ -101,7 +101,7 @@ def _spread(context: TranslationContext, index: ArrayValue, shape: Sequence[int]
 
 
 def _scattered(context: TranslationContext, adds: bool) -> ArrayValue:
-    x, value, *indices = context.args
+    x, _, *indices = context.args
     array = context.storage.copied(x)
     indexing = _Indexing(context, indices, x.shape, row_major(x.shape), context.params["axis"])
     updates = context.fuser.broadcast(context.fitted(1, x.dtype), indexing.shape)
