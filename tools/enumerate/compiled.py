@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,7 +36,7 @@ LOWERED = {
 }
 """Thresholds that keep passes from small arrays, by module."""
 
-_F, _S, _C, _I, _B = (np.dtype(name) for name in ("float64", "float32", "complex128", "int64", "bool"))
+_F, _S, _C, _I, _B, _U = (np.dtype(name) for name in ("f8", "f4", "c16", "i8", "?", "u1"))
 
 
 def _avals(*items: Any) -> tuple[Aval, ...]:
@@ -84,6 +83,7 @@ FAMILIES = (
             _avals((1,), (2, 1)),
             _avals(((2,), _S)),
             _avals(()),
+            _avals(((2,), _U)),
         ),
         "add subtract multiply divide negative square power positive absolute nan_safe_multiply",
         (2, -1.0, 0.0, ZEROS, ONES),
@@ -163,14 +163,22 @@ FAMILIES = (
     ),
     Family(
         "contractions",
-        (_avals((2,), (2, 2)), _avals((1, 2), (2,)), _avals((2, 1), (1, 2)), _avals((2, 2), ()), _avals((0, 2), (2,))),
+        (
+            _avals((2,), (2, 2)),
+            _avals((1, 2), (2,)),
+            _avals((2, 1), (1, 2)),
+            _avals((2, 2), ()),
+            _avals((0, 2), (2,)),
+            _avals(((2,), _I), (2, 2)),
+            _avals(((2,), _U), (2,)),
+        ),
         "contract permute multiply sum broadcast negative",
         (2.0, np.eye(2), np.ones(2)),
         last="contract sum add permute",
     ),
     Family(
         "products",
-        (_avals((2,), (2, 2)), _avals((2, 1), (1, 2)), _avals((3,), (2, 3))),
+        (_avals((2,), (2, 2)), _avals((2, 1), (1, 2)), _avals((3,), (2, 3)), _avals(((2,), _I), (2,))),
         "contract add getitem",
         last="contract add",
     ),
@@ -421,7 +429,7 @@ def compare(drawn: small.Drawn, run: Callable[[Sequence[Any]], Any], level: str,
 def check_passes(drawn: small.Drawn) -> str | None:
     """Each pass alone, and the pipeline."""
     program = drawn.program
-    with lowered_thresholds():
+    with lowered_thresholds(), small.quiet():
         for apply_pass in (*passes.PIPELINE, passes.optimize):
             name = apply_pass.__name__
             changed = apply_pass(program)
@@ -462,7 +470,8 @@ def build_batch(family: Family, choices: Choices) -> Batch:
     operation = choices.pick(begun.operations())
     programs = [drawn for _, drawn in everything(functools.partial(finish, begun, (operation,)))]
     first = choices.pick(range(0, len(programs), BATCH))
-    defined = [drawn for drawn in programs[first : first + BATCH] if _is_defined(drawn)]
+    with small.quiet():
+        defined = [drawn for drawn in programs[first : first + BATCH] if _is_defined(drawn)]
     if not defined:
         raise OutOfScope
     return Batch(defined, form)
@@ -537,7 +546,13 @@ def check_compiled(compile_batch: Callable[[Program], Callable[..., Any]], batch
 
 
 def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], batch: Batch) -> str | None:
-    program, ends = joined(batch)
+    with small.quiet():
+        return _difference(batch, *joined(batch), compile_batch)
+
+
+def _difference(
+    batch: Batch, program: Program, ends: list[int], compile_batch: Callable[[Program], Callable[..., Any]]
+) -> str | None:
     run = compile_batch(program)
     for kind in small.KINDS:
         args: list[Any] = []
@@ -546,9 +561,7 @@ def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], ba
                 args += drawn.arguments(kind)
         if batch.form == "shared":
             args = [small.numbers(var.aval, kind, place) for place, var in enumerate(program.inputs)]
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            outs = run(*args)
+        outs = run(*args)
         for drawn, stop in zip(batch.drawn, ends, strict=True):
             level = compiled_level(drawn, batch.form)
             if kind not in kinds_of(drawn, level[0]):
@@ -598,6 +611,11 @@ RECOMPUTED = Family(
 def check_recomputation(drawn: small.Drawn) -> str | None:
     """All programs that need less memory, and the one that fits a limit."""
     program = drawn.program
+    with small.quiet():
+        return _recomputed_difference(drawn, program)
+
+
+def _recomputed_difference(drawn: small.Drawn, program: Program) -> str | None:
     peak = liveness(program).peak
     fitting = [recomputation.fitting(program, limit, lambda p: liveness(p).peak)[0] for limit in (0, peak // 2)]
     for changed in (*recomputation.with_less_memory(program), *fitting):
