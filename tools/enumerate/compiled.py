@@ -12,7 +12,7 @@ import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,13 @@ LOWERED = {
     "func.interpreters.compile.passes.linalg.shared_lu": {"MIN_ROWS": 1},
 }
 """Thresholds that keep passes from small arrays, by module."""
+LOOPED = {
+    "func.backends.loops.scalar_expansion": {"LARGEST_NEST": 0, "LARGEST_PROGRAM": 0},
+    "func.backends.loops.inplace_results": {"LEAST": 1},
+    "func.interpreters.compile.planning": {"LARGE": 1, "WORTH_DROPPING": 1, "BLOCKED": 2},
+    "func.backends.source.numpy_source": {"BLOCK": 2},
+}
+"""Thresholds that keep loops, plans of memory and blocks from small arrays, by module."""
 
 _F, _S, _C, _I, _B, _U = (np.dtype(name) for name in ("f8", "f4", "c16", "i8", "?", "u1"))
 
@@ -200,9 +207,17 @@ FAMILIES = (
     Family(
         "scattered",
         (_avals((2,)), _avals((1,), (2, 2)), _avals((2, 2)), _avals((), (3,))),
-        "scatter scatter_add gather add multiply sum getitem embed",
+        "scatter scatter_add gather add absolute sum getitem embed",
         (ZEROS, np.zeros((2, 2)), np.zeros(3), *INDICES, 2.0),
         last="scatter scatter_add gather add sum getitem",
+    ),
+    Family(
+        "writes",
+        (_avals((3,), (2,)), _avals((2,), (1,)), _avals((2, 2), (2,))),
+        "update scatter scatter_add gather absolute add concatenate embed",
+        (INDICES[0], INDICES[1], ZEROS),
+        keeps=True,
+        last="gather update scatter_add add concatenate",
     ),
     Family(
         "orders",
@@ -348,10 +363,10 @@ def _equation(
 
 
 @contextlib.contextmanager
-def lowered_thresholds() -> Iterator[None]:
-    """Passes with thresholds for small arrays."""
+def lowered_thresholds(thresholds: dict[str, dict[str, int]] = LOWERED) -> Iterator[None]:
+    """Code that treats small arrays as large ones."""
     held = []
-    for name, changes in LOWERED.items():
+    for name, changes in thresholds.items():
         module = importlib.import_module(name)
         for key, value in changes.items():
             held.append((module, key, getattr(module, key)))
@@ -444,12 +459,22 @@ def check_passes(drawn: small.Drawn) -> str | None:
 
 BATCH = 32
 """Programs that are compiled together."""
+FORMS = ("apart", "shared", "looped", "optimized", "donated")
+"""How programs are compiled together: with inputs of their own, with a common beginning, as loops instead of straight
+code, after all passes, or as loops that may overwrite the inputs."""
 _FUNCTIONS = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
     "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder"
 )
 FUNCTIONS = frozenset(_FUNCTIONS.split())
 """Primitives whose native form may differ from NumPy's in the last bits."""
+
+
+Compile: TypeAlias = Callable[[Program, frozenset[int]], Callable[..., Any]]
+"""Compiles a program that may overwrite some inputs."""
+
+EITHER_ZERO = frozenset({"nan_safe_multiply", "maximum", "minimum", "fmax", "fmin", "max", "min", "cummax", "cummin"})
+"""Primitives of which a zero may have either sign: NumPy's own differ from one machine to the next."""
 
 
 @dataclass
@@ -466,7 +491,7 @@ class Batch:
 def build_batch(family: Family, choices: Choices) -> Batch:
     """`BATCH` programs with a common beginning and the same last primitive."""
     begun = start(family, choices)
-    form = choices.pick(("apart", "shared", "optimized"))
+    form = choices.pick(FORMS)
     operation = choices.pick(begun.operations())
     programs = [drawn for _, drawn in everything(functools.partial(finish, begun, (operation,)))]
     first = choices.pick(range(0, len(programs), BATCH))
@@ -530,10 +555,10 @@ def compiled_level(drawn: small.Drawn, form: str) -> tuple[str, float]:
     level = level_of(drawn, "optimize" if form == "optimized" else "eliminate_dead_code")
     if level == "seeds" or drawn.names & (REORDERED | FUNCTIONS):
         return ("seeds" if level == "seeds" else "rounding"), 256.0
-    return ("zeros" if level == "bits" and "nan_safe_multiply" in drawn.names else level), 0.0
+    return ("zeros" if level == "bits" and drawn.names & EITHER_ZERO else level), 0.0
 
 
-def check_compiled(compile_batch: Callable[[Program], Callable[..., Any]], batch: Batch) -> str | None:
+def check_compiled(compile_batch: Compile, batch: Batch) -> str | None:
     """The programs of a batch compiled as one; where one differs, it is compiled alone."""
     text = _first_difference(compile_batch, batch)
     if text is None or len(batch.drawn) == 1:
@@ -545,15 +570,15 @@ def check_compiled(compile_batch: Callable[[Program], Callable[..., Any]], batch
     return f"only together: {text}"
 
 
-def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], batch: Batch) -> str | None:
+def _first_difference(compile_batch: Compile, batch: Batch) -> str | None:
     with small.quiet():
         return _difference(batch, *joined(batch), compile_batch)
 
 
-def _difference(
-    batch: Batch, program: Program, ends: list[int], compile_batch: Callable[[Program], Callable[..., Any]]
-) -> str | None:
-    run = compile_batch(program)
+def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: Compile) -> str | None:
+    donated = frozenset(range(len(program.inputs)) if batch.form == "donated" else ())
+    with lowered_thresholds(LOOPED if batch.form in ("looped", "donated") else {}):
+        run = compile_batch(program, donated)
     for kind in small.KINDS:
         args: list[Any] = []
         for drawn in batch.drawn:
@@ -561,7 +586,7 @@ def _difference(
                 args += drawn.arguments(kind)
         if batch.form == "shared":
             args = [small.numbers(var.aval, kind, place) for place, var in enumerate(program.inputs)]
-        outs = run(*args)
+        outs = run(*[np.array(x) for x in args])
         for drawn, stop in zip(batch.drawn, ends, strict=True):
             level = compiled_level(drawn, batch.form)
             if kind not in kinds_of(drawn, level[0]):
@@ -581,12 +606,12 @@ def _difference(
     return None
 
 
-def by_numpy(program: Program) -> Callable[..., Any]:
+def by_numpy(program: Program, donated: frozenset[int]) -> Callable[..., Any]:
     """NumPy source of a program."""
-    return compile_source(program, np)
+    return compile_source(program, np, donated)
 
 
-def natively(program: Program) -> Callable[..., Any]:
+def natively(program: Program, donated: frozenset[int]) -> Callable[..., Any]:
     """Native code of a program, in parts where it has others."""
     from func.interpreters.compile.native import executable  # LLVM, which not every machine has
 
@@ -594,7 +619,7 @@ def natively(program: Program) -> Callable[..., Any]:
     foreign = native_parts.foreign_equations(program)
     if foreign:
         return compile_source(native_parts.with_native_parts(program, foreign, compiler.part), np)
-    return compiler.whole(program)[0]
+    return compiler.whole(program, donated)[0]
 
 
 RECOMPUTED = Family(
@@ -636,7 +661,7 @@ def _parts() -> Iterator[Part]:
             yield Part(f"{name}-{part}", functools.partial(build_batch, family), check, 1 if part in slow else quick)
     yield Part("recomputation", functools.partial(build, RECOMPUTED), check_recomputation)
     yield Part("integers", calls.build_integers, calls.check_integers, 40)
-    yield Part("sequences", calls.build_sequences, calls.check_sequences, 60)
+    yield Part("sequences", calls.build_sequences, calls.check_sequences, 12)
 
 
 PARTS = tuple(_parts())
