@@ -575,6 +575,17 @@ def test_padded_terms_keep_their_places_where_the_sum_broadcasts(name: str, comp
     np.testing.assert_array_equal(func.jit(f, compiler=compiler)(x), f(x))
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (2, 1)])
+def test_slices_of_another_shape_are_no_pieces_of_a_sum(shape: tuple[int, ...]) -> None:
+    def function(x: Any, y: Any) -> Any:
+        small = slicing.embed(x, index=((0, 1, 1),), shape=(1,))
+        return ew.add(ew.add(small, slicing.embed(x, index=((1, 2, 1),), shape=(2,))), y)
+
+    program = func.make_program(function)(np.ones(1), np.ones(shape))
+    for apply_pass in (join_padded_sums, optimize):
+        assert_same(program, apply_pass(program), (np.array([1.5]), np.zeros(shape)))
+
+
 MINUS_UNSIGNED: dict[str, Callable[[Any], Any]] = {
     "difference": lambda x: 1.0 - (-x),
     "sum": lambda x: 1.0 + (-x),
