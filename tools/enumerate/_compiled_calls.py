@@ -154,7 +154,7 @@ ARRAYS = (np.array([1, 2], "i1"), np.array([1, 2]), np.array([1, 2], "f4"), np.a
 KEYED = {
     "x * s": lambda x, s: x * s,
     "s + s": lambda x, s: np.add(s, s),
-    "s + 1, x": lambda x, s: (s + 1) * x,
+    "by dtype and size": lambda x, s: np.size(s) * (x * s if (x * s).dtype == x.dtype else x + s),
     "where": lambda x, s: np.where(x > 1, x, s),
     "full_like": lambda x, s: np.full_like(x, s),
 }

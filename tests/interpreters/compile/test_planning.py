@@ -70,6 +70,18 @@ def test_random_programs(
             assert not any([np.shares_memory(a, b) for b in results[i + 1 :]])
 
 
+def test_slots_hold_what_is_written_into_them() -> None:
+    def function(x: Any, y: Any) -> Any:
+        small = np.sin(np.cos(x))
+        large = np.exp(np.cos(np.sin(np.sum(small) + y)))
+        return np.sum(np.tanh(large * large)) + np.sum(np.sqrt(np.exp(np.sin(x))))
+
+    x, y = np.linspace(0, 1, 3), np.linspace(0, 1, 500)
+    jitted = func.jit(function, compiler="numpy")
+    for _ in range(2):
+        np.testing.assert_allclose(jitted(x, y), function(x, y))
+
+
 @pytest.mark.parametrize("compiler", ["numpy", "llvm"])
 def test_outputs_share_no_memory(compiler: str) -> None:
     def f(x: Any) -> Any:

@@ -189,9 +189,21 @@ def test_python_integers_as_arguments_fit_or_are_refused(name: str, compiler: st
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("numbers", [(3, np.int64(3)), (np.int64(3), 3), (2.0, np.float64(2)), (True, np.int64(1))])
+@pytest.mark.parametrize(
+    "numbers",
+    [(3, np.int64(3)), (np.int64(3), 3), (2.0, np.float64(2)), (True, np.int64(1)), (np.ones(1), np.ones(2))],
+    ids=str,
+)
 def test_programs_for_python_numbers_are_not_those_for_scalars(numbers: Any, compiler: str) -> None:
-    for f, x in ((lambda x, s: x * s, np.ones(2, np.int8)), (lambda x, s: np.add(s, x), np.ones(2, np.float32))):
+    def by_dtype(x: Any, s: Any) -> Any:
+        return np.size(s) * (x * s if (x * s).dtype == x.dtype else x - s)
+
+    for f, x in (
+        (lambda x, s: x * s, np.ones(2, np.int8)),
+        (lambda x, s: np.add(s, x), np.ones(2, np.float32)),
+        (by_dtype, np.ones(2, np.int8)),
+        (by_dtype, np.ones(2, np.float32)),
+    ):
         inner = func.jit(f, compiler=compiler)
         outer = func.jit(lambda x, *s, inner=inner: [inner(x, one) for one in s], compiler=compiler)
         for found in (outer(x, *numbers), [inner(x, s) for s in numbers]):

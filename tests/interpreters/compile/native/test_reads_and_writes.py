@@ -44,11 +44,15 @@ def _gathered_after_a_write(x: Any, v: Any) -> Any:
     return x[places]
 
 
-def _joined_from_an_old_and_a_new_loop(x: Any, v: Any) -> Any:
-    minus_v = np.sin(v)
-    y = np.sin(np.concatenate([v, x]) + 1.0)
-    minus_x = np.sin(x)
-    return np.concatenate([minus_x, minus_v]) + y
+def _joined_from_an_old_and_a_new_loop(x: Any, v: Any, w: Any) -> Any:
+    old = np.sin(v)
+    between = np.sin(w)
+    return np.concatenate([np.sin(x), old]) + between
+
+
+def _rows_again(m: Any, w: Any) -> Any:
+    powers = np.exp(m / 9)
+    return np.cos((powers - np.sum(powers, 1)[:, None]).T + w)
 
 
 def _added_after_a_scatter(x: Any, v: Any) -> Any:
@@ -64,11 +68,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a view of a column": (lambda m: m[:, 1:2] * m[:, 0:1].reshape(3, 1) + m[:, :1].reshape(3), (M,)),
     "written": (_written, (A, B)),
     "gathered": (_gathered_after_a_write, (A, B)),
-    "joined": (_joined_from_an_old_and_a_new_loop, (A, B)),
+    "joined": (_joined_from_an_old_and_a_new_loop, (A, B, np.arange(5.0))),
     "scattered": (_added_after_a_scatter, (A, B)),
     "transposed twice": (lambda m: np.sin(np.sin(np.sin(m).T + m).T + m), (M,)),
     "reversed": (lambda m: np.sin(np.sin(np.sin(m)[::-1])[::-1]) + np.cumsum(np.sin(m), 0), (M,)),
     "transposed over itself": (lambda m: np.cumsum(np.sin(np.cumsum(np.sin(m), 0)).T, 0), (M,)),
+    "rows again, transposed": (_rows_again, (M, M)),
+    "rows again, another shape": (_rows_again, (np.arange(12.0).reshape(4, 3), np.arange(12.0).reshape(3, 4))),
     "sums of rows": (lambda m: np.sin(m - np.sum(np.sin(m), 1)[:, None]) @ m, (M,)),
 }
 

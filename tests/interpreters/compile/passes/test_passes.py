@@ -696,6 +696,15 @@ def test_padded_rows_are_joined() -> None:
     assert "embed" not in names(joined) and names(joined).count("concatenate") == 1
 
 
+def test_slices_across_pieces_stay() -> None:
+    def function(x: Any, y: Any) -> Any:
+        whole = slicing.concatenate(x, y, axis=0)
+        return [slicing.getitem(whole, index=((start, stop, 1),)) for start in range(6) for stop in range(start, 7)]
+
+    program = func.make_program(function)(np.arange(3.0), np.arange(4.0))
+    assert_same(program, simplify_algebra(program), (np.arange(3.0), np.arange(4.0)))
+
+
 @pytest.mark.parametrize(
     ("places", "expected"),
     [
