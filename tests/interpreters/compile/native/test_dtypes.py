@@ -191,7 +191,7 @@ def test_python_integers_as_arguments_fit_or_are_refused(name: str, compiler: st
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(
     "numbers",
-    [(3, np.int64(3)), (np.int64(3), 3), (2.0, np.float64(2)), (True, np.int64(1)), (np.ones(1), np.ones(2))],
+    [(3, np.int64(3)), (np.int64(3), 3), (2.0, np.float64(2)), (True, np.int64(1)), (np.full(1, 3.0), np.full(2, 3.0))],
     ids=str,
 )
 def test_programs_for_python_numbers_are_not_those_for_scalars(numbers: Any, compiler: str) -> None:
