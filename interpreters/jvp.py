@@ -17,7 +17,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
-from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, without_mask
 
@@ -40,6 +40,8 @@ class Jvp(Interpreter):
         return Tracer(self, primal, tangent if self.live is None else self.live.seed(tangent))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         primals = []
         tangents = []
         for arg in args:
@@ -88,7 +90,7 @@ class ModalJvp(Jvp):
     """Forward mode in the place of reverse mode, as torch's functions of tensors have it: `no_grad` switches it off."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        if MODE.get() is not None and is_suspended(self.level):
+        if MODE.get() is not None and is_suspended(self.level) and body_above(self.level) is None:
             primals = [arg._value if type(arg) is Tracer and arg._interpreter is self else arg for arg in args]
             return bind(primitive, tuple([unboxed(x) for x in primals]), params)
         return super().apply(primitive, args, params)
