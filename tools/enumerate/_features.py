@@ -326,6 +326,7 @@ FEATURES: dict[str, Callable[[], Call]] = {
     "workers": lambda: _workers(smooth),
     "workers of grad": lambda: _workers(func.grad(total)),
     "jit of a new function": lambda: lambda: func.jit(lambda x: smooth(x) * 2)(X),
+    "jit of a new gradient": lambda: lambda: func.jit(func.grad(lambda x: total(x) * 2))(X),
     "grad of a new jit": lambda: lambda: func.grad(func.jit(lambda x: np.sum(smooth(x))))(X),
     "make_program": lambda: lambda: func.make_program(smooth)(X)(X),
     "memory": lambda: lambda: func.memory(func.grad(total))(X),

@@ -141,6 +141,27 @@ def test_effects_in_loops_happen_in_each_step() -> None:
         assert len(seen) == count
 
 
+def test_tangents_of_a_while_loop_have_no_effects_of_their_own() -> None:
+    seen: list[int] = []
+
+    def f(x: Any) -> Any:
+        def step(c: Any) -> Any:
+            func.debug.callback(lambda v: seen.append(1), c)
+            return func.cond(c > 0, lambda: c * x + effect(c), lambda: c)
+
+        def effect(c: Any) -> Any:
+            func.debug.callback(lambda v: seen.append(2), c)
+            return 0.0
+
+        return func.while_loop(lambda c: c < 10.0, step, x)
+
+    call = func.jit(lambda x: func.jvp(f, (x,), (1.0,)))
+    call(2.0)
+    seen.clear()
+    assert call(2.0) == (16.0, 32.0)
+    assert sorted(seen) == [1, 1, 1, 2, 2, 2]
+
+
 def test_what_is_the_same_in_all_steps_is_computed_once() -> None:
     def f(x: Any, w: Any) -> Any:
         return func.scan(lambda c, _: (np.tanh(w.T @ np.sin(w)) @ c, None), x, None, length=4)[0]
@@ -192,3 +213,18 @@ def test_tensors_that_a_body_closes_over() -> None:
     f = func.jit(lambda x, place: func.cond(place < 3, lambda: np.sum(np.sin(w) * w), lambda: x))
     f(1.0, np.int64(1)).backward()
     np.testing.assert_allclose(w.grad.numpy(), np.cos([1.0, 2.0]) * [1.0, 2.0] + np.sin([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("place", [1, 7])
+def test_writes_to_outer_arrays_do_not_happen_outside(place: int) -> None:
+    def f(x: Any, place: Any) -> Any:
+        a = x * 1.0
+
+        def body() -> Any:
+            a[0] = 5.0
+            return np.sum(a)
+
+        return func.cond(place < 3, body, lambda: np.sum(x)), a
+
+    with pytest.raises(func.errors.LeakedTracerError):
+        func.jit(f)(VALUES, np.int64(place))
