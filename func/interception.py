@@ -256,6 +256,8 @@ def present(array: Any) -> Array:
     box = getattr(owner, "box", None)
     if box is None:
         return plain(array)
+    if array is owner and array.flags.c_contiguous:
+        return box
     if array.dtype != owner.dtype:
         raise UnsupportedFunctionError(
             f"an array of func.intercept() that holds traced values is viewed as {array.dtype}{at_line()}\n"
