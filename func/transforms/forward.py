@@ -85,19 +85,10 @@ def jvp(
     """
     check_callable(f, "jvp")
     selection = Selection.at_call(f, "jvp", argnums, argnames)
-    return _jvp_by(Jvp, f, primals, tangents, selection, kwargs, strict, has_aux)
+    return _jvp_of(f, primals, tangents, selection, kwargs, strict, has_aux)
 
 
-def jvp_by(
-    kind: type[Jvp], f: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
-) -> Any:
-    """`jvp` by an interpreter of this kind."""
-    check_callable(f, "jvp")
-    return _jvp_by(kind, f, primals, tangents, None, {}, strict, has_aux)
-
-
-def _jvp_by(
-    kind: type[Jvp],
+def _jvp_of(
     f: Callable[..., Any],
     primals: Any,
     tangents: Any,
@@ -111,7 +102,7 @@ def _jvp_by(
     dots = as_seeds(dots, call.arguments.values())
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-        interpreter = kind(transform, live)
+        interpreter = Jvp(transform, live)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
             place_arguments(interpreter, f, call.arguments, lifted, call.arguments.values())
@@ -519,7 +510,7 @@ def hvp(
     gradient, options, is_single = _gradient("hvp", f, primals, argnums, argnames, holomorphic)
     tangents = tangents if options else _as_tuple(tangents)
     selection = Selection.at_call(gradient, "hvp", argnums, argnames)
-    _, product = _jvp_by(Jvp, gradient, primals, tangents, selection, kwargs, False, False, "hvp")
+    _, product = _jvp_of(gradient, primals, tangents, selection, kwargs, False, False, "hvp")
     return product[0] if is_single else product
 
 
@@ -604,7 +595,7 @@ def ggnvp(
     is_selected = selection is not None
     options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, **kwargs}
     tangents = tangents if is_selected else _as_tuple(tangents)
-    out, out_dot = _jvp_by(Jvp, model, primals, tangents, selection, kwargs, False, False, "ggnvp")
+    out, out_dot = _jvp_of(model, primals, tangents, selection, kwargs, False, False, "ggnvp")
     _, ct = jvp(reverse.grad(loss), (out,), (out_dot,))
     _, pullback = reverse.vjp(model, *primals, **options)
     product = pullback(ct)
