@@ -14,6 +14,8 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Tracer,
+    bind,
     dtype_of,
     innermost,
     is_inexact,
@@ -455,19 +457,27 @@ class LinearTranspose:
 
 
 def _check_linear(program: Program, name: str) -> None:
-    """A constant output, or a sum with a constant, is affine rather than linear."""
+    """A sum with a constant other than zero is affine rather than linear."""
     linear = set(program.inputs)
+    known: dict[Any, Any] = dict(program.constants)
+    """The numbers of what does not depend on the inputs."""
+
+    def is_linear(x: Any) -> bool:
+        return hasattr(x, "serial") and x in linear
+
     for equation in program.equations:
-        flags = [x in linear for x in equation.inputs if hasattr(x, "serial")]
-        depends = any(flags)
-        if (
-            depends
-            and equation.primitive.name in ("add", "subtract")
-            and not all([hasattr(x, "serial") and x in linear for x in equation.inputs])
-        ):
-            raise NotDifferentiableError(f"{name} is not linear: it adds a constant to its argument")
-        if depends:
-            linear.update(equation.outputs)
+        primitive, operands = equation.primitive, equation.inputs
+        if not any(map(is_linear, operands)):
+            values = tuple([known.get(x) if hasattr(x, "serial") else x for x in operands])
+            if not any([x is None or type(x) is Tracer for x in values]):
+                out = bind(primitive, values, equation.params)
+                known.update(zip(equation.outputs, out if primitive.multiple else (out,), strict=True))
+            continue
+        linear.update(equation.outputs)
+        if primitive.name in ("add", "subtract"):
+            constants = [known.get(x) if hasattr(x, "serial") else x for x in operands if not is_linear(x)]
+            if any([x is None or type(x) is Tracer or bool(np.any(x)) for x in constants]):
+                raise NotDifferentiableError(f"{name} is not linear: it adds a constant to its argument")
 
 
 @without_engine_frames

@@ -23,6 +23,7 @@ difference.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -131,11 +132,32 @@ def _partly_frozen_truth(x: Map) -> Map:
     return tuple([frozen(a * a) * a + b**3 for a, b in zip(x, x[::-1], strict=True)])
 
 
+def _affine(reverse: bool) -> Function:
+    """The running compositions of affine maps t -> x t + x**2, which do not commute."""
+
+    def combine(first: Any, second: Any) -> Any:
+        return first[0] * second[0], first[1] * second[0] + second[1]
+
+    return lambda x: func.associative_scan(combine, (1 * x, x**2), reverse)[1]
+
+
+def _affine_truth(reverse: bool) -> Callable[[Map], Map]:
+    def truth(x: Map) -> Map:
+        values = [x[-1] ** 2 if reverse else x[0] ** 2]
+        for a in x[-2::-1] if reverse else x[1:]:
+            values.append(values[-1] * a + a**2)
+        return tuple(reversed(values)) if reverse else tuple(values)
+
+    return truth
+
+
 BASES = (
     Base("mixed", _mixed, _mixed_truth),
     Base("stacked", _stacked, _stacked_truth),
     Base("written", _written, _written_truth),
     Base("matrix", _matrix, _matrix_truth),
+    Base("affine", _affine(False), _affine_truth(False)),
+    Base("affine_reverse", _affine(True), _affine_truth(True)),
     Base("no_grad", _partly_frozen, _partly_frozen_truth),
 )
 
@@ -783,7 +805,7 @@ def _check_function(program: FunctionNest) -> str | None:
 
 def _complex_nest(choices: Choices) -> ComplexNest:
     depth = choices.pick((1, 2, 3))
-    bases = choices.pick(BASES[:-1]), choices.pick(BASES[:-1])
+    bases = choices.pick(BASES[:4]), choices.pick(BASES[:4])
     n = choices.pick((2, 1, 3))
     return ComplexNest(tuple([choices.pick(LINEAR_WRAPPERS) for _ in range(depth)]), bases, n)
 
@@ -824,8 +846,137 @@ def _check_complex(program: ComplexNest) -> str | None:
         return difference_of(program.nest().value, program.truth())
 
 
+# Indexed updates by traced indices, against NumPy's in-place ufuncs.
+
+
+@dataclass(frozen=True)
+class Update:
+    """`func.numpy.at(base)[index].name(values)` for several indices, of which some may occur twice in one."""
+
+    name: str
+    indices: tuple[Any, ...]
+    values: Any
+    traced: str
+    """What depends on the argument beside the index: nothing, the base, or the values."""
+    mode: str
+
+    def __str__(self) -> str:
+        return f"{self.mode}: at([1, 2, 3])[i].{self.name}({self.values}) for i in {self.indices}, {self.traced} traced"
+
+
+def _update(choices: Choices) -> Update:
+    indices = choices.pick(((0, 1), (2, 2), (-1, 0), ([0, 1], [2, 2]), ([0, 0], [1, 0]), ([1], [2])))
+    values = choices.pick((2.0, -1.0) if np.ndim(indices[0]) == 0 else (2.0, [2.0, 3.0][: len(indices[0])]))
+    name = choices.pick(tuple(UFUNCS))
+    mode = choices.pick(("vmap", "jit", "vmap of jit", "jit of vmap", "call"))
+    return Update(name, indices, values, choices.pick(("index", "base", "values")), mode)
+
+
+UFUNCS = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+    "set": None,
+}
+
+
+def _check_update(update: Update) -> str | None:
+    base, values, indices = np.array([1.0, 2.0, 3.0]), np.array(update.values), np.array(update.indices)
+
+    def updated(i: Any) -> Any:
+        zero = 0.0 * np.sum(i)
+        place = func.numpy.at(base + zero if update.traced == "base" else base)[i]
+        return getattr(place, update.name)(values + zero if update.traced == "values" else values)
+
+    def each(f: Function) -> Function:
+        return lambda indices: np.stack([f(i) for i in indices])
+
+    modes = {
+        "vmap": func.vmap(updated),
+        "jit": each(func.jit(updated)),
+        "vmap of jit": func.vmap(func.jit(updated)),
+        "jit of vmap": func.jit(func.vmap(updated)),
+        "call": each(updated),
+    }
+    right = np.stack([base] * len(indices))
+    for row, i in zip(right, indices, strict=True):
+        if update.name == "set":
+            row[i] = values
+        else:
+            UFUNCS[update.name].at(row, i, values)
+    return difference_of(lambda: modes[update.mode](indices), right)
+
+
+# Linear functions as people write sums: accumulators that begin with zero.
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear map M x, written as a loop with an accumulator, whose transpose is asked for."""
+
+    start: str
+    step: str
+    mode: str
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.mode} of M x: {self.start}; {self.step}, n = {self.n}"
+
+
+_STARTS = {
+    "0": lambda x: 0,
+    "0.0": lambda x: 0.0,
+    "np.zeros_like(x)": lambda x: np.zeros_like(x),
+    "np.zeros(n)": lambda x: np.zeros(x.shape[0]),
+    "0 * x": lambda x: 0 * x,
+    "-0.0": lambda x: -0.0,
+}
+_STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "out = out + y": lambda out, y: out + y,
+    "out = y + out": lambda out, y: y + out,
+    "out += y": operator.iadd,
+    "out = np.add(y, out)": lambda out, y: np.add(y, out),
+    "out = out - (-y)": lambda out, y: out - (-y),
+}
+
+
+def _linear(choices: Choices) -> Linear:
+    n = choices.pick((2, 1, 3))
+    start, step = choices.pick(tuple(_STARTS)), choices.pick(tuple(_STEPS))
+    if (start, step) == ("np.zeros(n)", "out += y"):
+        raise OutOfScope  # a plain array refuses traced values
+    return Linear(start, step, choices.pick(("linear_transpose", "jit", "vmap", "vjp", "jacobian")), n)
+
+
+def _check_linear(program: Linear) -> str | None:
+    n = program.n
+    start, step = _STARTS[program.start], _STEPS[program.step]
+
+    def function(x: Any) -> Any:
+        out = start(x)
+        for column, element in zip(_shifts(n).T, x, strict=True):
+            out = step(out, column * element)
+        return out
+
+    x, ct = np.ones(n), _direction(n)
+    modes: dict[str, Callable[[], Any]] = {
+        "linear_transpose": lambda: func.linear_transpose(function, x)(ct)[0],
+        "jit": lambda: func.jit(lambda ct: func.linear_transpose(function, x)(ct)[0])(ct),
+        "vmap": lambda: func.vmap(lambda ct: func.linear_transpose(function, x)(ct)[0])(np.eye(n)).T @ ct,
+        "vjp": lambda: func.vjp(function, x)[1](ct)[0],
+        "jacobian": lambda: func.jacobian(function)(x).T @ ct,
+    }
+    return difference_of(modes[program.mode], _shifts(n).T @ ct)
+
+
 PARTS = (
     Part("nests", _nest, _check_nest),
     Part("functions", _function_nest, _check_function),
     Part("complex", _complex_nest, _check_complex),
+    Part("updates", _update, _check_update),
+    Part("transposes", _linear, _check_linear),
 )
