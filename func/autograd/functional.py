@@ -28,7 +28,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.grad import SERIAL
-from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, ambient_of, as_tensor, state_of
+from func.interpreters.imperative.interpreter import Imperative, ambient, ambient_of, as_tensor, new_leaf
 from func.interpreters.imperative.node_state import reachable
 from func.interpreters.primitives.structural.shapes import convert, full_like, reshape
 from func.transforms import forward, jacobians
@@ -395,10 +395,7 @@ def _tensor_at(value: Any, interpreter: Imperative) -> Any:
         value = tensor(value)._value
     if type(value) is Tracer and value._interpreter is interpreter:
         return clone(value)
-    leaf = Tracer(interpreter, snapshot(value), None)
-    state: TensorState = state_of(leaf)
-    leaf._attached = interpreter.leaf(leaf._value, state)
-    return leaf
+    return new_leaf(interpreter, snapshot(value))
 
 
 def _primal_tensors(values: Sequence[Any], create: bool) -> tuple[Any, ...]:

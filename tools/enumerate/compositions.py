@@ -530,6 +530,19 @@ def _dual(f: Function, n: int) -> Function:
     return wrapped
 
 
+def _no_grad(f: Function, n: int) -> Function:
+    def wrapped(x: Any) -> Any:
+        with func.no_grad():
+            y = f(x)
+        return y + x
+
+    return wrapped
+
+
+def _frozen(p: Map, n: int) -> Map:
+    return tuple([frozen(q) + x for q, x in zip(p, variables(n), strict=True)])
+
+
 def _functional_jacobian(**options: Any) -> Callable[[Function, int], Function]:
     return lambda f, n: lambda x: functional.jacobian(f, x, create_graph=True, **options) @ _weights(n)
 
@@ -594,6 +607,7 @@ WRAPPERS = (
     Wrapper("backward", _backward, _GRADIENT),
     Wrapper("autograd.grad", _autograd_grad, _GRADIENT),
     Wrapper("dual", _dual, _FORWARD),
+    Wrapper("no_grad", _no_grad, _pointwise(_frozen)),
     Wrapper("functional.jacobian", _functional_jacobian(), _JACOBIAN),
     Wrapper("functional.jacobian_fwd", _functional_jacobian(strategy="forward-mode"), _JACOBIAN),
     Wrapper("functional.jacobian_vec", _functional_jacobian(vectorize=True), _JACOBIAN),
@@ -647,9 +661,18 @@ def _nest(choices: Choices) -> Nest:
     if depth == 3 and (n != 2 or base.name != "stacked"):
         raise OutOfScope
     wrappers = tuple([choices.pick(WRAPPERS) for _ in range(depth)])
-    if base.name == "no_grad" and any([wrapper.name == "dual" for wrapper in wrappers]):
-        raise OutOfScope  # dual numbers have their tangents under no_grad, as those of torch
+    _check_modes([wrapper.name for wrapper in wrappers] + [base.name])
     return Nest(wrappers, base, n)
+
+
+def _check_modes(names: list[str]) -> None:
+    """Leave out nests in which what is said of a mode is another thing, as in torch."""
+    if "no_grad" in names:
+        outside, inside = names[: names.index("no_grad")], names[names.index("no_grad") :]
+        if "dual" in outside + inside:
+            raise OutOfScope  # dual numbers have their tangents under no_grad
+        if any([name in ("backward", "autograd.grad") or name.startswith("functional.") for name in inside]):
+            raise OutOfScope  # these switch recording on again, for what is around them too
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -790,6 +813,7 @@ def _function_nest(choices: Choices) -> FunctionNest:
     variant = Variant(choices.pick((False, True)), saves, asks, outputs, moving)
     wrong: list[str] = []
     wrappers = tuple([choices.pick(WRAPPERS) for _ in range(depth)])
+    _check_modes([wrapper.name for wrapper in wrappers])
     wrapper = Wrapper(moving, lambda f, n: variant.code(f, n, wrong), variant.truth)
     return FunctionNest(wrappers, variant, wrong, Nest((*wrappers, wrapper), BASES[0], 2))
 
