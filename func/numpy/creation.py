@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from func.interpreters.core import (
     Tracer,
     dtype_of,
     innermost,
+    is_machine_number,
     operand,
     refuse_array,
     shape_of,
@@ -236,7 +236,7 @@ def array_of_objects(value: Any) -> Array:
             return as_array(arrayed(items[0]))
         _check_numbers(items)
         return shapes.reshape(stacked([operand(item) for item in items]), shape=value.shape)
-    if items and not all([isinstance(item, numbers.Number) for item in items]):
+    if not all([is_machine_number(item) for item in items]):
         refuse_array(value)
     if items and all([isinstance(item, np.inexact) for item in items]):
         return value.astype(np.result_type(*items))
