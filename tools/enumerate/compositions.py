@@ -18,7 +18,10 @@ A rule of `custom_jvp`, `custom_vjp` or `Function` stands over a forward functio
 that is passed over gives zero. Refusals are in `REFUSALS`: the words of func's own errors. Any other exception is a
 difference.
 
-`nests` has all nests of up to two wrappers for n = 2, 1, 3 and every base, and those of three for n = 2 and one base.
+`nests` has all nests of one wrapper for n = 2, 1, 3 and every base; of two wrappers for n = 2 and every base, for
+n = 1 and 3 and one base; of three wrappers of different mechanisms for n = 2 and one base. `deep` has nests of three of
+all wrappers, around all bases. `functions` has every way to write a `Function` under one or two wrappers; `complex` has
+functions with complex results; `updates` has indexed updates at traced indices; `transposes` has sums of linear terms.
 """
 
 from __future__ import annotations
@@ -654,13 +657,34 @@ class Nest:
         return np.array([value_at(polynomial, point) for polynomial in truth(point)], float)
 
 
+REPRESENTATIVES = (
+    "grad vjp jvp jacfwd jacrev hessian linearize jet vmap vmap_1_1 jit checkpoint autograd.checkpoint "
+    "scan_of_checkpoint cond_of_closure while_loop map custom_jvp custom_vjp Function backward dual no_grad "
+    "functional.jacobian functional.hvp laplacian"
+).split()
+"""One wrapper of each mechanism."""
+CHOSEN_WRAPPERS = tuple([wrapper for wrapper in WRAPPERS if wrapper.name in REPRESENTATIVES])
+
+
 def _nest(choices: Choices) -> Nest:
+    """All nests of one and two wrappers, and those of three of the representatives."""
     depth = choices.pick((1, 2, 3))
     n = choices.pick((2, 1, 3))
     base = choices.pick(BASES)
-    if depth == 3 and (n != 2 or base.name != "stacked"):
+    is_chosen = n == 2 and base.name == "stacked"
+    if depth == 3 and not is_chosen or depth == 2 and n != 2 and base.name != "stacked":
         raise OutOfScope
-    wrappers = tuple([choices.pick(WRAPPERS) for _ in range(depth)])
+    return _nest_of(choices, CHOSEN_WRAPPERS if depth == 3 else WRAPPERS, depth, base, n)
+
+
+def _deep_nest(choices: Choices) -> Nest:
+    """Nests of three of all wrappers, around every base, of every size."""
+    n, base = choices.pick((2, 1, 3)), choices.pick(BASES)
+    return _nest_of(choices, WRAPPERS, 3, base, n)
+
+
+def _nest_of(choices: Choices, options: tuple[Wrapper, ...], depth: int, base: Base, n: int) -> Nest:
+    wrappers = tuple([choices.pick(options) for _ in range(depth)])
     _check_modes([wrapper.name for wrapper in wrappers] + [base.name])
     return Nest(wrappers, base, n)
 
@@ -999,6 +1023,7 @@ def _check_linear(program: Linear) -> str | None:
 
 PARTS = (
     Part("nests", _nest, _check_nest),
+    Part("deep", _deep_nest, _check_nest),
     Part("functions", _function_nest, _check_function),
     Part("complex", _complex_nest, _check_complex),
     Part("updates", _update, _check_update),
