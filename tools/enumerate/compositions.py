@@ -19,11 +19,11 @@ that is passed over gives zero. Refusals are in `REFUSALS`: the words of func's 
 difference.
 
 `nests` has all nests of one wrapper for n = 2, 1, 3 and every base; of two wrappers for n = 2 and every base, for
-n = 1 and 3 and one base; of three wrappers of different mechanisms for n = 2 and two bases. `deep` has nests of three of
-all wrappers, around all bases. `whole` compares the arrays of derivatives under up to three of jit, vmap, map and
-checkpoint (three for n = 2 and one base). `functions` has every way to write a `Function` under one or two wrappers;
-`complex` has functions with complex results; `updates` has indexed updates at traced indices; `transposes` has sums of
-linear terms.
+n = 1 and 3 and one base; of three wrappers of different mechanisms for n = 2 and two bases. `deep` has nests of three
+of all wrappers, around all bases. `whole` compares the arrays of derivatives under up to three of jit, vmap, map and
+checkpoint (three for n = 2 and one base). `functions` has every way to write a `Function` under one wrapper, and the
+ways to use its arguments under two; `complex` has functions with complex results; `updates` has indexed updates at
+traced indices; `transposes` has sums of linear terms.
 """
 
 from __future__ import annotations
