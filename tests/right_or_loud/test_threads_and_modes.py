@@ -260,3 +260,24 @@ def test_dual_numbers_keep_their_tangents_under_no_grad() -> None:
     with func.autograd.forward_ad.dual_level():
         dual = func.autograd.forward_ad.make_dual(func.tensor(3.0), 1.0)
         assert func.autograd.forward_ad.unpack_dual(partly_constant(dual)).tangent.item() == 27.0
+
+
+@pytest.mark.parametrize("before", [None, 1.0])
+def test_a_failed_backward_leaves_what_another_thread_has_added_meanwhile(before: float | None) -> None:
+    x = func.tensor(np.zeros(3), requires_grad=True)
+    if before is not None:
+        (before * x).sum().backward()
+    works = threading.Event()
+
+    def fail(tensor: Any) -> None:
+        if not works.is_set():
+            works.set()
+            other = threading.Thread(target=lambda: (10.0 * x).sum().backward())
+            other.start()
+            other.join()
+            raise ValueError("hook")
+
+    x.register_post_accumulate_grad_hook(fail)
+    with pytest.raises(ValueError, match="hook"):
+        (100.0 * x).sum().backward()
+    assert x.grad.tolist() == [10.0 + (before or 0.0)] * 3

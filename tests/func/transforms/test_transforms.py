@@ -6,6 +6,7 @@ import functools
 import inspect
 import operator
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -472,11 +473,17 @@ COMPLEX_JACOBIANS: dict[str, Any] = {
     "jacrev": func.jacrev,
     "jacobian": func.jacobian,
     "jacrev in chunks": lambda f: func.jacrev(f, chunk_size=1),
+    "jacrev on an executor": lambda f: lambda x: _on_two_threads(func.jacrev, f, x),
     "jit of jacrev": lambda f: func.jit(func.jacrev(f)),
     "jit of jacfwd": lambda f: func.jit(func.jacfwd(f)),
     "jacrev of jit": lambda f: func.jacrev(func.jit(f)),
     "vmap of jacrev": lambda f: lambda x: func.tree.map(lambda block: block[0], func.vmap(func.jacrev(f))(x[None])),
 }
+
+
+def _on_two_threads(transform: Any, f: Any, x: Any) -> Any:
+    with ThreadPoolExecutor(2) as executor:
+        return transform(f, executor=executor)(x)
 
 
 @pytest.mark.parametrize("name", COMPLEX_JACOBIANS)
