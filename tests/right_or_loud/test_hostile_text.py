@@ -337,3 +337,8 @@ def test_what_cannot_be_returned_is_named_inside_a_dict() -> None:
         func.to_source(lambda x: {"a": [point(x, x)]})(X)
     with pytest.raises(TypeError, match="returns a dict, which"):
         func.to_source(lambda x: {frozenset([1]): x})(X)
+
+
+def test_a_key_imports_nothing() -> None:
+    text = func.to_source(lambda p: p["scipy.fft.evil"] * 2)({"scipy.fft.evil": X, "math.evil": X})
+    assert [line for line in text.splitlines() if line.startswith("import")] == ["import numpy as np"]
