@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-FRAME = ("scope", "__main__")
+FRAME = ("scope", "exact_partials", "__main__")
 """Modules of this folder that are no machines."""
 
 
