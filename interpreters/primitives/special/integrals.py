@@ -8,7 +8,19 @@ from typing import Any
 from func.backends.support import special as support_special
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
-from func.interpreters.primitives.elementwise.table import cos, divide, equal, exp, less, sin, sqrt, square, subtract
+from func.interpreters.primitives.elementwise.table import (
+    absolute,
+    cos,
+    divide,
+    equal,
+    exp,
+    less,
+    log,
+    sin,
+    sqrt,
+    square,
+    subtract,
+)
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.special.builders import (
     missing,
@@ -66,7 +78,17 @@ def _shichi_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
 
 sici: Primitive = several("sici", 2, _sici_slopes, lambda xp, x: special(xp, "sici")(x))
 shichi: Primitive = several("shichi", 2, _shichi_slopes, lambda xp, x: special(xp, "shichi")(x))
-spence: Elementwise = special_primitive("spence", lambda x: negative(log1prel(subtract(x, 1), order=0)))
+
+
+def _spence_partial(x: Array) -> Array:
+    """log x / (1 - x); near 1 by a function of x - 1, which loses the digits of a small x."""
+    gap = subtract(x, 1)
+    near = less(absolute(gap), 0.5)
+    inner, outer = where(near, gap, full_like(gap, 0, ())), where(near, full_like(x, 2, ()), x)
+    return where(near, negative(log1prel(inner, order=0)), divide(log(outer), subtract(1, outer)))
+
+
+spence: Elementwise = special_primitive("spence", _spence_partial)
 """The dilogarithm -∫₁ˣ log t / (t - 1) dt. DLMF 25.12.2."""
 
 lambertw: Elementwise = special_primitive(

@@ -10,6 +10,7 @@ from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
     exp,
+    expm1,
     less_equal,
     log,
     log1p,
@@ -23,6 +24,7 @@ from func.interpreters.primitives.elementwise.table import (
     sqrt,
     square,
     subtract,
+    tanh,
 )
 from func.interpreters.primitives.special.builders import ordered, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
@@ -89,6 +91,9 @@ exprel: Primitive = ordered("exprel", special.exprel)
 
 log1prel: Primitive = ordered("log1prel", special.log1prel)
 """log(1 + x) / x, which is 1 at 0."""
+exp_rest: Elementwise = special_primitive("exp_rest", lambda x: expm1(x), impl=special.exp_rest)
+"""e^x - 1 - x, whose derivative keeps its digits near zero."""
+log_cosh: Elementwise = special_primitive("log_cosh", lambda x: tanh(x), impl=special.log_cosh)
 
 
 def _boxcox_partial_lambda(base: Array, lmbda: Array) -> Array:
