@@ -564,6 +564,15 @@ double polygamma_gap(double n, double a, double d) {
     return (fmod(n, 2.0) == 0 ? -sum : sum) * tgamma(n + 1) + polygamma_gap_far(n, a + 16, d);
 }
 
+double pseudo_huber_ddelta(double delta, double r) {
+    const double u = r / delta, h = hypot(1, u), rise = u * (u / (h + 1));
+    return delta * (rise * (rise / h));
+}
+
+double pseudo_huber_dr(double delta, double r) {
+    return delta == 0 ? 0 : r / hypot(1, r / delta);
+}
+
 double gammaln_gap(double a, double d) {
     static const double terms[8] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360,
         1.0 / 156, -3617.0 / 122400};

@@ -322,6 +322,20 @@ def log_cosh(xp: Any, x: Any) -> Any:
     return xp.where(near, xp.log1p(2 * sine * sine), size + xp.log1p(xp.exp(-2 * size)) - math.log(2.0))[()]
 
 
+def pseudo_huber_ddelta(xp: Any, delta: Any, r: Any) -> Any:
+    """delta (h - 1)² / h with h = √(1 + u²), u = r / delta, where h - 1 is u² / (1 + h)."""
+    u = r / delta
+    h = xp.hypot(1.0, u)
+    rise = u * (u / (h + 1))
+    return delta * (rise * (rise / h))
+
+
+def pseudo_huber_dr(xp: Any, delta: Any, r: Any) -> Any:
+    """r / h, and zero for delta = 0."""
+    zero = delta == 0
+    return xp.where(zero, 0.0 * r, r / xp.hypot(1.0, r / xp.where(zero, 1.0, delta)))[()]
+
+
 def log_gammainc(xp: Any, a: Any, x: Any) -> Any:
     """log P(a, x), also where P is below all numbers. DLMF 8.5.1."""
     special = scipy_of(xp, "special")

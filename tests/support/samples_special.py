@@ -29,7 +29,8 @@ ORDERED = ["exprel", "log1prel", "ellipk", "ellipkm1", "ellipe", "stirling"]
 BINARY = [
     "beta", "betaln", "poch", "binom", "gammainc", "gammaincc", "gammaincinv", "gammainccinv", "chdtr", "chdtrc",
     "xlogy", "xlog1py", "rel_entr", "kl_div", "pseudo_huber", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p",
-    "powm1", "owens_t", "agm", "gammaln_gap", "log_gammainc", "log_gammaincc",
+    "powm1", "owens_t", "agm", "gammaln_gap", "log_gammainc", "log_gammaincc", "pseudo_huber_ddelta",
+    "pseudo_huber_dr",
 ]
 HOLOMORPHIC_PAIRS = ["xlogy", "xlog1py"]
 BY_ARGUMENT = [

@@ -210,8 +210,12 @@ def _ladder(n: Array, m: Array, theta: Array, phi: Array, step: int) -> Array:
 
 
 def _harmonic_partial_theta(n: Array, m: Array, theta: Array, phi: Array, out: Array) -> Array:
-    """Half the difference of the two ladder operators. DLMF 14.10.3 and 14.30.1."""
-    return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), 0.5)
+    """Half the difference of the two ladder operators. DLMF 14.10.3 and 14.30.1.
+
+    SciPy's function depends on cos θ alone, so its slope changes the sign where sin θ does.
+    """
+    half = where(less(sin(theta), 0), full_like(theta, -0.5, ()), full_like(theta, 0.5, ()))
+    return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), half)
 
 
 sph_harm_y: Primitive = of_many(

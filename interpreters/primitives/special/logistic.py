@@ -11,6 +11,7 @@ from func.interpreters.primitives.elementwise.table import (
     equal,
     exp,
     expm1,
+    hypot,
     less_equal,
     log,
     log1p,
@@ -21,7 +22,6 @@ from func.interpreters.primitives.elementwise.table import (
     power,
     power_partial_x,
     power_partial_y,
-    sqrt,
     square,
     subtract,
     tanh,
@@ -70,21 +70,39 @@ huber: Elementwise = special_primitive(
 """Huber's loss of delta and r."""
 
 
-def _pseudo_root(x: Array, y: Array) -> Array:
-    """√(1 + (r / delta)²)."""
-    return sqrt(add(square(over(y, x)), 1))
+def _ratio_and_root(x: Array, y: Array) -> tuple[Array, Array]:
+    """u = r / delta and h = √(1 + u²)."""
+    ratio = over(y, x)
+    return ratio, hypot(1.0, ratio)
 
 
-def _pseudo_huber_partial_delta(x: Array, y: Array, out: Array) -> Array:
-    """2 loss / delta - r² / (delta √(1 + (r / delta)²))."""
-    return subtract(multiply(over(out, x), 2), over(square(y), multiply(x, _pseudo_root(x, y))))
+def _pseudo_huber_mixed(x: Array, y: Array) -> Array:
+    """u³ / h³."""
+    ratio, root = _ratio_and_root(x, y)
+    sine = divide(ratio, root)
+    return times(sine, sine, sine)
+
+
+def _pseudo_huber_bend(x: Array, y: Array) -> Array:
+    """-(h - 1)² (2h + 1) / h³."""
+    ratio, root = _ratio_and_root(x, y)
+    rise = multiply(divide(ratio, root), divide(ratio, add(root, 1)))
+    return negative(times(rise, rise, add(divide(1, root), 2)))
 
 
 pseudo_huber: Elementwise = special_primitive(
-    "pseudo_huber",
-    _pseudo_huber_partial_delta,
-    lambda x, y: where(equal(x, 0), 0.0, divide(y, _pseudo_root(x, y))),
+    "pseudo_huber", lambda x, y: pseudo_huber_ddelta(x, y), lambda x, y: pseudo_huber_dr(x, y)
 )
+pseudo_huber_ddelta: Elementwise = special_primitive(
+    "pseudo_huber_ddelta", _pseudo_huber_bend, _pseudo_huber_mixed, impl=special.pseudo_huber_ddelta
+)
+pseudo_huber_dr: Elementwise = special_primitive(
+    "pseudo_huber_dr",
+    _pseudo_huber_mixed,
+    lambda x, y: divide(divide(divide(1, (root := _ratio_and_root(x, y)[1])), root), root),
+    impl=special.pseudo_huber_dr,
+)
+"""Its derivatives, as the terms of their own derivatives cancel."""
 
 exprel: Primitive = ordered("exprel", special.exprel)
 
@@ -127,5 +145,5 @@ inv_boxcox1p: Elementwise = special_primitive(
     lambda x, y, out: _inverse_partial_lambda(x, y, add(out, 1)),
 )
 powm1: Elementwise = special_primitive(
-    "powm1", lambda x, y: power_partial_x(x, y), lambda x, out: power_partial_y(x, add(out, 1))
+    "powm1", lambda x, y: power_partial_x(x, y), lambda x, y: power_partial_y(x, power(x, y))
 )

@@ -33,6 +33,7 @@ NOT_NATIVE = {
     """,
     "a relative of a special function, computed in NumPy": """
         exp_rest gammaln_gap log_cosh log_gammainc log_gammaincc polygamma_gap
+        pseudo_huber_ddelta pseudo_huber_dr
     """,
     "a function of SciPy of degrees and derivatives": """
         assoc_legendre_p_0 assoc_legendre_p_1 assoc_legendre_p_2 assoc_legendre_p_normalized_0
