@@ -155,11 +155,12 @@ ellipeinc_dmm: Elementwise = special_primitive(
 
 
 def _agm_partial(a: Array, b: Array, out: Array) -> Array:
-    """By a, from agm = π (a + b) / (4 K(m)) with m = ((a - b) / (a + b))². DLMF 19.8.5."""
+    """By a, from agm = π (a + b) / (4 K) with K at the complement p = 4 a b / (a + b)². DLMF 19.8.5."""
     total_ab, gap = add(a, b), subtract(a, b)
-    slope = ellipk(square(divide(gap, total_ab)), order=1)
-    bend = divide(times(square(out), slope, b, gap, 16 / math.pi), square(square(total_ab)))
-    return subtract(divide(out, total_ab), bend)
+    first, second = divide(a, total_ab), divide(b, total_ab)
+    slope = ellipkm1(times(first, second, 4), order=1)
+    turn = times(divide(out, total_ab), divide(out, total_ab), slope, second, divide(gap, total_ab), 16 / math.pi)
+    return add(divide(out, total_ab), turn)
 
 
 agm: Elementwise = special_primitive(

@@ -11,6 +11,7 @@ from func.interpreters.primitives.elementwise.table import (
     equal,
     exp,
     expm1,
+    greater,
     hypot,
     less_equal,
     log,
@@ -45,7 +46,10 @@ def _log_ratio(x: Array, y: Array, at_zero: float) -> Array:
     """log(x / y), and the given number where both vanish."""
     nothing = logical_and(equal(x, 0), equal(y, 0))
     unit = full_like(x, 1, ())
-    ratio = log(divide(where(nothing, unit, x), where(nothing, unit, y)))
+    x, y = where(nothing, unit, x), where(nothing, unit, y)
+    near = logical_and(less_equal(absolute(subtract(x, y)), absolute(multiply(y, 0.5))), greater(absolute(y), 0))
+    alike = log(divide(where(near, x, unit), where(near, y, unit)))
+    ratio = where(near, alike, subtract(log(where(near, unit, x)), log(where(near, unit, y))))
     return where(nothing, full_like(ratio, at_zero, ()), ratio)
 
 
