@@ -51,6 +51,7 @@ from func.interpreters.core import (
     unboxed,
     zeros_like,
 )
+from func.interpreters.core.modes import MODE, is_suspended
 from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.builder import (
@@ -95,7 +96,7 @@ class Taylor(Interpreter):
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         args = tuple([arg if self.owns(arg) else unboxed(arg) for arg in args])
-        if not primitive.differentiable:
+        if not primitive.differentiable or (MODE.get() is not None and is_suspended(self.level)):
             return bind(primitive, tuple([self.value_of(arg) for arg in args]), params)
         series_body = getattr(primitive, "series_body", None)  # of those that are what this function is
         if series_body is not None:

@@ -244,6 +244,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     if mode not in ("all", "any"):
         raise ValueError(f"mode must be 'all' or 'any', not {mode!r}")
     key = object()
+    nodes = [node_of(tensor, "register_multi_grad_hook") for tensor in tensors]
 
     def hook(index: int) -> Callable[[Any], None]:
         def receive(grad: Any) -> None:
@@ -252,9 +253,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
             grads[index] = grad
             if mode == "any" and len(grads) == 1:
                 fn(grad)
-            elif mode == "all" and len(grads) == len(
-                [t for t in tensors if t._attached[SERIAL] in backward_pass.needed]
-            ):
+            elif mode == "all" and len(grads) == len([n for n in nodes if n[SERIAL] in backward_pass.needed]):
                 fn([grads.get(i) for i in range(len(tensors))])
 
         return receive

@@ -407,27 +407,27 @@ def fitted(box: Tracer, new: Array) -> Array:
     return new if is_in_order else _with_axes_in_memory(new, order)
 
 
-def copied(x: Array, order: str | None = "K") -> Array:
+def copied(x: Array, order: str = "K") -> Array:
     """A copy in one of NumPy's memory orders; writing it does not change the original."""
     if type(x) is not Tracer:
         return namespace_of((x,)).array(x, order=order)
-    if is_plain(x) and (order not in ("F", "f") or len(x.shape) < 2):
+    if is_plain(x) and (order != "F" or len(x.shape) < 2):
         return with_memory(copy_of(x))
     strides = strides_of(x)
     return _laid_out(copy_of(x), strides, copied_strides(x.shape, strides, x.dtype.itemsize, order))
 
 
-def copied_as_it_is(x: Tracer, order: str | None = "K") -> Array:
+def copied_as_it_is(x: Tracer, order: str = "K") -> Array:
     """A copy by a method, which of a scalar is a scalar: `np.copy` makes an array of it."""
     return copy_of(x) if is_scalar(x) else copied(x, order)
 
 
-def lies_in_order(x: Array, order: str | None) -> bool:
+def lies_in_order(x: Array, order: str) -> bool:
     """Whether an array meets an order= of NumPy's without a copy: everything meets K and A."""
-    if order in (None, "K", "k", "A", "a") or type(x) is not Tracer or len(x.shape) < 1:
+    if order in ("K", "A") or not (type(x) is Tracer or isinstance(x, ndarray)):
         return True
     flags = layout_of(x).flags
-    return bool(flags.c_contiguous if order in ("C", "c") else flags.f_contiguous)
+    return bool(flags.c_contiguous if order == "C" else flags.f_contiguous)
 
 
 def with_strides(x: Array, strides: Strides) -> Array:
@@ -509,7 +509,7 @@ def like_copy(x: Array, of: Array) -> Array:
     return with_strides(x, dense_strides(x.shape, x.dtype.itemsize, order))
 
 
-def in_order(x: Array, order: str | None) -> Array:
+def in_order(x: Array, order: str) -> Array:
     """A new result of func's in the memory order of NumPy's; the memory changes only where they differ."""
     if type(x) is not Tracer or (x.shape and is_plain(x) and order == "C"):
         return x
@@ -520,7 +520,7 @@ def in_order(x: Array, order: str | None) -> Array:
         box = fresh(x)
         box._view_of = Owner((x.dtype.itemsize,))
         return box
-    strides = () if order in ("C", "c", "F", "f") else strides_of(x)
+    strides = () if order in ("C", "F") else strides_of(x)
     return with_strides(x, copied_strides(x.shape, strides, x.dtype.itemsize, order))
 
 

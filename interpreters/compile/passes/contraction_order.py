@@ -75,7 +75,11 @@ def _reorder_chain(rw: Rewriter, out: Var, x: Any, y: Any, labels: Spec) -> Any:
         return None
     sizes: dict[int, int] = {}
     chain = _flatten_chain(rw, x, y, labels, sizes)
-    if len(chain.operands) < 3 or any([operand.dtype != out.dtype for operand, _ in chain.operands]):
+    if (
+        len(chain.operands) < 3
+        or 0 in sizes.values()
+        or any([operand.dtype != out.dtype for operand, _ in chain.operands])
+    ):
         return None
     path = _cheapest_path(chain.operands, labels.out, sizes)
     cost, largest, _ = _follow_path(None, chain.operands, path, labels.out, sizes)
@@ -231,7 +235,7 @@ def _join_contractions(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
         return None
     groups: dict[Any, list[Pair]] = {}
     terms = []
-    for term in tree_terms(rw, x, y):
+    for term in tree_terms(rw, out, x, y):
         equation = rw.definition(term, contract)
         if equation is None or not rw.used_once(term) or term.shape != out.shape:
             terms.append(term)

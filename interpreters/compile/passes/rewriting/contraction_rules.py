@@ -114,8 +114,8 @@ def of_multiple(rw: Rewriter, out: Var, x: Any, y: Any, lx: Labels, ly: Labels, 
     """contract(c x, y) = c contract(x, y) and contract(−x, y) = −contract(x, y), if the result is not larger than x."""
     if out.size > x.size or not rw.used_once(x) or out.dtype.kind not in "fc" or out.dtype.itemsize < 4:
         return None
-    if rw.operand(x, negative) is not None:
-        return rw.emit(negative, rw.emit(contract, rw.operand(x, negative), y, spec=spec(lx, ly, lout)))
+    if rw.negated(x) is not None:
+        return rw.emit(negative, rw.emit(contract, rw.negated(x), y, spec=spec(lx, ly, lout)))
     rest, factor = split_factor(rw, x)
     return None if rest is None else rw.emit(multiply, rw.emit(contract, rest, y, spec=spec(lx, ly, lout)), factor)
 
@@ -179,6 +179,8 @@ def sum_of_contraction(rw: Rewriter, out: Var, x: Any, *, axes: tuple[int, ...],
     """Σₖ contract(x, y) sums k in the operand that alone has it, or within the contraction."""
     equation = rw.definition(x, contract)
     if equation is None or not rw.used_once(x) or x.dtype.kind not in "fc" or params.get("dtype") is not None:
+        return None
+    if x.size == 0:
         return None
     labels = equation.params["spec"]
     summed = {labels.out[axis] for axis in axes}
