@@ -51,7 +51,7 @@ from func.interpreters.core import (
     unboxed,
     zeros_like,
 )
-from func.interpreters.core.modes import MODE, body_above
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.builder import (
@@ -98,7 +98,7 @@ class Taylor(Interpreter):
         if MODE.get() is not None and (body := body_above(self.level)) is not None:
             return body.apply(primitive, args, params)
         args = tuple([arg if self.owns(arg) else unboxed(arg) for arg in args])
-        if not primitive.differentiable:
+        if not primitive.differentiable or (MODE.get() is not None and is_suspended(self.level)):
             return bind(primitive, tuple([self.value_of(arg) for arg in args]), params)
         series_body = getattr(primitive, "series_body", None)  # of those that are what this function is
         if series_body is not None:

@@ -258,7 +258,8 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
         return receive
 
     handle = _MultiHandle([register_hook(tensor, hook(i)) for i, tensor in enumerate(tensors)])
-    serials = [tensor._attached[SERIAL] for tensor in tensors]  # the tensors themselves would refer to each other
+    # The tensors themselves would refer to each other through the hook.
+    serials = [node_of(tensor, "register_multi_grad_hook")[SERIAL] for tensor in tensors]
     return handle
 
 

@@ -45,6 +45,7 @@ from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import (
+    INTEGERS,
     argument_paths,
     check_callable,
     name_of,
@@ -726,7 +727,7 @@ def _key_of(leaf: Any) -> Any:
     if kind is np.ndarray:
         return leaf.shape, leaf.dtype
     if kind in PYTHON_SCALARS:
-        return kind
+        return kind if kind is not int or leaf in INTEGERS else leaf  # no program takes this one: tracing says why
     if kind is Tracer:
         aval = aval_of(leaf)
         if aval.weak:

@@ -13,6 +13,7 @@ import numpy as np
 
 from func.interpreters.calls.compiled_call import SCANS_KEEP, CompiledCall
 from func.interpreters.control.scan_blocks import intervals
+from func.interpreters.core.translations import keeps_bits, validated
 from func.interpreters.program.liveness import Liveness, liveness
 from func.interpreters.program.program import Program
 from func.transforms.memory_limits import shown_bytes
@@ -107,7 +108,11 @@ def recomputing(
         return planned_liveness(CompiledCall(program, variant, compiled.compiler), xp, donated)[0].peak
 
     def fitted(call: CompiledCall) -> Program:
-        return fitting(prepare_program(call.program), limit, lambda program: peak_of(program, call))[0]
+        @keeps_bits
+        def recompute(program: Program) -> Program:
+            return fitting(program, limit, lambda program: peak_of(program, call))[0]
+
+        return validated(recompute)(prepare_program(call.program))
 
     texts = [] if residuals is None else [f"scans keep at most {shown_bytes(residuals)} for their backward pass"]
     found = planned_liveness(compiled, xp, donated)[0]

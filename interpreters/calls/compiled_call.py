@@ -24,6 +24,7 @@ from func.interpreters.calls.partition import (
     select,
 )
 from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, present
+from func.interpreters.calls.validated_calls import check_batch, validated_partition
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -40,6 +41,7 @@ from func.interpreters.core import (
 from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.modes import tracing_body
 from func.interpreters.core.parameters import COMPILED
+from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live
 from func.interpreters.nan_safe import structural_zeros, with_fallback
@@ -132,22 +134,27 @@ class CompiledCall:
     def batched(self, size: int, which: tuple[bool, ...]) -> CompiledCall:
         """The program on a leading batch axis of the arguments in `which`; all outputs have it."""
 
-        def batched_program(compiled: CompiledCall) -> Program:
-            def flat(*args: Array) -> Sequence[Array]:
-                return drivers.all_mapped(*drivers.map_flat(compiled.run_on, size, which, args), size)
+        def transform(compiled: CompiledCall) -> Program:
+            if TRANSLATIONS.are_validated:
+                check_batch(compiled.program, size, which, batched_program)
+            return batched_program(compiled.program, size, which)
 
-            return drivers.stage_flat(flat, batched_avals(compiled.in_avals, size, which), DerivedStage("vmap"))
-
-        return self.memoized(("vmap", size, which), lambda: self.transformed(batched_program))
+        return self.memoized(("vmap", size, which), lambda: self.transformed(transform))
 
     def jvp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
         """The derivative for tangents of the active arguments."""
-        return self.memoized(("jvp", active), lambda: PartitionedCall(self, partition_jvp(self.program, active)))
+        return self.memoized(
+            ("jvp", active), lambda: PartitionedCall(self, validated_partition(partition_jvp, self.program, active))
+        )
 
     def vjp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
         """The derivative for cotangents of the inexact outputs."""
+
+        def by_vjp(program: Program, active: Sequence[bool]) -> Partition:
+            return partition_vjp(program, active, self.compiler)
+
         return self.memoized(
-            ("vjp", active), lambda: PartitionedCall(self, partition_vjp(self.program, active, self.compiler))
+            ("vjp", active), lambda: PartitionedCall(self, validated_partition(by_vjp, self.program, active, True))
         )
 
     @property
@@ -195,6 +202,17 @@ class NanSafeRun:
     def variant(self) -> CompiledCall:
         """The variant."""
         return self._variant()
+
+
+def batched_program(program: Program, size: int, which: Sequence[bool]) -> Program:
+    """A program on a leading batch axis of the inputs in `which`; all outputs have it."""
+
+    def flat(*args: Array) -> Sequence[Array]:
+        outs = drivers.map_flat(lambda *elements: program.run(elements), size, which, args)
+        return drivers.all_mapped(*outs, size)
+
+    avals = [var.aval for var in program.inputs]
+    return drivers.stage_flat(flat, batched_avals(avals, size, which), DerivedStage("vmap"))
 
 
 def batched_avals(avals: Sequence[Aval], size: int, which: Sequence[bool]) -> list[Aval]:
