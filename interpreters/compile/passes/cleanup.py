@@ -26,7 +26,7 @@ MAX_FOLDED_BYTES = 1 << 16
 
 @keeps_bits
 def eliminate_dead_code(program: Program) -> Program:
-    """Drop equations and constants that no output needs; equations without outputs have an effect and stay."""
+    """Drop equations and constants that no output needs; equations with an effect stay."""
     return program.pruned()
 
 
@@ -72,10 +72,10 @@ def eliminate_common_subexpressions(program: Program) -> Program:
     equations: list[Equation] = []
     for equation in program.equations:
         equation = substitute(equation, replacements)
-        if equation.communicates:
+        if equation.communicates or equation.has_effect:
             equations.append(equation)
             continue
-        try:  # equations without outputs have an effect; all of them share the empty tuple, so none is replaced
+        try:
             outputs = seen.setdefault(_equation_key(equation), equation.outputs)
         except TypeError:  # a parameter that cannot be hashed
             outputs = equation.outputs
@@ -160,14 +160,17 @@ def _fold(equation: Equation, constants: dict[Var, Array]) -> Any:
 
 
 def _evaluate(equation: Equation, operands: Sequence[Any]) -> Any:
-    """The value of an equation on host arrays and scalars; None where it is too large or has another aval."""
+    """The value of an equation on host arrays and scalars; None where it is too large, raises, or has another aval."""
     (out,) = equation.outputs
     if not all([isinstance(value, (np.ndarray, np.generic)) or type(value) in PYTHON_SCALARS for value in operands]):
         return None
     size = out.size * out.dtype.itemsize
     if size > MAX_FOLDED_BYTES and size > sum([getattr(value, "nbytes", 0) for value in operands]):
         return None
-    value = quietly(functools.partial(equation.primitive, **equation.params), *operands)
+    try:
+        value = quietly(functools.partial(equation.primitive, **equation.params), *operands)
+    except Exception:  # it is raised where the equation runs, if it does
+        return None
     if type(value) in PYTHON_SCALARS:
         return value if implements(value, out) else None
     return value if not out.weak and aval_of(value) == Aval(out.shape, out.dtype) else None
