@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from func.errors import (
     WorkerLostError,
     WorkerLostWarning,
 )
+from func.workers.running import _Flow
 from tests.support.executors import Serial
 
 X = np.arange(12.0)
