@@ -5,8 +5,8 @@
     python -m benchmarks.two_trees ../before gelu chain --rounds 21 --threads 2
 
 Each tree has a process for each workload, which loads the benchmark and func of that tree. The two measure a block of
-calls one after the other, in an order that alternates. Ratios are this tree's time by the other's: first that of the
-fastest blocks, which a busy machine disturbs least, then the median over the rounds, then that of first calls with caches
+calls one after the other, in an order that alternates. Ratios are this tree's time by the other's: of the
+fastest blocks, which a busy machine disturbs least; the median over the rounds; of first calls with caches
 on disk off.
 """
 
