@@ -18,11 +18,17 @@ A rule of `custom_jvp`, `custom_vjp` or `Function` stands over a forward functio
 that is passed over gives zero. Refusals are in `REFUSALS`: the words of func's own errors. Any other exception is a
 difference.
 
-`nests` has all nests of up to two wrappers for n = 2, 1, 3 and every base, and those of three for n = 2 and one base.
+`nests` has all nests of one wrapper for n = 2, 1, 3 and every base; of two wrappers for n = 2 and every base, for
+n = 1 and 3 and one base; of three wrappers of different mechanisms for n = 2 and two bases. `deep` has nests of three
+of all wrappers, around all bases. `whole` compares the arrays of derivatives under up to three of jit, vmap, map and
+checkpoint (three for n = 2 and one base). `functions` has every way to write a `Function` under one wrapper, and the
+ways to use its arguments under two; `complex` has functions with complex results; `updates` has indexed updates at
+traced indices; `transposes` has sums of linear terms.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +42,7 @@ from func.interpreters.imperative.interpreter import Imperative
 from tools.enumerate.polynomials import (
     Map,
     Point,
+    Polynomial,
     Truth,
     after,
     constant,
@@ -99,6 +106,18 @@ def _stacked_truth(x: Map) -> Map:
     return tuple([a * a * total(x) ** 2 + a * square for a in x])
 
 
+def _partial_sums(x: Any) -> Any:
+    """x[0]², x[0] + x[1], …, one element at a time: the pullback adds padded slices."""
+    rows = [x[0] ** 2]
+    for i in range(1, x.shape[0]):
+        rows.append(functools.reduce(operator.add, [x[j] for j in range(i + 1)]))
+    return np.stack(rows)
+
+
+def _partial_sums_truth(x: Map) -> Map:
+    return (x[0] ** 2, *[total(x[: i + 1]) for i in range(1, len(x))])
+
+
 def _written(x: Any) -> Any:
     y = np.zeros_like(x)
     y[0] = x[-1] ** 4
@@ -154,6 +173,7 @@ def _affine_truth(reverse: bool) -> Callable[[Map], Map]:
 BASES = (
     Base("mixed", _mixed, _mixed_truth),
     Base("stacked", _stacked, _stacked_truth),
+    Base("partial_sums", _partial_sums, _partial_sums_truth),
     Base("written", _written, _written_truth),
     Base("matrix", _matrix, _matrix_truth),
     Base("affine", _affine(False), _affine_truth(False)),
@@ -654,13 +674,34 @@ class Nest:
         return np.array([value_at(polynomial, point) for polynomial in truth(point)], float)
 
 
+REPRESENTATIVES = """
+    grad vjp jvp jacfwd jacrev hessian linearize jet vmap vmap_1_1 jit checkpoint autograd.checkpoint scan_of_checkpoint
+    cond_of_closure while_loop map custom_jvp custom_vjp Function backward dual no_grad functional.jacobian
+    functional.hvp laplacian
+"""
+"""One wrapper of each mechanism."""
+CHOSEN_WRAPPERS = tuple([wrapper for wrapper in WRAPPERS if wrapper.name in REPRESENTATIVES.split()])
+
+
 def _nest(choices: Choices) -> Nest:
+    """All nests of one and two wrappers, and those of three of the representatives."""
     depth = choices.pick((1, 2, 3))
     n = choices.pick((2, 1, 3))
     base = choices.pick(BASES)
-    if depth == 3 and (n != 2 or base.name != "stacked"):
+    is_chosen = n == 2 and base.name in ("stacked", "partial_sums")
+    if (depth == 3 and not is_chosen) or (depth == 2 and n != 2 and base.name != "stacked"):
         raise OutOfScope
-    wrappers = tuple([choices.pick(WRAPPERS) for _ in range(depth)])
+    return _nest_of(choices, CHOSEN_WRAPPERS if depth == 3 else WRAPPERS, depth, base, n)
+
+
+def _deep_nest(choices: Choices) -> Nest:
+    """Nests of three of all wrappers, around every base, of every size."""
+    n, base = choices.pick((2, 1, 3)), choices.pick(BASES)
+    return _nest_of(choices, WRAPPERS, 3, base, n)
+
+
+def _nest_of(choices: Choices, options: tuple[Wrapper, ...], depth: int, base: Base, n: int) -> Nest:
+    wrappers = tuple([choices.pick(options) for _ in range(depth)])
     _check_modes([wrapper.name for wrapper in wrappers] + [base.name])
     return Nest(wrappers, base, n)
 
@@ -698,6 +739,111 @@ def difference_of(value: Callable[[], Any], right: Any) -> str | None:
 def _check_nest(nest: Nest) -> str | None:
     with np.errstate(all="raise"):
         return difference_of(nest.value, nest.truth())
+
+
+# Whole derivatives, which nothing contracts: an element that is wrong is not lost in a sum.
+
+
+WHOLE: dict[str, tuple[int, Callable[[Function], Function]]] = {
+    "f": (0, lambda f: f),
+    "jacrev": (1, func.jacrev),
+    "jacfwd": (1, func.jacfwd),
+    "jacobian": (1, func.jacobian),
+    "functional.jacobian": (1, lambda f: lambda x: functional.jacobian(f, x, create_graph=True)),
+    "jacrev of jit": (1, lambda f: func.jacrev(func.jit(f))),
+    "jacrev of checkpoint": (1, lambda f: func.jacrev(func.checkpoint(f))),
+    "hessian": (2, func.hessian),
+    "jacrev of jacrev": (2, lambda f: func.jacrev(func.jacrev(f))),
+    "jacrev of jacfwd": (2, lambda f: func.jacrev(func.jacfwd(f))),
+    "jacfwd of jacfwd": (2, lambda f: func.jacfwd(func.jacfwd(f))),
+    "jacfwd of hessian": (3, lambda f: func.jacfwd(func.hessian(f))),
+}
+"""Derivatives of a function with their order, the number of axes that they add."""
+
+BATCHES = {"vmap": (0, 0), "vmap_1_0": (1, 0), "vmap_0_1": (0, 1), "vmap_1_1": (1, 1), "map": (0, 0)}
+"""The axis of the input and that of the output of what maps."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Transforms, outermost first, around a derivative whose array is compared element by element."""
+
+    outside: tuple[str, ...]
+    derivative: str
+    base: Base
+    n: int
+
+    def __str__(self) -> str:
+        inner = f"{self.derivative}({self.base.name})"
+        for name in reversed(self.outside):
+            inner = f"{name}({inner})"
+        return f"{inner}, n = {self.n}"
+
+    def value(self) -> Any:
+        """The array by func."""
+        function = WHOLE[self.derivative][1](self.base.code)
+        for name in reversed(self.outside):
+            function = _outside(name, function)
+        result = function(self._mapped(self.outside, POINT[: self.n], 0, lambda point: np.array(point, float)))
+        return result.detach().numpy() if isinstance(result, func.Tensor) else result
+
+    def truth(self) -> Any:
+        """The exact array."""
+        array = np.empty(self.n, object)
+        array[:] = [*map(_Cell, self.base.truth(variables(self.n)))]
+        for _ in range(WHOLE[self.derivative][0]):
+            array = np.stack([_each(lambda p: p.partial(i), array) for i in range(self.n)], axis=-1)  # noqa: B023
+        return self._mapped(
+            self.outside, POINT[: self.n], 1, lambda point: _each(lambda p: value_at(p, point), array).astype(float)
+        )
+
+    def _mapped(self, outside: tuple[str, ...], point: Point, side: int, at: Callable[[Point], Any]) -> Any:
+        """The arrays `at` the points of all batches, stacked along their axes of the input (side 0) or output."""
+        if not outside:
+            return at(point)
+        if outside[0] not in BATCHES:
+            return self._mapped(outside[1:], point, side, at)
+        points = [tuple([x + c for x, c in zip(point, row, strict=False)]) for row in SHIFTS[: self.n]]
+        return np.stack([self._mapped(outside[1:], p, side, at) for p in points], axis=BATCHES[outside[0]][side])
+
+
+def _outside(name: str, function: Function) -> Function:
+    if name == "map":
+        return lambda x: func.map(function, x)
+    if name in BATCHES:
+        return func.vmap(function, in_dims=BATCHES[name][0], out_dims=BATCHES[name][1])
+    return func.jit(function) if name == "jit" else func.checkpoint(function)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A polynomial in an array, which takes tuples apart."""
+
+    polynomial: Polynomial
+
+
+def _each(function: Callable[[Polynomial], Any], cells: Any) -> Any:
+    """A function of all polynomials in an array."""
+    out = np.empty(cells.shape, object)
+    for index in np.ndindex(cells.shape):
+        result = function(cells[index].polynomial)
+        out[index] = _Cell(result) if isinstance(result, Polynomial) else result
+    return out
+
+
+def _whole(choices: Choices) -> Whole:
+    count = choices.pick((0, 1, 2, 3))
+    n = choices.pick((2, 1, 3))
+    base, derivative = choices.pick(BASES), choices.pick(tuple(WHOLE))
+    outside = tuple([choices.pick(("jit", *BATCHES, "checkpoint")) for _ in range(count)])
+    if count == 3 and (n != 2 or base.name != "partial_sums"):
+        raise OutOfScope
+    return Whole(outside, derivative, base, n)
+
+
+def _check_whole(program: Whole) -> str | None:
+    with np.errstate(all="raise"):
+        return difference_of(program.value, program.truth())
 
 
 # Functions: what they save, ask, return, and of which arguments, under one or two wrappers.
@@ -812,7 +958,9 @@ def _function_nest(choices: Choices) -> FunctionNest:
     saves = choices.pick(("tensors", "attributes", "tree"))
     variant = Variant(choices.pick((False, True)), saves, asks, outputs, moving)
     wrong: list[str] = []
-    wrappers = tuple([choices.pick(WRAPPERS) for _ in range(depth)])
+    if depth == 2 and (outputs != 1 or saves != "tensors"):
+        raise OutOfScope
+    wrappers = tuple([choices.pick(WRAPPERS if depth == 1 else CHOSEN_WRAPPERS) for _ in range(depth)])
     _check_modes([wrapper.name for wrapper in wrappers])
     wrapper = Wrapper(moving, lambda f, n: variant.code(f, n, wrong), variant.truth)
     return FunctionNest(wrappers, variant, wrong, Nest((*wrappers, wrapper), BASES[0], 2))
@@ -831,6 +979,8 @@ def _complex_nest(choices: Choices) -> ComplexNest:
     depth = choices.pick((1, 2, 3))
     bases = choices.pick(BASES[:4]), choices.pick(BASES[:4])
     n = choices.pick((2, 1, 3))
+    if depth == 3 and (n != 2 or bases != (BASES[0], BASES[1])):
+        raise OutOfScope
     return ComplexNest(tuple([choices.pick(LINEAR_WRAPPERS) for _ in range(depth)]), bases, n)
 
 
@@ -999,6 +1149,8 @@ def _check_linear(program: Linear) -> str | None:
 
 PARTS = (
     Part("nests", _nest, _check_nest),
+    Part("deep", _deep_nest, _check_nest),
+    Part("whole", _whole, _check_whole),
     Part("functions", _function_nest, _check_function),
     Part("complex", _complex_nest, _check_complex),
     Part("updates", _update, _check_update),

@@ -18,7 +18,6 @@ import numpy as np
 from mpmath import mpf
 
 from func.interpreters.primitives.elementwise import table
-from tools.enumerate import scope
 from tools.enumerate.exact_partials import Bound, Domain, Row, part
 
 QUICK = 120
