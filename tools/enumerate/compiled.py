@@ -121,7 +121,7 @@ FAMILIES = (
             _avals((0,), ()),
             _avals(((), _I), (2,)),
         ),
-        "add subtract multiply divide power maximum nan_safe_multiply where negative square positive absolute sqrt "
+        "add subtract multiply divide power maximum nan_safe_multiply negative square positive absolute sqrt "
         "equal not_equal less logical_not conjugate real imag complex convert reciprocal sign floor",
         NUMBERS,
         most=1,
@@ -696,7 +696,7 @@ def _parts() -> Iterator[Part]:
             check = functools.partial(check_compiled, compiler)
             yield Part(f"{name}-{part}", functools.partial(build_batch, family), check, 1 if part in slow else quick)
     yield Part("recomputation", functools.partial(build, RECOMPUTED), check_recomputation)
-    yield Part("integers", calls.build_integers, calls.check_integers, 40)
+    yield Part("integers", calls.build_integers, calls.check_integers, 16)
     yield Part("sequences", calls.build_sequences, calls.check_sequences, 12)
 
 
