@@ -426,6 +426,8 @@ PADDING = frozenset({"embed", "absent", "scatter", "update", "place", "seed", "n
 """Primitives that make arrays of zeros, whose signs may change where they are added."""
 
 
+POWERS = frozenset({"power", "float_power"})
+"""Primitives of which NumPy chooses the sign of a zero by the strides of the exponent: (−0.0) ** 0.5."""
 POLES = frozenset({"divide", "reciprocal", "power", "float_power"})
 """Primitives that make infinities of zeros."""
 
@@ -460,7 +462,7 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
         return "rounding"
     is_folded = pass_name == "optimize" and bool(drawn.program.constants)  # constants make constants of zeros
     has_zeros = is_folded or any([not np.all(value) for value in drawn.program.constants.values()])
-    if has_zeros or is_complex(drawn) or drawn.names & PADDING:
+    if has_zeros or is_complex(drawn) or drawn.names & (PADDING | POWERS):
         return "poles" if drawn.names & POLES else "zeros"
     return "bits"
 
