@@ -5,7 +5,7 @@ read at the end (itself, in the order of its memory, its flags, and which of the
 once more after a write to the newest one. NumPy is the truth. For derivatives its differences are, which are exact:
 each step is linear in x, or puts constants in places that do not depend on x.
 
-Each mode has three parts: two steps for all shapes, three steps for one shape and few first steps, four steps for all.
+Each mode has three parts: two steps for all shapes, three steps from a matrix in Fortran order, four steps for all.
 The first two end under `--complete`.
 """
 
@@ -382,12 +382,8 @@ def _eager(program: Program, truth: Truth) -> str | None:
 
 
 def _parts(mode: str, compare: Callable[[Program, Truth], str | None], makes: Sequence[str]) -> list[Part]:
-    few = (
-        makes[:3]
-        if mode == "intercept"
-        else [make for make in makes if make in ("x", "np.zeros_like(x)", "x.copy('F')")]
-    )
-    scopes = {"": (SHAPES, makes, 2), "_three": ([(2, 3)], few, 3), "_four": (SHAPES, makes, 4)}
+    first = [make for make in ("np.zeros(s, order='F')", "x.copy('F')") if make in makes][:1]
+    scopes = {"": (SHAPES, makes, 2), "_three": ([(2, 3)], first, 3), "_four": (SHAPES, makes, 4)}
     return [
         Part(
             mode + name,
