@@ -17,7 +17,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
-from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, without_mask
 
@@ -42,6 +42,8 @@ class Jvp(Interpreter):
         return Tracer(self, primal, tangent if self.live is None else self.live.seed(tangent))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         primals = []
         tangents = []
         for arg in args:

@@ -22,7 +22,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import Strides, copied_order, dense_strides, joined_order, order_letter
+from func.interpreters.core.strides import joined_order, order_letter
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
@@ -40,16 +40,15 @@ from func.numpy.inplace import getitem, view_reshape
 from func.numpy.memory import (
     copied,
     copied_as_it_is,
-    in_lane_order,
+    fortran_or_c,
     in_order,
     is_abstract,
     is_plain,
     is_scalar,
-    layout_of,
     lies_in_order,
     like_copy,
     with_memory,
-    with_strides,
+    with_order_of,
 )
 from func.numpy.protocol import implements, implements_creation
 
@@ -99,7 +98,10 @@ def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
 
 def join(parts: Sequence[Array], axis: int) -> Array:
     """Arrays of one dtype joined along an axis."""
-    return in_lane_order(slicing.concatenate(*parts, axis=axis), functools.partial(joined_order, axis=axis), parts)
+    joined = slicing.concatenate(*parts, axis=axis)
+    if rank_of(joined) < 2 or is_abstract(joined) or is_plain(joined):
+        return joined
+    return with_order_of(joined, functools.partial(joined_order, axis=axis), parts)  # each lane by itself
 
 
 def array(
@@ -266,12 +268,9 @@ def full_like(
     a, fill_value = operand(a), operand(fill_value)
     target_shape = shape_of(a) if shape is None else as_shape(shape)
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
-    strides = _strides_like(a, target_shape, dtype, order)
     if type(fill_value) is Tracer:
         filled = shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape)
-        if is_abstract(a) and order in ("A", "K") and len(target_shape) == rank_of(a):
-            return with_memory(like_copy(filled, a))
-        return with_memory(with_strides(filled, strides) if strides else in_order(filled, "C"))
+        return with_memory(_placed_like(filled, a, order))
     bottom = innermost(a)
     if type(fill_value) in (float, complex):
         fill_value = np.asarray(fill_value).astype(dtype)[()]
@@ -282,19 +281,14 @@ def full_like(
     if type(a) is not Tracer:
         return filled
     box = WIRING.mark_tensor(filled)
-    return with_strides(box, strides) if strides else box if target_shape else with_memory(box)
+    return with_memory(_placed_like(box, a, order))
 
 
-def _strides_like(a: Array, shape: tuple[int, ...], dtype: Any, order: str) -> Strides | None:
-    """The strides of a new array like a; None for C order."""
-    if len(shape) < 2 or order == "C":
-        return None
-    if order == "F":
-        return dense_strides(shape, dtype.itemsize, range(len(shape))[::-1])
-    if len(shape) != rank_of(a) or (type(a) is Tracer and is_plain(a)):
-        return None
-    layout = layout_of(arrayed(a))
-    return dense_strides(shape, dtype.itemsize, copied_order(layout.shape, layout.strides, layout.itemsize, order))
+def _placed_like(x: Array, a: Array, order: str) -> Array:
+    """A new array in one of NumPy's orders, of which A and K are those of another array."""
+    if order in ("A", "K") and rank_of(x) == rank_of(a):
+        return like_copy(x, a) if order == "K" else in_order(x, fortran_or_c(a))
+    return in_order(x, "F" if order == "F" else "C")
 
 
 @implements(np.zeros_like)

@@ -12,6 +12,7 @@ from typing import Any
 from func import tree
 from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
+from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import without_engine_frames
@@ -311,8 +312,9 @@ class _Blocks:
             if self.plan is None:
                 return jacobian_of(args, kwargs, self)
             directions = functools.partial(self._directions, args, kwargs)
-            size = self.plan.chunk(directions, planned, args, kwargs, "directions")
-            return jacobian_of(args, kwargs, self.in_chunks(size))
+            with by_nodes():
+                size = self.plan.chunk(directions, planned, args, kwargs, "directions")
+                return jacobian_of(args, kwargs, self.in_chunks(size))
 
         return call
 

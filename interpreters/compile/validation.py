@@ -7,8 +7,9 @@ and `ValidationError` holds what is left. A translation promises bits or roundin
 - With rounding numbers are equal up to the precision of the least precise value. Where they are not, the program runs
   again with rounding errors of random sign behind every equation, and what that changes is not held against it.
 - Inputs for which the program before raises an error, takes too many steps, or casts what does not fit, say nothing.
-- NumPy leaves products of infinite complex numbers undefined, and the zeros of unit vectors are structural: programs
-  with either get finite inputs.
+- Sums in another order, and factors pulled out of sums, may give NaN in the place of an infinity, and the other way.
+- NumPy leaves products of infinite complex numbers undefined, LAPACK what it makes of infinities, and the zeros of unit
+  vectors are structural: programs with one of these get finite inputs.
 
 Programs with effects (callbacks, messages, functions of Python) are not run again, and so are not validated.
 """
@@ -27,6 +28,7 @@ from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, sh
 from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.primitives.structural.identity import seed
 from func.interpreters.program.plain_runs import Run, evaluated, plain_run, unit_of
 from func.interpreters.program.printing import names_of
@@ -40,6 +42,8 @@ UNITS = 512
 """By how many units of the last place of the largest element of an output rounding may change its elements."""
 NOISY_RUNS = 8
 """Runs with random rounding errors, where results differ."""
+LINALG = "func.interpreters.primitives.linalg."
+"""The package of the primitives that LAPACK computes."""
 INF, NAN = float("inf"), float("nan")
 
 
@@ -146,8 +150,8 @@ def raising(error: Exception) -> Run:
 
 def _difference(translation: Translation, program: Program, run: Run) -> Difference | None:
     """Where a program and its translation differ; None where no inputs show it."""
-    reference, unit = translation.reference(program), _unit(program)
-    for args in _examples(translation.avals(program), program, translation.keeps_bits):
+    reference, promise = translation.reference(program), _Promise(program, translation.keeps_bits)
+    for args in _examples(translation.avals(program), promise):
         try:
             expected: Any = evaluated(reference, args)
         except ValidationError:
@@ -169,12 +173,12 @@ def _difference(translation: Translation, program: Program, run: Run) -> Differe
         wrong = [
             place
             for place, (right, out) in enumerate(zip(expected, outs, strict=True))
-            if not _agree(right, out, translation.keeps_bits, unit)
+            if not promise.agree(right, out)
         ]
         spread = _spread(reference, args, expected) if wrong and not translation.keeps_bits else None
         for place in wrong:
             right, out = expected[place], outs[place]
-            if spread is None or not _agree(right, out, False, unit, spread[place]):
+            if spread is None or not promise.agree(right, out, spread[place]):
                 return Difference(args, f"output {place} is {_shown(out)}, right: {_shown(right)}")
     return None
 
@@ -206,9 +210,44 @@ def _why_not(program: Program) -> str | None:
     return "it is large" if sum([var.size for var in _values(program)]) > MOST_ELEMENTS else None
 
 
-def _unit(program: Program) -> float:
-    """The unit in the last place of the least precise value of a program."""
-    return max([unit_of(kind) for kind in {var.dtype for var in _values(program)} if is_inexact(kind)], default=0.0)
+class _Promise:
+    """What a translation promises of the results of a program."""
+
+    def __init__(self, program: Program, keeps_bits: bool) -> None:
+        values = list(_values(program))
+        primitives = {equation.primitive for part in _programs(program) for equation in part.equations}
+        kinds = {var.dtype for var in values}
+        self.keeps_bits = keeps_bits
+        self.unit = max([unit_of(kind) for kind in kinds if is_inexact(kind)], default=0.0)
+        """The unit in the last place of the least precise value."""
+        self.is_elementwise = all([isinstance(primitive, Pointwise) or primitive.view for primitive in primitives])
+        """Whether nothing is added up, so that infinities and NaN are as they were."""
+        self.is_for_finite = any([kind.kind == "c" for kind in kinds]) or (
+            not keeps_bits and any([p is seed or p.defined_in.startswith(LINALG) for p in primitives])
+        )
+        """Whether only finite inputs are promised anything."""
+        self.is_large = sum([var.size for var in values]) > FEW_ELEMENTS
+
+    def agree(self, right: Any, out: Any, spread: Any = None) -> bool:
+        """Whether an output is right, up to what rounding errors change in it."""
+        if shape_of(right) != shape_of(out) or dtype_of(right) != dtype_of(out):
+            return False
+        right, out = np.asarray(right), np.asarray(out)
+        if not is_inexact(right.dtype):
+            return bool(np.all((right == out) | (False if spread is None else spread > 0)))
+        equal = (right == out) | (np.isnan(right) & np.isnan(out))
+        if self.keeps_bits:
+            for part in ("real", "imag"):
+                equal &= np.isnan(right) | (np.signbit(getattr(right, part)) == np.signbit(getattr(out, part)))
+            return bool(np.all(equal))
+        with np.errstate(all="ignore"):
+            is_finite = np.isfinite(right)
+            largest = np.max(np.where(is_finite, np.abs(right), 0), initial=0.0)
+            tolerance = UNITS * self.unit * float(largest) + (0.0 if spread is None else 4 * spread)
+            equal |= is_finite & (np.abs(out - right) <= tolerance)
+        if not self.is_elementwise:
+            equal |= ~is_finite & ~np.isfinite(out)
+        return bool(np.all(equal | (False if spread is None else spread == INF)))
 
 
 FLOATS: dict[str, tuple[float, ...] | None] = {
@@ -236,19 +275,14 @@ WEAK_INTEGERS = {"large and small": 300, "special": 1 << 40}
 """Numbers of Python that narrow dtypes cannot hold."""
 
 
-def _examples(avals: Sequence[Aval], program: Program, keeps_bits: bool) -> Iterator[Sequence[Array]]:
+def _examples(avals: Sequence[Aval], promise: _Promise) -> Iterator[Sequence[Array]]:
     """The arguments of each kind; few of a large program."""
-    values = list(_values(program))
-    is_finite = any([var.dtype.kind == "c" for var in values]) or (
-        not keeps_bits
-        and any([equation.primitive is seed for part in _programs(program) for equation in part.equations])
-    )
-    kinds = list(FLOATS) if sum([var.size for var in values]) <= FEW_ELEMENTS else ["of both signs", "special"]
+    kinds = ["of both signs", "special"] if promise.is_large else list(FLOATS)
     smallest_size = min([aval.size for aval in avals if aval.size], default=MOST_ROUNDS)
     rounds = {"special": -(-MOST_ROUNDS // smallest_size), "coinciding": 2}
     numbers = np.random.default_rng(0)
     for kind in kinds:
-        if kind == "special" and is_finite:
+        if kind == "special" and promise.is_for_finite:
             continue
         orders = [numbers.permutation(MOST_ROUNDS) for _ in avals]
         for number in range(rounds.get(kind, 1)):
@@ -279,27 +313,6 @@ def _argument(aval: Aval, kind: str, numbers: np.random.Generator, order: Any, n
             drawn = drawn + 1j * drawn_from(FLOATS[kind])
     array = np.asarray(drawn).astype(aval.dtype, order="F" if kind == "coinciding" else "C")
     return array.item() if aval.weak else array if aval.shape else array[()]
-
-
-def _agree(right: Any, out: Any, keeps_bits: bool, unit: float, spread: Any = None) -> bool:
-    """Whether two values are equal, as far as is promised."""
-    if shape_of(right) != shape_of(out) or dtype_of(right) != dtype_of(out):
-        return False
-    right, out = np.asarray(right), np.asarray(out)
-    if not is_inexact(right.dtype):
-        return bool(np.all((right == out) | (False if spread is None else spread > 0)))
-    equal = right == out
-    if keeps_bits:
-        for part in ("real", "imag"):
-            equal &= np.signbit(getattr(right, part)) == np.signbit(getattr(out, part))
-        return bool(np.all(equal | (np.isnan(right) & np.isnan(out))))
-    with np.errstate(all="ignore"):
-        is_finite = np.isfinite(right)
-        largest = np.max(np.where(is_finite, np.abs(right), 0), initial=0.0)
-        tolerance = UNITS * unit * float(largest) + (0.0 if spread is None else 4 * spread)
-        is_near = is_finite & (np.abs(out - right) <= tolerance)
-    is_free = False if spread is None else spread == INF
-    return bool(np.all(equal | is_near | (np.isnan(right) & np.isnan(out)) | is_free))
 
 
 def _spread(reference: Run, args: Sequence[Array], expected: Sequence[Any]) -> list[Any]:

@@ -151,25 +151,16 @@ def joined_order(*arrays: Any, axis: int) -> tuple[int, ...]:
     return tuple(order)
 
 
-def copied_strides(shape: Sequence[int], strides: Strides, itemsize: int, order: str) -> Strides:
-    """The strides of a copy in one of NumPy's orders C, F, A and K."""
-    return dense_strides(shape, itemsize, copied_order(shape, strides, itemsize, order))
-
-
-def copied_order(shape: Sequence[int], strides: Strides, itemsize: int, order: str) -> tuple[int, ...]:
+def copied_order(array: Any, order: str = "K") -> tuple[int, ...]:
     """The axes of a copy from the slowest to the fastest, in one of NumPy's orders C, F, A and K.
 
     They are also those of an array like this one of another shape, where axes of length one are longer.
     """
     if order in ("A", "K"):
-        flags = stand_in(shape, strides, np.dtype((np.void, itemsize))).flags
-        if flags.c_contiguous:
-            order = "C"
-        elif flags.f_contiguous:
-            order = "F"
-        elif order != "A":
-            return axes_by_stride(strides)
-    return tuple(range(len(shape)))[:: -1 if order == "F" else 1]
+        if order == "K" and not array.flags.forc:
+            return axes_by_stride(array.strides)
+        order = "F" if array.flags.fnc else "C"
+    return tuple(range(array.ndim))[:: -1 if order == "F" else 1]
 
 
 def without_copy(array: Any, shape: Sequence[int]) -> Any:

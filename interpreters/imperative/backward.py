@@ -101,8 +101,11 @@ class BackwardPass:
             self._run(accumulating)
             return
         self.attempt = nan_safe.Attempt(self._refuse_general)
-        with nan_safe.in_attempt(self.attempt):
-            self._run(accumulating)
+        try:
+            with nan_safe.in_attempt(self.attempt):
+                self._run(accumulating)
+        finally:
+            self.attempt = None  # the two refer to each other, and would wait for the garbage collector
 
     def _run(self, accumulating: bool) -> None:
         can_be_fast = self.targets is None and not self.create and anomaly() is None

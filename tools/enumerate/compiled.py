@@ -1,8 +1,13 @@
 """Compiled programs: each pass, the pipeline, NumPy source and native code against plain evaluation.
 
-Programs are single-rooted: each value but the last is used. They come in families, which have arrays to start from,
-numbers and constants as operands, and primitives: those that meet in the rules of one pass. A family is complete up to
-its number of equations. Thresholds of passes (the least outer product, the fewest slices) are lowered to small arrays.
+Programs are single-rooted: each value but the last is used; commutative operands and independent equations come in one
+order. They come in families, which have arrays to start from, numbers and constants as operands, and primitives: those
+that meet in the rules of one pass. A family is complete up to its number of equations: one for all primitives with all
+numbers, two for all pairs of primitives, three for the primitives of one pass. Thresholds of passes (the least outer
+product, the fewest slices) are lowered to small arrays, those of code generators in some of the forms.
+
+`passes-…` run each pass alone and the pipeline; `numpy-…` and `native-…` compile programs with a common beginning
+together. `recomputation` changes plans of memory, `integers` and `sequences` call jitted functions.
 """
 
 from __future__ import annotations
@@ -10,10 +15,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,8 +40,15 @@ LOWERED = {
     "func.interpreters.compile.passes.linalg.shared_lu": {"MIN_ROWS": 1},
 }
 """Thresholds that keep passes from small arrays, by module."""
+LOOPED = {
+    "func.backends.loops.scalar_expansion": {"LARGEST_NEST": 0, "LARGEST_PROGRAM": 0},
+    "func.backends.loops.inplace_results": {"LEAST": 1},
+    "func.interpreters.compile.planning": {"LARGE": 1, "WORTH_DROPPING": 1, "BLOCKED": 2},
+    "func.backends.source.numpy_source": {"BLOCK": 2},
+}
+"""Thresholds that keep loops, plans of memory and blocks from small arrays, by module."""
 
-_F, _S, _C, _I, _B = (np.dtype(name) for name in ("float64", "float32", "complex128", "int64", "bool"))
+_F, _S, _C, _I, _B, _U = (np.dtype(name) for name in ("f8", "f4", "c16", "i8", "?", "u1"))
 
 
 def _avals(*items: Any) -> tuple[Aval, ...]:
@@ -57,6 +68,8 @@ class Family:
     operations: str
     constants: tuple[Any, ...] = ()
     """Arrays and numbers that may stand for operands."""
+    least: int = 1
+    """The fewest equations."""
     most: int = 3
     """The most equations."""
     keeps: bool = False
@@ -84,9 +97,17 @@ FAMILIES = (
             _avals((1,), (2, 1)),
             _avals(((2,), _S)),
             _avals(()),
+            _avals(((2,), _U)),
         ),
         "add subtract multiply divide negative square power positive absolute nan_safe_multiply",
         (2, -1.0, 0.0, ZEROS, ONES),
+        most=2,
+    ),
+    Family(
+        "signs and factors",
+        (_avals((2,)), _avals((1,), (2, 1)), _avals(((2,), _U))),
+        "add subtract multiply divide negative square absolute",
+        (4.0, -1.0, ZEROS),
     ),
     Family(
         "numbers",
@@ -103,13 +124,14 @@ FAMILIES = (
         "add subtract multiply divide power maximum nan_safe_multiply where negative square positive absolute sqrt "
         "equal not_equal less logical_not conjugate real imag complex convert reciprocal sign floor",
         NUMBERS,
-        most=2,
+        most=1,
     ),
     Family(
         "choices",
         (_avals((2,), ((2,), _B)), _avals((1, 2), ((2, 1), _B)), _avals(((2,), _I), ((), _B))),
         "where equal not_equal logical_not negative convert",
         (0.0, 1, ZEROS, np.ones(2, bool), True),
+        most=2,
     ),
     Family(
         "shapes",
@@ -136,7 +158,7 @@ FAMILIES = (
     ),
     Family(
         "pieces",
-        (_avals((2,), (1,)), _avals((2,), (2,)), _avals((2, 2), (1, 2)), _avals((0,), (2,)), _avals((3,), (2,))),
+        (_avals((2,), (1,)), _avals((2, 2)), _avals((0,), (2,)), _avals((3,))),
         "getitem concatenate concatenate*3 reshape update",
         (ZEROS,),
         last="getitem concatenate concatenate*3 update",
@@ -163,20 +185,36 @@ FAMILIES = (
     ),
     Family(
         "contractions",
-        (_avals((2,), (2, 2)), _avals((1, 2), (2,)), _avals((2, 1), (1, 2)), _avals((2, 2), ()), _avals((0, 2), (2,))),
+        (
+            _avals((2,), (2, 2)),
+            _avals((1, 2), (2,)),
+            _avals((2, 1), (1, 2)),
+            _avals((2, 2), ()),
+            _avals((0, 2), (2,)),
+            _avals(((2,), _I), (2, 2)),
+            _avals(((2,), _U), (2,)),
+        ),
         "contract permute multiply sum broadcast negative",
         (2.0, np.eye(2), np.ones(2)),
+        most=2,
         last="contract sum add permute",
     ),
     Family(
+        "sums of contractions",
+        (_avals((2,)), _avals((2, 1)), _avals((0,)), _avals(((2,), _I))),
+        "contract multiply sum broadcast negative",
+        (2.0, ONES),
+        last="contract sum",
+    ),
+    Family(
         "products",
-        (_avals((2,), (2, 2)), _avals((2, 1), (1, 2)), _avals((3,), (2, 3))),
+        (_avals((2,)), _avals((2, 1)), _avals((2, 3)), _avals(((2,), _I), (2,))),
         "contract add getitem",
         last="contract add",
     ),
     Family(
         "outer products",
-        (_avals((2, 1), (1, 2)), _avals((2, 1), (1, 3)), _avals(((2, 1), _S), ((1, 2), _S))),
+        (_avals((2, 1), (1, 2)), _avals(((2, 1), _S), ((1, 3), _S))),
         "multiply square absolute power convert divide reshape permute concatenate sum mean negative",
         (2.0, 2, np.array([[1.0], [2.0]])),
         last="sum mean contract multiply",
@@ -187,14 +225,31 @@ FAMILIES = (
         "seed multiply add subtract sum contract reshape permute getitem embed convert broadcast where divide negative "
         "square concatenate",
         (np.eye(2), np.eye(2).reshape(2, 2, 1), np.eye(3)[:2], np.eye(4).reshape(4, 2, 2), 2.0, 0.0),
+        most=2,
         last="multiply add subtract sum contract reshape permute getitem embed broadcast divide",
     ),
     Family(
+        "seeds",
+        (_avals((2,)),),
+        "seed multiply add sum reshape getitem contract",
+        (np.eye(2),),
+        last="add sum contract getitem",
+    ),
+    Family(
         "scattered",
-        (_avals((2,)), _avals((1,), (2, 2)), _avals((2, 2)), _avals((), (3,))),
-        "scatter scatter_add gather add multiply sum getitem embed",
+        (_avals((2,)), _avals((2, 2)), _avals((), (3,))),
+        "scatter scatter_add gather add absolute sum getitem embed",
         (ZEROS, np.zeros((2, 2)), np.zeros(3), *INDICES, 2.0),
+        most=2,
         last="scatter scatter_add gather add sum getitem",
+    ),
+    Family(
+        "writes",
+        (_avals((3,), (2,)), _avals((2, 2))),
+        "update scatter scatter_add gather absolute add concatenate embed",
+        (INDICES[0], INDICES[1], ZEROS),
+        keeps=True,
+        last="gather update scatter_add add concatenate",
     ),
     Family(
         "orders",
@@ -211,7 +266,7 @@ FAMILIES = (
     ),
     Family(
         "linear algebra",
-        (_avals((2, 2)), _avals((2, 2), (2, 1)), _avals((2, 2), (2, 2)), _avals((1, 1), (1, 1)), _avals(((2, 2), _C))),
+        (_avals((2, 2)), _avals((2, 2), (2, 1)), _avals((1, 1)), _avals(((2, 2), _C))),
         "solve inv det slogdet cholesky triangular_solve permute negative multiply add contract conjugate",
         (2.0, np.eye(2)),
         most=2,
@@ -235,7 +290,7 @@ _SHAPES = (((2,), (2, 2)), ((1, 2), (0, 2)), ((3,), ()))
 _ALL_FRAMES = tuple([_avals((x, dtype), (y, dtype)) for dtype in (_F, _S, _I, _B, _C) for x, y in _SHAPES])
 FAMILIES += (
     Family("everything", _ALL_FRAMES, EVERYTHING, (0, 2.0, np.array([1, 0]), np.array([False, True])), most=1),
-    Family("pairs of everything", _ALL_FRAMES, EVERYTHING, (2.0,), most=2),
+    Family("pairs of everything", _ALL_FRAMES[::4], EVERYTHING, (), most=2),
 )
 
 
@@ -279,7 +334,7 @@ class Start:
 
 def start(family: Family, choices: Choices) -> Start:
     """A program of a family without its last equation."""
-    number = choices.pick(range(1, family.most + 1))
+    number = choices.pick(range(family.least, family.most + 1))
     inputs = [Var(aval) for aval in choices.pick(family.frames)]
     held = [small.constant(value) if isinstance(value, np.ndarray) else (None, value) for value in family.constants]
     constants = {var: value for var, value in held if var is not None}
@@ -292,6 +347,8 @@ def start(family: Family, choices: Choices) -> Start:
 
 def finish(begun: Start, operations: Sequence[small.Operation], choices: Choices) -> small.Drawn:
     """The program with its last equation."""
+    if not begun.number:
+        return small.Drawn(Program(begun.inputs, [], begun.inputs, {}))
     whole = replace(begun, steps=[*begun.steps], made=[*begun.made])
     whole.extend(choices, operations)
     equations = [equation for _, equation in whole.steps]
@@ -340,10 +397,10 @@ def _equation(
 
 
 @contextlib.contextmanager
-def lowered_thresholds() -> Iterator[None]:
-    """Passes with thresholds for small arrays."""
+def lowered_thresholds(thresholds: dict[str, dict[str, int]] = LOWERED) -> Iterator[None]:
+    """Code that treats small arrays as large ones."""
     held = []
-    for name, changes in LOWERED.items():
+    for name, changes in thresholds.items():
         module = importlib.import_module(name)
         for key, value in changes.items():
             held.append((module, key, getattr(module, key)))
@@ -401,7 +458,8 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
         return "seeds"
     if drawn.names & REORDERED:
         return "rounding"
-    has_zeros = any([not np.all(value) for value in drawn.program.constants.values()])
+    is_folded = pass_name == "optimize" and bool(drawn.program.constants)  # constants make constants of zeros
+    has_zeros = is_folded or any([not np.all(value) for value in drawn.program.constants.values()])
     if has_zeros or is_complex(drawn) or drawn.names & PADDING:
         return "poles" if drawn.names & POLES else "zeros"
     return "bits"
@@ -421,7 +479,7 @@ def compare(drawn: small.Drawn, run: Callable[[Sequence[Any]], Any], level: str,
 def check_passes(drawn: small.Drawn) -> str | None:
     """Each pass alone, and the pipeline."""
     program = drawn.program
-    with lowered_thresholds():
+    with lowered_thresholds(), small.quiet():
         for apply_pass in (*passes.PIPELINE, passes.optimize):
             name = apply_pass.__name__
             changed = apply_pass(program)
@@ -436,12 +494,22 @@ def check_passes(drawn: small.Drawn) -> str | None:
 
 BATCH = 32
 """Programs that are compiled together."""
+FORMS = ("apart", "shared", "looped", "optimized", "donated")
+"""How programs are compiled together: with inputs of their own, with a common beginning, as loops instead of straight
+code, after all passes, or as loops that may overwrite the inputs."""
 _FUNCTIONS = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
     "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder"
 )
 FUNCTIONS = frozenset(_FUNCTIONS.split())
 """Primitives whose native form may differ from NumPy's in the last bits."""
+
+
+Compile: TypeAlias = Callable[[Program, frozenset[int]], Callable[..., Any]]
+"""Compiles a program that may overwrite some inputs."""
+
+EITHER_ZERO = frozenset({"nan_safe_multiply", "maximum", "minimum", "fmax", "fmin", "max", "min", "cummax", "cummin"})
+"""Primitives of which a zero may have either sign: NumPy's own differ from one machine to the next."""
 
 
 @dataclass
@@ -458,11 +526,12 @@ class Batch:
 def build_batch(family: Family, choices: Choices) -> Batch:
     """`BATCH` programs with a common beginning and the same last primitive."""
     begun = start(family, choices)
-    form = choices.pick(("apart", "shared", "optimized"))
+    form = choices.pick(FORMS)
     operation = choices.pick(begun.operations())
     programs = [drawn for _, drawn in everything(functools.partial(finish, begun, (operation,)))]
     first = choices.pick(range(0, len(programs), BATCH))
-    defined = [drawn for drawn in programs[first : first + BATCH] if _is_defined(drawn)]
+    with small.quiet():
+        defined = [drawn for drawn in programs[first : first + BATCH] if _is_defined(drawn)]
     if not defined:
         raise OutOfScope
     return Batch(defined, form)
@@ -521,10 +590,10 @@ def compiled_level(drawn: small.Drawn, form: str) -> tuple[str, float]:
     level = level_of(drawn, "optimize" if form == "optimized" else "eliminate_dead_code")
     if level == "seeds" or drawn.names & (REORDERED | FUNCTIONS):
         return ("seeds" if level == "seeds" else "rounding"), 256.0
-    return ("zeros" if level == "bits" and "nan_safe_multiply" in drawn.names else level), 0.0
+    return ("zeros" if level == "bits" and drawn.names & EITHER_ZERO else level), 0.0
 
 
-def check_compiled(compile_batch: Callable[[Program], Callable[..., Any]], batch: Batch) -> str | None:
+def check_compiled(compile_batch: Compile, batch: Batch) -> str | None:
     """The programs of a batch compiled as one; where one differs, it is compiled alone."""
     text = _first_difference(compile_batch, batch)
     if text is None or len(batch.drawn) == 1:
@@ -536,9 +605,15 @@ def check_compiled(compile_batch: Callable[[Program], Callable[..., Any]], batch
     return f"only together: {text}"
 
 
-def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], batch: Batch) -> str | None:
-    program, ends = joined(batch)
-    run = compile_batch(program)
+def _first_difference(compile_batch: Compile, batch: Batch) -> str | None:
+    with small.quiet():
+        return _difference(batch, *joined(batch), compile_batch)
+
+
+def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: Compile) -> str | None:
+    donated = frozenset(range(len(program.inputs)) if batch.form == "donated" else ())
+    with lowered_thresholds(LOOPED if batch.form in ("looped", "donated") else {}):
+        run = compile_batch(program, donated)
     for kind in small.KINDS:
         args: list[Any] = []
         for drawn in batch.drawn:
@@ -546,9 +621,7 @@ def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], ba
                 args += drawn.arguments(kind)
         if batch.form == "shared":
             args = [small.numbers(var.aval, kind, place) for place, var in enumerate(program.inputs)]
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            outs = run(*args)
+        outs = run(*[np.array(x) for x in args])
         for drawn, stop in zip(batch.drawn, ends, strict=True):
             level = compiled_level(drawn, batch.form)
             if kind not in kinds_of(drawn, level[0]):
@@ -568,12 +641,12 @@ def _first_difference(compile_batch: Callable[[Program], Callable[..., Any]], ba
     return None
 
 
-def by_numpy(program: Program) -> Callable[..., Any]:
+def by_numpy(program: Program, donated: frozenset[int]) -> Callable[..., Any]:
     """NumPy source of a program."""
-    return compile_source(program, np)
+    return compile_source(program, np, donated)
 
 
-def natively(program: Program) -> Callable[..., Any]:
+def natively(program: Program, donated: frozenset[int]) -> Callable[..., Any]:
     """Native code of a program, in parts where it has others."""
     from func.interpreters.compile.native import executable  # LLVM, which not every machine has
 
@@ -581,7 +654,7 @@ def natively(program: Program) -> Callable[..., Any]:
     foreign = native_parts.foreign_equations(program)
     if foreign:
         return compile_source(native_parts.with_native_parts(program, foreign, compiler.part), np)
-    return compiler.whole(program)[0]
+    return compiler.whole(program, donated)[0]
 
 
 RECOMPUTED = Family(
@@ -589,6 +662,7 @@ RECOMPUTED = Family(
     (_avals((2,)), _avals((2, 3), (0,)), _avals((), (3,)), _avals((0, 2))),
     "negative multiply broadcast sum getitem concatenate",
     (2.0,),
+    least=0,
     most=4,
     keeps=True,
 )
@@ -598,6 +672,11 @@ RECOMPUTED = Family(
 def check_recomputation(drawn: small.Drawn) -> str | None:
     """All programs that need less memory, and the one that fits a limit."""
     program = drawn.program
+    with small.quiet():
+        return _recomputed_difference(drawn, program)
+
+
+def _recomputed_difference(drawn: small.Drawn, program: Program) -> str | None:
     peak = liveness(program).peak
     fitting = [recomputation.fitting(program, limit, lambda p: liveness(p).peak)[0] for limit in (0, peak // 2)]
     for changed in (*recomputation.with_less_memory(program), *fitting):
@@ -618,7 +697,7 @@ def _parts() -> Iterator[Part]:
             yield Part(f"{name}-{part}", functools.partial(build_batch, family), check, 1 if part in slow else quick)
     yield Part("recomputation", functools.partial(build, RECOMPUTED), check_recomputation)
     yield Part("integers", calls.build_integers, calls.check_integers, 40)
-    yield Part("sequences", calls.build_sequences, calls.check_sequences, 60)
+    yield Part("sequences", calls.build_sequences, calls.check_sequences, 12)
 
 
 PARTS = tuple(_parts())

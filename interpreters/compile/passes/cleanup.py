@@ -26,7 +26,7 @@ MAX_FOLDED_BYTES = 1 << 16
 
 @keeps_bits
 def eliminate_dead_code(program: Program) -> Program:
-    """Drop equations and constants that no output needs; equations without outputs have an effect and stay."""
+    """Drop equations and constants that no output needs; equations with an effect stay."""
     return program.pruned()
 
 
@@ -72,10 +72,10 @@ def eliminate_common_subexpressions(program: Program) -> Program:
     equations: list[Equation] = []
     for equation in program.equations:
         equation = substitute(equation, replacements)
-        if equation.communicates:
+        if equation.communicates or equation.has_effect:
             equations.append(equation)
             continue
-        try:  # equations without outputs have an effect; all of them share the empty tuple, so none is replaced
+        try:
             outputs = seen.setdefault(_equation_key(equation), equation.outputs)
         except TypeError:  # a parameter that cannot be hashed
             outputs = equation.outputs

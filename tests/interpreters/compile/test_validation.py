@@ -288,3 +288,9 @@ def test_nothing_is_evaluated_when_it_is_off(monkeypatch: pytest.MonkeyPatch) ->
         func.grad(func.jit(lambda x: np.sum(np.sin(x) * 2 * 3.0)))(X)
     with pytest.raises(AssertionError, match="validated"):
         func.jit(lambda x: np.sin(x) * 2 * 3.0)(X)
+
+
+def test_donated_arguments_are_validated_in_the_order_that_code_takes() -> None:
+    f = func.jit(lambda a, b: np.where(b, 1, a), donate_argnums=0)
+    a = np.arange(4).reshape(2, 2, order="F")
+    assert f(a, a > 1).tolist() == [[0, 1], [1, 1]]
