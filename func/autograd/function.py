@@ -272,8 +272,11 @@ class _FunctionCall:
         derivative is known when the rule is called: a program and a checkpoint are differentiated after `forward`.
         """
         ctx = copy.copy(self.ctx)
-        is_needed = dict(zip(self.places, needed, strict=True))
-        ctx.needs_input_grad = tuple([is_needed.get(place, False) for place in range(len(self.args))])
+        flags = needed
+        if len(needed) < len(self.args):
+            is_needed = dict(zip(self.places, needed, strict=True))
+            flags = [is_needed.get(place, False) for place in range(len(self.args))]
+        ctx.needs_input_grad = tuple(flags)
         tensors = iter(as_user_tensors(residuals))
         for held in self.held:
             value = held.rebuilt(tensors)
