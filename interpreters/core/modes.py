@@ -68,7 +68,7 @@ class Mode(Setting):
             WATCHED.inference = True
 
 
-class Body(Mode):
+class TracedBody(Mode):
     """A stage traces the body of a branch or a loop: what interpreters below it would apply are equations of the body.
 
     As a mode it switches nothing off, and marks what the mode around it marks.
@@ -178,7 +178,7 @@ def body_above(level: float) -> Any:
     """The stage of the innermost body that is being traced, where that is above this level; None elsewhere."""
     mode = MODE.get()
     while mode is not None:
-        if type(mode) is Body and not mode.ended:
+        if type(mode) is TracedBody and not mode.ended:
             return mode.stage if mode.stage.level > level else None
         mode = mode.outer
     return None
@@ -192,7 +192,7 @@ def is_bypassed(level: float) -> bool:
 @contextlib.contextmanager
 def tracing_body(stage: Any) -> Iterator[None]:
     """Inside, the stage traces a body, which owns what it does with values of outer levels."""
-    body = Body(stage, MODE.get())
+    body = TracedBody(stage, MODE.get())
     entered = enter(MODE, body)
     try:
         yield

@@ -600,7 +600,7 @@ class Memory:
             block = math.isqrt(self.length - 1) + 1
         carries = -(-self.length // block)
         within = block * residuals
-        extra = 2 * carries if self.form.startswith("while") else 0
+        extra = 2 * carries if self.form.startswith("while") else carries if self.form.startswith("cond:") else 0
         return ARRAY * (carries + within + extra + SLACK)
 
 
