@@ -30,7 +30,7 @@ from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.primitives.structural.identity import seed
-from func.interpreters.program.plain_runs import Run, evaluated, plain_run, unit_of
+from func.interpreters.program.plain_runs import Run, evaluated, plain_run, steps_of_last, unit_of
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Program, Var
 from func.interpreters.program.special_inputs import special_inputs
@@ -39,6 +39,8 @@ MOST_ELEMENTS = 1 << 24
 """Elements of all values of the largest program that is validated."""
 FEW_ELEMENTS = 1 << 18
 """Elements of all values above which two inputs have to do."""
+ENOUGH_STEPS = 30_000
+"""Equations of all runs of one program, those of loops step by step, after which no further inputs are tried."""
 UNITS = 512
 """By how many units of the last place of the largest element of an output rounding may change its elements."""
 NOISY_RUNS = 8
@@ -152,7 +154,10 @@ def raising(error: Exception) -> Run:
 def _difference(translation: Translation, program: Program, run: Run) -> Difference | None:
     """Where a program and its translation differ; None where no inputs show it."""
     reference, promise = translation.reference(program), _Promise(program, translation.keeps_bits)
+    left = ENOUGH_STEPS
     for args in special_inputs(translation.avals(program), promise.is_large, promise.is_for_finite):
+        if left < 0:
+            break
         try:
             expected: Any = evaluated(reference, args)
         except ValidationError:
@@ -161,6 +166,8 @@ def _difference(translation: Translation, program: Program, run: Run) -> Differe
             if type(error) is not OverflowError or not translation.keeps_overflow:
                 continue
             expected = error
+        finally:
+            left -= steps_of_last()
         try:
             outs = evaluated(run, args)
         except ValidationError:
