@@ -263,18 +263,25 @@ def _output_aval(out: Array) -> Aval:
 class FastPartial:
     """A partial derivative on plain arrays: compiled to a NumPy expression when it is first evaluated."""
 
-    __slots__ = ("constant", "evaluate", "partial")
-    evaluate: Callable[[Any], Array]
+    __slots__ = ("constant", "evaluate", "factors", "partial")
+    evaluate: Callable[..., Array]
 
     def __init__(self, partial: Partial) -> None:
         self.partial = partial
         self.constant = partial.constant
-        if self.constant is None:
+        self.factors: Sequence[FastPartial] = tuple([type(self)(factor) for factor in partial.factors]) or (self,)
+        if partial.maps is not None:
+            self.evaluate = self._compile_map_first
+        elif self.constant is None:
             self.evaluate = self._compile_first if callable(partial.rule) else partial.evaluate
 
     def _compile_first(self, saved: Any) -> Array:
         self.evaluate = compile_partial(self.partial)
         return self.evaluate(saved)
+
+    def _compile_map_first(self, saved: Any, direction: Array) -> Array:
+        self.evaluate = compile_partial(self.partial)
+        return self.evaluate(saved, direction)
 
 
 class UncheckedPartial(FastPartial):
@@ -332,9 +339,19 @@ class FastRule:
             is_array = type(ct) is ndarray
             if self.primitive.mixes:
                 saved = in_precision_of(ct, saved)
-            factor = partial.evaluate(saved) if is_array else partial.partial.evaluate(saved)
-            is_real = factor.dtype in REAL_DTYPES if type(factor) is ndarray else type(factor) is float
-            contribution = factor * ct if is_array and is_real else scale(factor, ct, True, self.selects[place])
+            contribution = ct
+            for each in partial.factors:
+                if each.partial.maps is not None:
+                    is_real = is_array and contribution.dtype in REAL_DTYPES
+                    scaled = each.evaluate if is_real else each.partial.adjoint
+                    contribution = scaled(saved, contribution)
+                    continue
+                factor = each.evaluate(saved) if is_array else each.partial.evaluate(saved)
+                is_real = factor.dtype in REAL_DTYPES if type(factor) is ndarray else type(factor) is float
+                if is_array and is_real:
+                    contribution = factor * contribution
+                else:
+                    contribution = scale(factor, contribution, True, self.selects[place])
         if contribution.dtype is not aval.dtype or contribution.shape != aval.shape:
             return fit_cotangent(contribution, aval)
         return contribution
@@ -411,7 +428,9 @@ class UncheckedUnary(UncheckedRule):
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         if type(ct) is ndarray and self.partial.constant is None:
-            return (self.partial.evaluate(saved) * ct,)
+            for factor in self.partial.factors:
+                ct = factor.evaluate(saved) * ct
+            return (ct,)
         return self.checked.pull(ct, needs_cotangent, saved, params)
 
 
@@ -439,7 +458,12 @@ def _scaling(partial: FastPartial) -> Callable[[Any, Array], Array]:
     if partial.evaluate is partial.partial.evaluate:  # a saved value itself
         (place,) = partial.partial.needs
         return lambda saved, ct: saved[place] * ct
-    return lambda saved, ct: partial.evaluate(saved) * ct
+    if partial.partial.maps is not None:
+        return lambda saved, ct: partial.evaluate(saved, ct)
+    if len(partial.factors) == 1:
+        return lambda saved, ct: partial.evaluate(saved) * ct
+    first, second = [_scaling(factor) for factor in partial.factors]
+    return lambda saved, ct: second(saved, first(saved, ct))
 
 
 def fast_rule(primitive: Elementwise) -> FastUnary | FastBinary:
@@ -455,8 +479,9 @@ def unchecked_rule(primitive: Elementwise) -> Any:
     return fast_rule(primitive).unchecked
 
 
-def compile_partial(partial: Partial) -> Callable[[Any], Any]:
-    """A partial as a function of the saved values, by NumPy functions alone where its primitives are ufuncs.
+def compile_partial(partial: Partial) -> Callable[..., Any]:
+    """A partial as a function of the saved values, by NumPy functions alone where its primitives are ufuncs; one that
+    maps directions, as a function of saved values and a real direction.
 
     A partial is written with primitives, so that it can be traced and differentiated. On plain arrays their dispatch
     is overhead: `1 - out * out` becomes np.subtract(1, np.multiply(out, out)). A partial may be another expression for
@@ -465,10 +490,10 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
     namespace: dict[str, Any] = {}
     source = _expression(partial, np.float64, namespace)
     if source is None:
-        return partial.evaluate
+        return partial.evaluate if partial.maps is None else partial.adjoint
     exec(compile(source, __file__, "exec"), namespace)  # a frame of the engine
     real: Callable[[Any], Any] = namespace["partial"]
-    if source == _expression(partial, np.complex128, {}):
+    if partial.maps is not None or source == _expression(partial, np.complex128, {}):
         return real
     needs = partial.needs
     return lambda saved: partial.evaluate(saved) if any([np.iscomplexobj(saved[i]) for i in needs]) else real(saved)
@@ -479,17 +504,39 @@ def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str 
 
     None where one of its primitives is no ufunc, or has no loop for the dtype.
     """
-    stage = DerivedStage("partial")
+    rule, count = partial.rule, len(partial.needs)
+    if partial.maps is not None:
+        rule, count = partial.maps, count + 1
     try:
-        inputs = [stage.variable(Aval((), dtype)) for _ in partial.needs]
-        program = stage.program([tracer._attached for tracer in inputs], [partial.rule(*inputs)])
+        program = _traced(rule, count, dtype)
+        while any([equation.primitive.body is not None for equation in program.equations]):
+            program = _traced(_with_bodies(program), count, dtype)
     except TypeError:
         return None
-    finally:
-        stage.close()
     if program.constants or not all([_is_ufunc(equation.primitive) for equation in program.equations]):
         return None
     return _source(program, partial.needs, namespace)
+
+
+def _traced(rule: Callable[..., Array], count: int, dtype: Any) -> Program:
+    """The program of a rule for so many numbers of a dtype."""
+    stage = DerivedStage("partial")
+    try:
+        inputs = [stage.variable(Aval((), dtype)) for _ in range(count)]
+        return stage.program([tracer._attached for tracer in inputs], [rule(*inputs)])
+    finally:
+        stage.close()
+
+
+def _with_bodies(program: Program) -> Callable[..., Array]:
+    """A program as a function in which formulas are the expressions that they stand for."""
+
+    def override(place: int, operands: tuple[Array, ...]) -> Any:
+        equation = program.equations[place]
+        body = equation.primitive.body
+        return None if body is None else body(equation.params)(*operands)
+
+    return lambda *args: program.run(args, override)[0]
 
 
 def _is_ufunc(primitive: Any) -> bool:
@@ -497,10 +544,13 @@ def _is_ufunc(primitive: Any) -> bool:
 
 
 def _source(program: Program, needs: tuple[int, ...], namespace: dict[str, Any]) -> str:
-    """The program as the source of a function `partial(saved)`; its ufuncs are added to the namespace."""
-    words: dict[Var, str] = {var: f"saved[{place}]" for var, place in zip(program.inputs, needs, strict=True)}
+    """The program as the source of a function `partial(saved)`, or `partial(saved, direction)` where it has an input
+    more than it needs; its ufuncs are added to the namespace."""
+    names = [f"saved[{place}]" for place in needs]
+    is_map = len(program.inputs) > len(names)
+    words: dict[Var, str] = dict(zip(program.inputs, ["direction", *names] if is_map else names, strict=True))
     uses = [x for equation in program.equations for x in equation.inputs]
-    lines = ["def partial(saved):"]
+    lines = ["def partial(saved, direction):" if is_map else "def partial(saved):"]
     for number, equation in enumerate(program.equations):
         namespace[equation.primitive.name] = equation.primitive.ufunc
         operands = [words[x] if type(x) is Var else repr(x) for x in equation.inputs]

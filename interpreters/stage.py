@@ -34,6 +34,8 @@ class Stage(Interpreter):
     """Records a program: its tracers are variables."""
 
     is_stage = True
+    plans_eager_code = False
+    """Whether it stands for eager code, which runs operation by operation."""
     keeps_lines = True
     copies_constants = True
     checks_nan = True

@@ -79,7 +79,10 @@ def exprel(xp: Any, x: Any, order: int) -> Any:
 
 
 def log1prel(xp: Any, x: Any, order: int) -> Any:
-    """log(1 + x) / x = ∫₀¹ dt / (1 + x t); its derivatives are Gauss' hypergeometric functions. DLMF 15.6.1."""
+    """log(1 + x) / x = ∫₀¹ dt / (1 + x t); its derivatives are Gauss' hypergeometric functions. DLMF 15.6.1.
+
+    For large x they follow from those of log(1 + x), by Leibniz' rule.
+    """
     special = scipy_of(xp, "special")
     if order == 0:
         nothing = x == 0
@@ -87,21 +90,32 @@ def log1prel(xp: Any, x: Any, order: int) -> Any:
         return xp.where(nothing, xp.ones_like(x), special.log1p(safe) / safe)
     n = float(order)
     scale = (-1) ** order * math.factorial(order) / (n + 1)
-    return scale * special.hyp2f1(n + 1, n + 1, n + 2, -x)
+    large = x > 4
+    near = scale * special.hyp2f1(n + 1, n + 1, n + 2, -xp.where(large, xp.ones_like(x), x))
+    high = xp.where(large, x, xp.full_like(x, 4))
+    value = special.log1p(high) / high
+    for k in range(1, order + 1):
+        value = (-((-1) ** k) * math.factorial(k - 1) * (1 + high) ** -float(k) - k * value) / high
+    return xp.where(large, value, near)
 
 
 def hypergeometric_slope(xp: Any, a: float, b: float, c: float, order: int, x: Any) -> Any:
-    """The derivative of an order of Gauss' function. DLMF 15.5.2."""
+    """The derivative of an order of Gauss' function; far to the left by Pfaff's transformation. DLMF 15.5.2, 15.8.1."""
     scale = 1.0
     for k in range(order):
         scale *= (a + k) * (b + k) / (c + k)
-    return scale * scipy_of(xp, "special").hyp2f1(a + order, b + order, c + order, x)
+    a, b, c = a + order, b + order, c + order
+    hyp2f1 = scipy_of(xp, "special").hyp2f1
+    left = x < -1
+    far, near = xp.where(left, x, -1.0), xp.where(left, 0.0, x)
+    return scale * xp.where(left, (1 - far) ** -b * hyp2f1(c - a, b, c, far / (far - 1)), hyp2f1(a, b, c, near))
 
 
 def ellipk(xp: Any, m: Any, order: int) -> Any:
-    """K = π/2 F(1/2, 1/2; 1; m), and its derivatives. DLMF 19.5.1."""
-    if order == 0:
-        return scipy_of(xp, "special").ellipk(m)
+    """K = π/2 F(1/2, 1/2; 1; m), and its derivatives; the first one is R_D(0, 1, 1 - m)/6. DLMF 19.5.1, 19.25.1."""
+    special = scipy_of(xp, "special")
+    if order < 2:
+        return special.elliprd(0.0, 1.0, 1 - m) / 6 if order else special.ellipk(m)
     return math.pi / 2 * hypergeometric_slope(xp, 0.5, 0.5, 1.0, order, m)
 
 
@@ -117,9 +131,10 @@ def ellipkm1(xp: Any, p: Any, order: int) -> Any:
 
 
 def ellipe(xp: Any, m: Any, order: int) -> Any:
-    """E = π/2 F(-1/2, 1/2; 1; m). DLMF 19.5.2."""
-    if order == 0:
-        return scipy_of(xp, "special").ellipe(m)
+    """E = π/2 F(-1/2, 1/2; 1; m); its first derivative is -R_D(0, 1 - m, 1)/6. DLMF 19.5.2 and 19.4.2."""
+    special = scipy_of(xp, "special")
+    if order < 2:
+        return special.elliprd(0.0, 1 - m, 1.0) / -6 if order else special.ellipe(m)
     return math.pi / 2 * hypergeometric_slope(xp, -0.5, 0.5, 1.0, order, m)
 
 
@@ -560,11 +575,19 @@ def ellipeinc_dmm(xp: Any, phi: Any, m: Any) -> Any:
 
 
 def kolmogorov_slope(xp: Any, y: Any, order: int) -> Any:
-    """The first or second derivative of 2 Σ (-1)^(k - 1) e^(-2 k² y²); zero to rounding below 0.1."""
-    safe = xp.where(y < 0.1, 1.0, y)
-    total = 0.0 * safe
-    for k in range(1, 51):
-        s = 2.0 * k * safe
+    """The first or second derivative of 2 Σ (-1)^(k - 1) e^(-2 k² y²) = 1 - √(2π)/y Σ e^(-c/y²), c = (2k - 1)² π²/8.
+
+    The second series, for small y, is that of Jacobi's transformation. DLMF 20.7.32.
+    """
+    low = y < 0.7
+    small, large = xp.where(low & (y > 0.01), y, 0.7), xp.where(low, 1.0, y)
+    near, far = 0.0 * small, 0.0 * large
+    for k in range(1, 16):
+        c = ((2 * k - 1) * math.pi) ** 2 / 8
+        u = c / (small * small)
+        factor = (1 - 2 * u) / small**2 if order == 1 else (10 * u - 4 * u * u - 2) / small**3
+        near = near + math.sqrt(2 * math.pi) * factor * xp.exp(-u)
+        s = 2.0 * k * large
         hermite = s if order == 1 else s * s - 1
-        total = total + (2.0 if k % 2 else -2.0) * (-2.0 * k) ** order * hermite * xp.exp(s * s / -2)
-    return xp.where(y < 0.1, 0.0, total)
+        far = far + (2.0 if k % 2 else -2.0) * (-2.0 * k) ** order * hermite * xp.exp(s * s / -2)
+    return xp.where(low, xp.where(y > 0.01, near, 0.0), far)

@@ -30,6 +30,9 @@ from func.transforms.boundary import array_leaf, check_callable, describe, name_
 from func.transforms.checkpointing import call_checkpointed
 from func.transforms.vmapping import vmap
 
+MOST_PLANNED = 64
+"""Steps of a loop whose memory is planned step by step."""
+
 
 @without_engine_frames
 def scan(
@@ -194,11 +197,18 @@ def _run(
     inner: ScanStep | None = None,
 ) -> Result:
     """(carry, ys) of a scan over flat lists, whose step is made of `inner` steps."""
-    if length > 0 and not any([is_abstract(x) for x in (*values, *xs)]):
-        result = _in_python(step, values, xs, length, reverse, unroll >= length)
+    is_planned = _plans_python(length)
+    if length > 0 and (is_planned or not any([is_abstract(x) for x in (*values, *xs)])):
+        result = _in_python(step, values, xs, length, reverse, is_planned or unroll >= length)
         if result is not None:
             return result
     return _compiled(step, values, xs, length, reverse, unroll, inner)
+
+
+def _plans_python(length: int) -> bool:
+    """Whether the memory of eager code is planned, which runs loops in Python; long ones are planned as compiled."""
+    stage = present_stage()
+    return stage is not None and stage.plans_eager_code and length <= MOST_PLANNED
 
 
 def _in_python(
@@ -358,12 +368,13 @@ def _in_blocks(
     step: ScanStep, values: Sequence[Array], xs: Sequence[Array], length: int, reverse: bool, block: int
 ) -> Result:
     """A scan in blocks of steps that the backward pass runs again."""
-    if not any([is_abstract(x) for x in (*values, *xs)]):
+    is_planned = _plans_python(length)
+    if is_planned or not any([is_abstract(x) for x in (*values, *xs)]):
 
         def steps(size: int, now: Sequence[Array], rows: Sequence[Array]) -> Result:
             return _checkpointed(step, now, rows, size, reverse)
 
-        run = functools.partial(_in_python, may_be_abstract=False)
+        run = functools.partial(_in_python, may_be_abstract=is_planned)
         result = _blocks(run, steps, values, xs, length, reverse, block)
         if result is not None:
             return result

@@ -467,6 +467,7 @@ custom_vjp_call = _CustomVjp(
     multiple=True,
     cost=0,
     body=lambda params: lambda *operands: params["layout"].split(operands)[1],
+    passes_on=lambda *operands, layout, **params: layout.split(operands)[1],
     layout=lambda *operands, layout, **params: list(layout.split(operands)[1]),
 )
 """(*arguments, *outputs, *others): the outputs, differentiated by bwd(residuals, cts) -> cotangents of the arguments;

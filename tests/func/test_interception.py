@@ -376,6 +376,18 @@ def test_which_arrays_share_memory() -> None:
         func.grad(f)(1.0)
 
 
+def test_memory_in_a_program_keeps_its_order() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros((2, 3), order="F")
+        a += x
+        b = a * 1
+        return np.ravel(b, "K")
+
+    x = np.arange(6.0).reshape(2, 3)
+    with func.intercept():
+        np.testing.assert_array_equal(func.make_program(f)(x)(x)[0], f(x))
+
+
 def test_read_only_views_stay_so() -> None:
     def f(x: Any) -> Any:
         a = np.zeros((2, 2))

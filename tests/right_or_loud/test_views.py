@@ -713,3 +713,17 @@ def test_flags_say_what_may_be_written() -> None:
 
     for transform in (func.grad, func.make_program, lambda f: lambda x: func.vmap(f)(x[None])):
         transform(f)(np.ones((3, 3)))
+
+
+@pytest.mark.parametrize(
+    "target", [lambda x: x.copy("F"), lambda x: (x.reshape(3, 2) * 1).T, lambda x: np.zeros_like(x, order="f")]
+)
+def test_results_of_what_was_written_lie_as_its_memory(target: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        a = target(x)
+        np.multiply(x, 2.0, out=a)
+        return np.ravel(a * 1, "K"), np.ravel(a.copy("K"), "K")
+
+    x = np.arange(6.0).reshape(2, 3)
+    for outs in (func.jvp(f, (x,), (x,))[0], func.make_program(f)(x)(x), [out[0] for out in func.vmap(f)(x[None])]):
+        np.testing.assert_array_equal(outs, f(x))

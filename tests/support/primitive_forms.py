@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import func
+from func.interpreters.compile.inlining import inline
 from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core import PRIMITIVES, Bilinear, Linear, NonDifferentiable, Primitive
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.primitives.elementwise.builder import Elementwise
-from func.interpreters.program.program import Equation
+from func.interpreters.program.program import Equation, Program, Var
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
@@ -48,10 +49,18 @@ def equation_of(name: str, sample: Sample) -> Equation:
     return next(equation for equation in equations if equation.primitive.name == name)
 
 
+def program_of(equation: Equation) -> Program:
+    """The equation as compiled code sees it: a formula is the expression that it stands for."""
+    inputs = list(dict.fromkeys([x for x in equation.inputs if type(x) is Var]))
+    program = Program(inputs, [equation], equation.outputs, {})
+    return inline(program) if isinstance(equation.primitive, Elementwise) else program
+
+
 def has_text(equation: Equation) -> bool:
     """Whether the equation has a NumPy source text."""
     try:
-        lower(equation)
+        for each in program_of(equation).equations:
+            lower(each)
     except NoSourceError:
         return False
     return True
@@ -61,11 +70,9 @@ def has_native_form(equation: Equation) -> bool:
     """Whether the equation is translated to native code."""
     from func.interpreters.compile.native.not_native import NotNative
     from func.interpreters.compile.native.translate import translate
-    from func.interpreters.program.program import Program, Var
 
-    inputs = list(dict.fromkeys([x for x in equation.inputs if type(x) is Var]))
     try:
-        translate(Program(inputs, [equation], equation.outputs, {}))
+        translate(program_of(equation))
     except NotNative:
         return False
     return True

@@ -102,6 +102,13 @@ SAMPLES |= {
     "renumbered": [Sample((real(3), real(3)), differentiable=())],
     "stop_gradient": [Sample((real(3),), differentiable=())],
     "root": [Sample((real(3),))],
+    "one_minus_square": [Sample((real(3),)), Sample((complex_(3),))],
+    "arctan_slope": [Sample((real(3),)), Sample((complex_(3),))],
+    "power_slope": [Sample((real(3), real(3), real(3)), differentiable=())],
+    "cosine": [Sample((real(3), real(3), real(3)), differentiable=())],
+    "over_square_sum": [Sample((real(3), real(3)), differentiable=(0, 1))],
+    "log_part": [Sample((real(3), real(3)), differentiable=(0, 1))],
+    "log2_part": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "sinc": [
         Sample((real(3),), {"order": 0}),
         Sample((np.array([0.0, 1e-3, 2.5]),), {"order": 0}, tolerance=1e-6),

@@ -140,7 +140,15 @@ def check_integers(program: IntegerCall) -> str | None:
 
 ARGUMENTS = (
     *(3, True, 2.0, 1j, 300, np.int64(3), np.int8(3), np.bool_(True), np.float32(2), np.float64(2), np.complex64(2j)),
-    *(np.array(3), np.array(True), np.array(2.0, "f4"), np.array([1, 2]), np.array([1, 2], "i1"), np.array([3.0, 4.0])),
+    *(
+        np.array(3),
+        np.array(True),
+        np.array(2.0, "f4"),
+        np.array([5]),
+        np.array([1, 2]),
+        np.array([1, 2], "i1"),
+        np.array([3.0, 4.0]),
+    ),
 )
 ARRAYS = (np.array([1, 2], "i1"), np.array([1, 2]), np.array([1, 2], "f4"), np.array([True, False]), np.array(2.0))
 KEYED = {

@@ -68,6 +68,8 @@ class Family:
     operations: str
     constants: tuple[Any, ...] = ()
     """Arrays and numbers that may stand for operands."""
+    least: int = 1
+    """The fewest equations."""
     most: int = 3
     """The most equations."""
     keeps: bool = False
@@ -332,7 +334,7 @@ class Start:
 
 def start(family: Family, choices: Choices) -> Start:
     """A program of a family without its last equation."""
-    number = choices.pick(range(1, family.most + 1))
+    number = choices.pick(range(family.least, family.most + 1))
     inputs = [Var(aval) for aval in choices.pick(family.frames)]
     held = [small.constant(value) if isinstance(value, np.ndarray) else (None, value) for value in family.constants]
     constants = {var: value for var, value in held if var is not None}
@@ -345,6 +347,8 @@ def start(family: Family, choices: Choices) -> Start:
 
 def finish(begun: Start, operations: Sequence[small.Operation], choices: Choices) -> small.Drawn:
     """The program with its last equation."""
+    if not begun.number:
+        return small.Drawn(Program(begun.inputs, [], begun.inputs, {}))
     whole = replace(begun, steps=[*begun.steps], made=[*begun.made])
     whole.extend(choices, operations)
     equations = [equation for _, equation in whole.steps]
@@ -454,7 +458,8 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
         return "seeds"
     if drawn.names & REORDERED:
         return "rounding"
-    has_zeros = any([not np.all(value) for value in drawn.program.constants.values()])
+    is_folded = pass_name == "optimize" and bool(drawn.program.constants)  # constants make constants of zeros
+    has_zeros = is_folded or any([not np.all(value) for value in drawn.program.constants.values()])
     if has_zeros or is_complex(drawn) or drawn.names & PADDING:
         return "poles" if drawn.names & POLES else "zeros"
     return "bits"
@@ -657,6 +662,7 @@ RECOMPUTED = Family(
     (_avals((2,)), _avals((2, 3), (0,)), _avals((), (3,)), _avals((0, 2))),
     "negative multiply broadcast sum getitem concatenate",
     (2.0,),
+    least=0,
     most=4,
     keeps=True,
 )

@@ -248,20 +248,24 @@ class Points:
     def __str__(self) -> str:
         return f"{self.row.name} {self.dtype}, partial {self.orders}, {self.mode}, at {self.points[0]} and so on"
 
-    def found(self) -> Any:
-        """The partials that func computes, one for each point."""
+    def found(self) -> tuple[Any, Any]:
+        """The function's values at the points, and the partials that func computes."""
         padded = [*self.points, *[self.points[-1]] * (BLOCK - len(self.points))]
         operands = [np.array(column, self.dtype) for column in zip(*padded, strict=True)]
         with np.errstate(all="ignore"):
-            values = _derived(self.row, self.orders, self.mode)(*operands)
-        return np.broadcast_to(values, BLOCK)[: len(self.points)]
+            values = self.row.function(*operands)
+            partials = _derived(self.row, self.orders, self.mode)(*operands)
+        return np.broadcast_to(values, BLOCK)[: len(self.points)], np.broadcast_to(partials, BLOCK)[: len(self.points)]
 
     def faults(self) -> Iterator[tuple[str, tuple[float, ...], float, Any]]:
-        """(what is wrong, the point, the computed partial, the true one) of each point that differs."""
+        """(what is wrong, the point, the computed partial, the true one) of each point that differs.
+
+        Points at which the value itself overflows are left out: the partial is that of infinity.
+        """
         bound = self.row.bounds[sum(self.orders) - 1]
-        for point, found in zip(self.points, self.found(), strict=True):
+        for point, value, found in zip(self.points, *self.found(), strict=True):
             true = truth(self.row, self.orders, point)
-            if true is None:
+            if true is None or not np.isfinite(value):
                 continue
             word = fault(float(found), true, self.dtype, bound)
             if word is not None:

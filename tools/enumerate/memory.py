@@ -24,7 +24,7 @@ import numpy as np
 import func
 from tools.enumerate.scope import Choices, OutOfScope, Part
 
-QUICK = 100
+QUICK = 80
 
 Shape = tuple[int, ...]
 SHAPES: tuple[Shape, ...] = (
@@ -85,7 +85,8 @@ WRITES = (
     "t[...] = v(t)", "t[:] = v(t)", "t[:] = v(t[0])", "t[0] = v(t[0])", "t[..., -1] = v(t[..., -1])",
     "t[1:, ::-1] = v(t[1:])", "t[(0,) * t.ndim] = e", "t[m(t)] = e", "t[m(t)] = v(t[m(t)])",
     "t[[0, -1]] = v(t[[0, -1]])", "t[..., [0]] = e", "t += v(t)", "t *= 2", "t[0] += e", "np.add(t, v(t), out=t)",
-    "np.multiply(t, 3, t[...])", "np.copyto(t, v(t))", "np.copyto(t, e, where=m(t))", "np.put(t, [0, -1], [e, 2 * e])",
+    "np.multiply(t, 3, t[...])", "np.negative(v(t), out=t)",
+    "np.copyto(t, v(t))", "np.copyto(t, e, where=m(t))", "np.put(t, [0, -1], [e, 2 * e])",
     "t.put([-1], e)", "np.place(t, m(t), [e])", "np.putmask(t, m(t), v(t))", "np.fill_diagonal(t, e)", "t.fill(e)",
     "t.sort()", "t.sort(0)", "t.partition(0)", "t.flat[:] = v(t)", "t.flat[-1] = e", "t.flat = v(t)",
     "t.T[...] = v(t.T)", "t.ravel()[-1] = e", "t.ravel('K')[0] = e", "t.ravel('f')[-1:] = e",

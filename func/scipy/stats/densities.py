@@ -12,6 +12,7 @@ import scipy.stats
 
 import func
 from func.interpreters.core import Array
+from func.interpreters.primitives.special import incomplete
 from func.interpreters.primitives.special.gamma import gammaln_gap
 from func.interpreters.primitives.special.logistic import log1prel
 from func.scipy.stats import counting, double_exponential, log_densities, studentized_ranges
@@ -277,6 +278,18 @@ def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array
 
     slope = along(tail, [a, b], [None if d is None else np.broadcast_to(d, np.shape(a)) for d in dots])
     return np.where(lower, slope, -slope)
+
+
+def _student_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F/∂df by the incomplete beta function."""
+    return incomplete.student_slope(shapes[0] + 0.0, x) * dots[0]
+
+
+def _f_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F along tangents of both degrees of freedom, by the incomplete beta function."""
+    dfn, dfd = [s + 0.0 for s in shapes]
+    slopes = (incomplete.f_slope_dfn, incomplete.f_slope_dfd)
+    return np.add(*[0.0 if dot is None else slope(dfn, dfd, x) * dot for slope, dot in zip(slopes, dots, strict=True)])
 
 
 def _rdist_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
@@ -627,10 +640,6 @@ POISSON_BINOM: dict[str, Callable[..., Any]] = {
 }
 
 
-def _binom(k: Array, n: Array, p: Array) -> Array:
-    return _log_ways(n, k) + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
-
-
 def _betabinom(k: Array, n: Array, a: Array, b: Array) -> Array:
     return _log_ways(n, k) + gammaln_gap(a, k) + gammaln_gap(b, n - k) - gammaln_gap(a + b, n)
 
@@ -733,7 +742,7 @@ DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
     "betabinom": _mass(_betabinom),
     "betanbinom": _mass(_betanbinom),
     "bernoulli": _mass(lambda k, p: sc.xlogy(k, p) + sc.xlog1py(1 - k, -p)),
-    "binom": _mass(_binom),
+    "binom": _mass(log_densities.binom),
     "nbinom": _mass(_nbinom),
     "poisson_binom": POISSON_BINOM,
     "randint": {"pmf": _randint, "logpmf": lambda *args: np.log(_randint(*args))},
@@ -817,6 +826,8 @@ SLOPES: dict[str, Callable[..., Any]] = {
     "pearson3": _pearson3_slope,
     "rdist": _rdist_slope,
     "studentized_range": studentized_ranges.slope,
+    "t": _student_slope,
+    "f": _f_slope,
     "tukeylambda": _tukeylambda_slope,
     "vonmises": _vonmises_slope,
 }

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
+import func
 from func.interpreters.core import Array
 from func.interpreters.primitives.special.gamma import gammaln_gap, stirling
 from func.interpreters.primitives.special.incomplete import log_gammainc, log_gammaincc
@@ -30,9 +31,12 @@ def log1p_rest(u: Array) -> Array:
     return np.where(small, near, np.log1p(outer) - outer)
 
 
-def log1p_square(x: Array) -> Array:
-    """log(1 + x²), also where the square is beyond all numbers."""
-    return 2 * np.log(np.hypot(1.0, x))
+def log1p_square(x: Array, scale: Any = 1.0) -> Array:
+    """log(1 + (x/scale)²), for large x by the logarithms of both, whose derivatives are those of powers."""
+    near = np.abs(x) < scale
+    inner, outer = np.where(near, x, 0.0), np.where(near, scale, np.abs(x))
+    ratio, inverse = inner / scale, scale / outer
+    return np.where(near, np.log1p(ratio * ratio), 2 * (np.log(outer) - np.log(scale)) + np.log1p(inverse * inverse))
 
 
 def log1p_power(log_x: Array, c: Array) -> Array:
@@ -50,10 +54,31 @@ def from_zero(power: Array, rest: Callable[[Any], Any]) -> Callable[[Any], Array
     return at
 
 
-def distance(x: Array, m: Array) -> Array:
-    """(x - m)² / x; far from m by its terms, of which the largest does not hide the others' derivatives."""
-    near = np.abs(x - m) < 0.5 * m
-    return np.where(near, (x - m) * ((x - m) / x), x - 2 * m + m * (m / x))
+def near_or_far(x: Array, m: Array, near: Callable[..., Array], far: Callable[..., Array]) -> Array:
+    """A function of the distance to m: near m by its square, far from it by its terms, none of which hides another."""
+    x, m = np.broadcast_arrays(1.0 * x, 1.0 * m)
+    is_near = np.abs(x - m) < 0.5 * m
+    return np.where(is_near, near(np.where(is_near, x, m)), far(np.where(is_near, 2 * m, x)))
+
+
+def log1p_of_square(x: Array) -> Array:
+    """log(1 - x²) for |x| < 1."""
+    middle = np.abs(x) < 0.5
+    inner, outer = np.where(middle, x, 0.0), np.where(middle, 0.5, x)
+    return np.where(middle, np.log1p(-inner * inner), np.log1p(-outer) + np.log1p(outer))
+
+
+def product_error(a: Array, b: Array) -> Array:
+    """What rounding has taken from a b, as a constant. Source: T. Dekker (1971), A floating-point technique."""
+    a, b = func.stop_gradient(a), func.stop_gradient(b)
+
+    def halves(x: Array) -> tuple[Array, Array]:
+        top = x * 134217729.0 - (x * 134217729.0 - x)
+        return top, x - top
+
+    (a_top, a_rest), (b_top, b_rest) = halves(a), halves(b)
+    error = a_rest * b_rest - (((a * b - a_top * b_top) - a_rest * b_top) - a_top * b_rest)
+    return np.where(np.isfinite(error), error, 0.0)
 
 
 def gamma_of(log_x: Array, x: Array, a: Array) -> Array:
@@ -116,6 +141,20 @@ def beta_of(log_x: Array, log_rest: Array, gap: Array, a: Array, b: Array) -> Ar
     return np.where(large, near, a * log_x + b * log_rest - sc.betaln(a, b))
 
 
+def binom(k: Array, n: Array, p: Array) -> Array:
+    """For many trials by the distance to the mean. Source: C. Loader (2000), Fast and accurate binomials."""
+    k, n, p = np.broadcast_arrays(1.0 * k, 1.0 * n, p)
+    rest, gap = n - k, n * p - k + product_error(n, p)
+    large = (n > LARGE) & (np.abs(gap) < 0.5 * np.minimum(k, rest))
+    wins, trials = np.where(large, k, 1.0), np.where(large, n, 2.0)
+    losses, e = trials - wins, np.where(large, gap, 0.0)
+    deviance = wins * log1p_rest(e / wins) + losses * log1p_rest(-e / losses)
+    terms = stirling(trials, order=0) - stirling(wins, order=0) - stirling(losses, order=0)
+    near = deviance + terms - 0.5 * (np.log1p(-wins / trials) + np.log(wins)) - NORMAL
+    ways = gammaln_gap(rest + 1, k) - sc.gammaln(k + 1)
+    return np.where(large, near, ways + sc.xlogy(k, p) + sc.xlog1py(rest, -p))
+
+
 def beta(x: Array, a: Array, b: Array) -> Array:
     inside = (x > 0) & (x < 1)
     y = np.where(inside, x, 0.5)
@@ -124,12 +163,12 @@ def beta(x: Array, a: Array, b: Array) -> Array:
     return np.where(inside, density, sc.xlog1py(b - 1.0, -x) + sc.xlogy(a - 1.0, x) - sc.betaln(a, b))
 
 
-def _of_ratio(ratio: Array, a: Array, b: Array) -> Array:
+def _of_ratio(ratio: Array, log_ratio: Array, a: Array, b: Array) -> Array:
     """The beta density of r / (1 + r) times dx/dlog r."""
     below = ratio < 1
     r, inverse = np.where(below, ratio, 1.0), 1 / np.where(below, 1.0, ratio)
-    log_x = np.where(below, np.log(r) - np.log1p(r), -np.log1p(inverse))
-    log_rest = np.where(below, -np.log1p(r), np.log(inverse) - np.log1p(inverse))
+    log_x = np.where(below, log_ratio - np.log1p(r), -np.log1p(inverse))
+    log_rest = np.where(below, -np.log1p(r), -log_ratio - np.log1p(inverse))
     gap = np.where(below, (r * b - a) / (1 + r), (b - inverse * a) / (1 + inverse))
     return beta_of(log_x, log_rest, gap, a, b)
 
@@ -137,14 +176,16 @@ def _of_ratio(ratio: Array, a: Array, b: Array) -> Array:
 def _betaprime(x: Array, a: Array, b: Array) -> Array:
     is_zero = x == 0
     y = np.where(is_zero, 1.0, x)
-    return np.where(is_zero, sc.xlogy(a - 1.0, x) - sc.betaln(a, b), _of_ratio(y, a, b) - np.log(y))
+    inside = _of_ratio(y, np.log(y), a, b) - np.log(y)
+    return np.where(is_zero, sc.xlogy(a - 1.0, x) - sc.betaln(a, b), inside)
 
 
 def _f(x: Array, dfn: Array, dfd: Array) -> Array:
     is_zero = x == 0
     y, a, b = np.where(is_zero, 1.0, x), dfn / 2, dfd / 2
-    at_zero = sc.xlogy(a - 1.0, x) + a * np.log(dfn / dfd) - sc.betaln(a, b)
-    return np.where(is_zero, at_zero, _of_ratio(dfn / dfd * y, a, b) - np.log(y))
+    log_y, log_shares = np.log(y), np.log(dfn) - np.log(dfd)
+    at_zero = sc.xlogy(a - 1.0, x) + a * log_shares - sc.betaln(a, b)
+    return np.where(is_zero, at_zero, _of_ratio(dfn / dfd * y, log_y + log_shares, a, b) - log_y)
 
 
 def student(x: Array, df: Array) -> Array:
@@ -163,11 +204,13 @@ def student(x: Array, df: Array) -> Array:
 
 
 def _jf_skew_t(x: Array, a: Array, b: Array) -> Array:
-    """1 ± x/h with h² = a + b + x²; the smaller one is (a + b) / (h (h + |x|))."""
+    """1 ± x/h with h² = a + b + x²; the smaller one is s = (a + b) / (h (h + |x|)), and the larger one 2 - s."""
     whole, right = a + b, x > 0
-    size = np.abs(x)
-    h = np.hypot(np.sqrt(whole), x)
-    more, less = np.log1p(size / h), np.log(whole) - np.log(h) - np.log(h + size)
+    root, size = np.sqrt(whole), np.abs(x)
+    h = np.hypot(root, x)
+    far = size > root
+    more = np.where(far, np.log(2.0) + np.log1p(-root / h * (root / (h + size)) / 2), np.log1p(size / h))
+    less = np.log(whole) - np.log(h) - np.log(h + size)
     plus, minus = np.where(right, more, less), np.where(right, less, more)
     constant = (whole - 1) * np.log(2.0) + sc.betaln(a, b) + 0.5 * np.log(whole)
     return (a + 0.5) * plus + (b + 0.5) * minus - constant
@@ -183,34 +226,37 @@ def _foldcauchy(x: Array, c: Array) -> Array:
 def _invgauss(x: Array, mu: Array) -> Array:
     is_zero = x == 0
     y = np.where(is_zero, 1.0, x)
-    return np.where(is_zero, -np.inf, -NORMAL - 1.5 * np.log(y) - distance(y, mu) / (2 * mu) / mu)
+    square = near_or_far(
+        y, mu, lambda y: ((y - mu) / mu) ** 2 / (2 * y), lambda y: y / (2 * mu) / mu - 1 / mu + 0.5 / y
+    )
+    return np.where(is_zero, -np.inf, -NORMAL - 1.5 * np.log(y) - square)
 
 
 def _recipinvgauss(x: Array, mu: Array) -> Array:
     is_zero = x == 0
     y = np.where(is_zero, 1.0, x)
-    return np.where(is_zero, -np.inf, -NORMAL - 0.5 * np.log(y) - distance(y, 1 / mu) / 2)
+    square = near_or_far(
+        y, 1 / mu, lambda y: ((1 - mu * y) / mu) ** 2 / (2 * y), lambda y: y / 2 - 1 / mu + 0.5 / mu / mu / y
+    )
+    return np.where(is_zero, -np.inf, -NORMAL - 0.5 * np.log(y) - square)
 
 
 def _fatiguelife(x: Array, c: Array) -> Array:
     is_zero = x == 0
     y = np.where(is_zero, 1.0, x)
-    constant = np.log(2 * c) + NORMAL
-    value = np.log1p(y) - distance(y, np.asarray(1.0)) / (2 * c) / c - constant - 1.5 * np.log(y)
+    square = near_or_far(y, np.ones_like(y), lambda y: (y - 1) ** 2 / y, lambda y: y - 2 + 1 / y)
+    value = np.log1p(y) - square / (2 * c) / c - np.log(2 * c) - NORMAL - 1.5 * np.log(y)
     return np.where(is_zero, -np.inf, value)
 
 
 def _exponweib(x: Array, a: Array, c: Array) -> Array:
     """With u = x^c, log(1 - e^(-u)) is c log x + log((1 - e^(-u))/u) for small u."""
-
-    def rest(x: Array) -> Array:
-        u = x**c
-        small = u < 1
-        inner, outer = np.where(small, u, 1.0), np.where(small, 1.0, u)
-        far = (a - 1) * (np.log1p(-np.exp(-outer)) - c * np.log(x))
-        return np.where(small, (a - 1) * np.log(sc.exprel(-inner)), far) - u
-
-    return np.log(a) + np.log(c) + from_zero(a * c - 1, rest)(x)
+    u = x**c
+    small = u < 1
+    inner, outer, place = np.where(small, u, 1.0), np.where(small, 1.0, u), np.where(small, 1.0, x)
+    near = sc.xlogy(a * c - 1, np.where(small, x, 1.0)) + (a - 1) * np.log(sc.exprel(-inner)) - inner
+    far = (c - 1) * np.log(place) + (a - 1) * np.log1p(-np.exp(-outer)) - outer
+    return np.log(a) + np.log(c) + np.where(small, near, far)
 
 
 def _exponnorm(x: Array, k: Array) -> Array:
@@ -242,7 +288,12 @@ def _norminvgauss(x: Array, a: Array, b: Array) -> Array:
 
 
 def _rice(x: Array, b: Array) -> Array:
-    return from_zero(np.asarray(1.0), lambda x: np.log(sc.i0e(x * b)))(x) - (x - b) * (x - b) / 2
+    """The scaled function for large arguments, whose scale cancels the square of the difference."""
+    z = x * b
+    small = z < 1
+    near = np.log(sc.i0(np.where(small, z, 0.0))) - (x * x + b * b) / 2
+    far = np.log(sc.i0e(np.where(small, 1.0, z))) - (x - b) * (x - b) / 2
+    return sc.xlogy(1.0, x) + np.where(small, near, far)
 
 
 def _levy(x: Array) -> Array:
@@ -266,7 +317,12 @@ def _burr12(x: Array, c: Array, d: Array) -> Array:
 
 
 def _mielke(x: Array, k: Array, s: Array) -> Array:
-    return np.log(k) + from_zero(k - 1, lambda x: -(1 + k / s) * log1p_power(np.log(x), s))(x)
+    """For large x by (1 + x^(-s))^(-k/s), which is x^k / (1 + x^s)^(k/s)."""
+    large = x > 1
+    log_x = np.log(np.where(large, x, 1.0))
+    far = -k / s * log1p_power(log_x, -s) - log_x - log1p_power(log_x, s)
+    near = from_zero(k - 1, lambda x: -(1 + k / s) * log1p_power(np.log(x), s))(np.where(large, 1.0, x))
+    return np.log(k) + np.where(large, far, near)
 
 
 def _kappa3(x: Array, a: Array) -> Array:
@@ -276,6 +332,17 @@ def _kappa3(x: Array, a: Array) -> Array:
         return -(1 + 1 / a) * log1p_power(np.log(x) - np.log(a) / a, a)
 
     return from_zero(np.asarray(0.0), rest)(x) - np.log(a) / a
+
+
+def _rel_breitwigner(x: Array, rho: Array) -> Array:
+    root = np.hypot(1.0, 1 / rho)
+    constant = 0.5 * np.log(2.0) + np.log(root) - 0.5 * np.log1p(root) + np.log(2 / np.pi)
+    u = near_or_far(x, rho, lambda x: (x - rho) * ((x + rho) / rho), lambda x: x * (x / rho) - rho)
+    large = (x > 2 * rho) & (u > 1)
+    far, inverse = np.where(large, x, 2 * rho), 1 / np.where(large, u, 1.0)
+    logarithm = np.log(far - rho) + np.log(far + rho) - np.log(rho)
+    tail = 2 * logarithm + np.log1p(inverse * inverse)
+    return constant - np.where(large, tail, log1p_square(np.where(large, 0.0, u)))
 
 
 def _loglaplace(x: Array, c: Array) -> Array:
@@ -294,6 +361,7 @@ LOG_DENSITIES: dict[str, dict[str, Callable[..., Any]]] = {
         "cauchy": lambda x: -np.log(np.pi) - log1p_square(x),
         "chi": _chi,
         "chi2": lambda x, df: gamma(x / 2, df / 2) - np.log(2.0),
+        "cosine": lambda x: 2 * np.log(np.cos(x / 2)) - np.log(np.pi),
         "exponnorm": _exponnorm,
         "exponweib": _exponweib,
         "f": _f,
@@ -325,9 +393,12 @@ LOG_DENSITIES: dict[str, dict[str, Callable[..., Any]]] = {
         "nakagami": _nakagami,
         "norminvgauss": _norminvgauss,
         "pareto": lambda x, b: np.log(b) - (b + 1) * np.log(x),
+        "rdist": lambda x, c: (c / 2 - 1) * log1p_of_square(x) - sc.betaln(c / 2, 0.5),
         "recipinvgauss": _recipinvgauss,
+        "rel_breitwigner": _rel_breitwigner,
         "rice": _rice,
-        "skewcauchy": lambda x, a: -np.log(np.pi) - log1p_square(x / (1 + a * np.sign(x))),
+        "semicircular": lambda x: np.log(2 / np.pi) + 0.5 * log1p_of_square(x),
+        "skewcauchy": lambda x, a: -np.log(np.pi) - log1p_square(x, 1 + a * np.sign(x)),
         "t": student,
     }.items()
 }

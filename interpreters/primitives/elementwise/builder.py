@@ -1,13 +1,16 @@
 """The builder of elementwise primitives: only the partial derivatives are new, everything else is derived here.
 
 A partial names what it needs among the arguments `x`, `y`, `z` and the output `out`; that is what a pullback saves.
-A name alone is that value itself, a number a constant partial, None no derivative.
+A name alone is that value itself, a number a constant partial, None no derivative. A tuple is a product whose factors
+scale a tangent one after the other, since the product itself may leave the range of numbers; a factor that names the
+`direction` first returns the scaled one.
 Elementwise primitives broadcast as NumPy does; the pullback undoes that in one place, `fit_cotangent`.
 Partials are those of holomorphic functions, so the pullback multiplies by their conjugate.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
@@ -50,9 +53,13 @@ from func.interpreters.core.strides import iterated_order
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, fit_cotangent
 
-Rule: TypeAlias = Callable[..., Array] | str | int | None
-"""A function of what it names, the name of a saved value, a constant, or None for no derivative."""
+Factor: TypeAlias = Callable[..., Array] | str
+"""A function of what it names, or the name of a saved value."""
+Rule: TypeAlias = Factor | tuple[Factor, ...] | int | None
+"""A factor, several of which the product is meant, a constant, or None for no derivative."""
 _NAMES = ("x", "y", "z")
+ULPS = 16
+"""The error of a partial that is a normal number, in units of its last place, unless a row states another."""
 
 HOST_ARRAYS = HOST_TYPES - PYTHON_SCALARS
 """What NumPy computes on without giving up Python scalars: arrays and NumPy scalars."""
@@ -61,23 +68,67 @@ HOST_ARRAYS = HOST_TYPES - PYTHON_SCALARS
 class Partial:
     """One partial derivative: how to compute it from the saved (x, y, z, out), and which of those it needs."""
 
-    __slots__ = ("constant", "evaluate", "needs", "rule")
+    __slots__ = ("constant", "evaluate", "factors", "maps", "needs", "rule")
     evaluate: Callable[[Any], Array]
 
-    def __init__(self, rule: Callable[..., Array] | str | int, arity: int) -> None:
+    def __init__(self, rule: Factor | tuple[Factor, ...] | int, arity: int) -> None:
         places = {name: i for i, name in enumerate(_NAMES[:arity])} | {"out": arity}
+        self.factors: tuple[Partial, ...] = ()
+        """Those of a product."""
+        if isinstance(rule, tuple):
+            self.factors = tuple([Partial(factor, arity) for factor in rule])
+            rule = _Product(self.factors, arity)
         self.rule: Any = rule
         self.constant = rule if isinstance(rule, int) else None
         names: Sequence[str] = ()
         if isinstance(rule, str):
             names = (rule,)
-        elif callable(rule):
+        elif callable(rule) and not self.factors:
             names = _parameters(rule)
-        self.needs = tuple([places[name] for name in names])
+        self.maps: Any = rule if names[:1] == ("direction",) else None
+        """A rule of the direction and what else it names."""
+        if self.maps is not None:
+            names, self.rule = names[1:], functools.partial(rule, 1)
+        self.needs = rule.needs if isinstance(rule, _Product) else tuple([places[name] for name in names])
         if isinstance(rule, str):
             self.evaluate = operator.itemgetter(self.needs[0])
         elif callable(rule):
-            self.evaluate = _of_saved(rule, self.needs)
+            self.evaluate = _of_saved(self.rule, self.needs)
+
+    def scaled(self, saved: Sequence[Array], direction: Array, adjoint: bool, selects: bool) -> Array:
+        """partial · direction, by the conjugate partial for an adjoint."""
+        if self.maps is not None:
+            return self.adjoint(saved, direction) if adjoint else self.maps(direction, *[saved[i] for i in self.needs])
+        for factor in self.factors:
+            direction = factor.scaled(saved, direction, adjoint, selects)
+        return direction if self.factors else scale(self.evaluate(saved), direction, adjoint, selects)
+
+    def adjoint(self, saved: Sequence[Array], direction: Array) -> Array:
+        """A direction scaled by the conjugate of a partial that maps directions."""
+        return self.maps(direction, *[_conjugate(saved[need]) for need in self.needs])
+
+
+def _conjugate(x: Array) -> Array:
+    return conjugate(x) if dtype_of(x).kind == "c" else x
+
+
+class _Product:
+    """The product of factors as one rule."""
+
+    def __init__(self, factors: Sequence[Partial], arity: int) -> None:
+        self.factors = factors
+        self.needs = tuple(sorted({need for factor in factors for need in factor.needs}))
+        self.arity = arity
+
+    def __call__(self, *values: Array) -> Array:
+        saved = [None] * (self.arity + 1)
+        for need, value in zip(self.needs, values, strict=True):
+            saved[need] = value
+        first, *others = self.factors
+        product = first.evaluate(saved)
+        for factor in others:
+            product = factor.scaled(saved, product, False, False)
+        return product
 
 
 def _parameters(rule: Callable[..., Array]) -> Sequence[str]:
@@ -215,11 +266,15 @@ class Elementwise(Pointwise):
     """A pointwise primitive that is given by its partial derivatives."""
 
     pulls_by_primitives = True
-    __slots__ = ("fast", "keeps", "mixes", "partials", "selects")
+    __slots__ = ("fast", "keeps", "mixes", "partials", "selects", "ulps")
     partials: tuple[Partial | None, ...]
 
-    def __init__(self, name: str, partials: Sequence[Rule], selects: tuple[bool, ...], **options: Any) -> None:
+    def __init__(
+        self, name: str, partials: Sequence[Rule], selects: tuple[bool, ...], ulps: float, **options: Any
+    ) -> None:
         super().__init__(name, len(partials), **options)
+        self.ulps = ulps
+        """The error of first and second partials that are normal numbers, in units of their last place."""
         self.selects = selects
         self.covers = not any(selects)
         self.partials = tuple([None if rule is None else Partial(rule, self.arity) for rule in partials])
@@ -243,7 +298,7 @@ class Elementwise(Pointwise):
         assert partial is not None
         if partial.constant is not None:
             return direction if partial.constant == 1 else negative(direction)
-        return scale(partial.evaluate(saved), direction, adjoint, self.selects[place])
+        return partial.scaled(saved, direction, adjoint, self.selects[place])
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = self(*primals)
@@ -410,14 +465,33 @@ def elementwise(
     impl: Callable[..., Any] | None = None,
     selects: bool | tuple[bool, ...] = False,
     weak: bool = False,
+    ulps: float = ULPS,
     **facts: Unpack[Facts],
 ) -> Elementwise:
     """An elementwise primitive. `selects`: a partial of zero means that the argument was not selected, for all
-    arguments or for each. `weak`: arithmetic."""
+    arguments or for each. `weak`: arithmetic. `ulps`: the bound on the error of its partials."""
     kind = {1: Unary, 2: Binary}.get(len(partials), Elementwise)
     facts.setdefault("cost", 1)
     selected = selects if isinstance(selects, tuple) else (selects,) * len(partials)
-    return kind(name, partials, selected, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
+    return kind(name, partials, selected, ulps, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
+
+
+def formula(name: str, body: Callable[..., Array], *partials: Rule, **facts: Unpack[Facts]) -> Elementwise:
+    """An elementwise primitive that is an expression of others, but has partials of its own: those of the expression
+    would lose digits. Compiled code sees the expression."""
+
+    def expression(*operands: Array) -> Array:
+        out = body(*operands)
+        shape = broadcast_shape([shape_of(x) for x in operands])
+        return out if shape_of(out) == shape else broadcast(out, shape=shape)
+
+    return elementwise(
+        name,
+        *partials,
+        impl=lambda xp, *args: expression(*args),
+        body=lambda params: lambda *operands: (expression(*operands),),
+        **facts,
+    )
 
 
 def _implementations(ufunc: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:

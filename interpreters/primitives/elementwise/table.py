@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
     elementwise,
     elementwise_constant,
+    formula,
 )
 from func.interpreters.primitives.elementwise.builder import add as add
 from func.interpreters.primitives.elementwise.builder import conjugate as conjugate
@@ -58,9 +60,13 @@ exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1]
 
 subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
 divide: Elementwise = elementwise(
-    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), weak=True, cost=4
+    "divide",
+    lambda y: reciprocal_of(y),
+    ("out", lambda direction, y: divide(direction, negative(y))),
+    weak=True,
+    cost=4,
 )
-reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), cost=4)
+reciprocal: Elementwise = elementwise("reciprocal", ("out", lambda out: negative(out)), cost=4)
 positive: Elementwise = elementwise("positive", 1, weak=True, cost=0)
 absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
@@ -71,13 +77,58 @@ def reciprocal_of(y: Array) -> Array:
     return divide(1, y)
 
 
-def power_partial_x(x: Array, y: Array) -> Array:
-    """y x^(y-1), which is zero for y = 0 also where 1/x is infinite; elsewhere it depends on y there too."""
-    if type(y) in PYTHON_SCALARS:
-        return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
+def power_partial_x(x: Array, y: Array, out: Array) -> Array:
+    """y x^(y-1), where out is x^y. A number as exponent from which one is subtracted exactly keeps it a power."""
+    if type(y) not in PYTHON_SCALARS or y - (y - 1) != 1:
+        return power_slope(x, y, out)
+    return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
+
+
+def _times_power_below(factor: Array, x: Array, y: Array, out: Array) -> Array:
+    """factor x^(y-1), by out / x where y - 1 is rounded, else by a power: out may leave the range of numbers first."""
+    below = multiply(factor, power(x, subtract(y, full_like(y, 1, ()))))
+    if dtype_of(out).kind == "c":
+        return below
+    quotient = divide(multiply(factor, out), x)
+    return where(logical_or(_subtracts_one(y), logical_not(isfinite(quotient))), below, quotient)
+
+
+def _subtracts_one(y: Array) -> Array:
+    """Whether y - 1 is exact for all numbers around y."""
+    return logical_and(greater_equal(y, 1), less_equal(y, 2.0**53))
+
+
+def _power_slope(x: Array, y: Array, out: Array) -> Array:
+    """y x^(y-1), which is zero for y = 0 also where 1/x is infinite."""
     nothing = logical_and(equal(y, 0), logical_not(isfinite(reciprocal_of(x))))
-    one = full_like(y, 1, ())
-    return where(nothing, full_like(x, 0, ()), multiply(y, power(x, where(nothing, one, subtract(y, one)))))
+    return where(nothing, full_like(x, 0, ()), _times_power_below(y, x, where(nothing, full_like(y, 1, ()), y), out))
+
+
+def _power_slope_by_x(x: Array, y: Array, out: Array) -> Array:
+    """y (y-1) x^(y-2), where out is y x^(y-1)."""
+    less_one = subtract(y, full_like(y, 1, ()))
+    by_power = multiply(y, power_slope(x, less_one, power(x, less_one)))
+    if dtype_of(out).kind == "c":
+        return by_power
+    quotient = divide(multiply(less_one, out), x)
+    return where(logical_or(_subtracts_one(y), logical_not(isfinite(quotient))), by_power, quotient)
+
+
+def _power_slope_by_y(x: Array, y: Array, out: Array) -> Array:
+    """x^(y-1) (1 + y log x), where out is x^y."""
+    below = _times_power_below(full_like(y, 1, ()), x, y, out)
+    return add(below, power_partial_y(x, multiply(y, below)))
+
+
+power_slope: Elementwise = formula(
+    "power_slope",
+    _power_slope,
+    lambda x, y, out: _power_slope_by_x(x, y, out),
+    lambda x, y, z: _power_slope_by_y(x, y, z),
+    None,
+    cost=20,
+)
+"""y x^(y-1), where z is x^y."""
 
 
 def power_partial_y(x: Array, out: Array) -> Array:
@@ -90,13 +141,13 @@ power: Elementwise = elementwise("power", power_partial_x, power_partial_y, weak
 float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, cost=20)
 
 
-def remainder_partial_y(x: Array, y: Array) -> Array:
-    """-floor(x / y)."""
-    return negative(floor(divide(x, y)))
+def minus_whole(x: Array, y: Array, out: Array) -> Array:
+    """-(x - out) / y, the whole number of times that y was taken from x: a quotient x / y would round up to it."""
+    return negative(rint(divide(subtract(x, out), y)))
 
 
-remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, weak=True, cost=4)
-fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), cost=4)
+remainder: Elementwise = elementwise("remainder", 1, minus_whole, weak=True, cost=4)
+fmod: Elementwise = elementwise("fmod", 1, minus_whole, cost=4)
 
 
 def share(wins: Array, ties: Array, like: Array) -> Array:
@@ -135,32 +186,46 @@ sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), cost=4)
 cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), cost=10)
 exp: Elementwise = elementwise("exp", "out", cost=10)
 exp2: Elementwise = elementwise("exp2", lambda out: multiply(out, math.log(2)), cost=10)
-expm1: Elementwise = elementwise("expm1", lambda out: add(out, 1), cost=10)
+expm1: Elementwise = elementwise("expm1", lambda x: exp(x), cost=10)
 log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), cost=10)
 log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), cost=10)
 log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), cost=10)
 log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), cost=10)
 
 
-def log_share(x: Array, out: Array) -> Array:
-    """exp(x - out), 1/2 where both terms vanish or are both infinite."""
-    same = equal(x, out)
-    stuck = logical_and(same, logical_not(isfinite(x)))
-    return where(stuck, full_like(out, 0.5, ()), exp(where(stuck, full_like(out, 0, ()), subtract(x, out))))
+def _part_of_two(x: Array, y: Array, power: Callable[[Array], Array], rate: float) -> Array:
+    """1 / (1 + b^(y - x)) of a base b and the logarithm of it, `rate`; equal ones have a half each, also infinite ones.
+
+    The rounding error of y - x, which the power would magnify, is made up for. Source: D. E. Knuth, The Art of Computer
+    Programming 2 (1997), section 4.2.2, theorem B.
+    """
+    apart = where(equal(x, y), full_like(x, 0, ()), subtract(y, x))
+    taken = add(apart, x)
+    lost = subtract(subtract(y, taken), subtract(subtract(apart, taken), negative(x)))
+    ratio = power(apart)
+    inverse = reciprocal_of(add(ratio, 1))
+    correction = multiply(multiply(ratio, inverse), lost)
+    return multiply(inverse, subtract(1, where(isfinite(correction), multiply(correction, rate), full_like(x, 0, ()))))
 
 
-def log2_share(x: Array, out: Array) -> Array:
-    """2^(x - out), 1/2 where both terms vanish or are both infinite."""
-    stuck = logical_and(equal(x, out), logical_not(isfinite(x)))
-    return where(stuck, full_like(out, 0.5, ()), exp2(where(stuck, full_like(out, 0, ()), subtract(x, out))))
-
-
-logaddexp: Elementwise = elementwise(
-    "logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out), cost=15
+log_part: Elementwise = formula(
+    "log_part",
+    lambda x, y: _part_of_two(x, y, exp, 1.0),
+    lambda x, y, out: multiply(out, log_part(y, x)),
+    lambda x, y, out: negative(multiply(out, log_part(y, x))),
+    cost=15,
 )
-logaddexp2: Elementwise = elementwise(
-    "logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out), cost=15
+"""The part of exp(x) in exp(x) + exp(y)."""
+log2_part: Elementwise = formula(
+    "log2_part",
+    lambda x, y: _part_of_two(x, y, exp2, math.log(2)),
+    lambda x, y, out: multiply(multiply(out, math.log(2)), log2_part(y, x)),
+    lambda x, y, out: multiply(multiply(out, -math.log(2)), log2_part(y, x)),
+    cost=15,
 )
+"""The part of 2^x in 2^x + 2^y."""
+logaddexp: Elementwise = elementwise("logaddexp", lambda x, y: log_part(x, y), lambda x, y: log_part(y, x), cost=15)
+logaddexp2: Elementwise = elementwise("logaddexp2", lambda x, y: log2_part(x, y), lambda x, y: log2_part(y, x), cost=15)
 
 sin: Elementwise = elementwise("sin", lambda x: cos(x), cost=15)
 cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)), cost=15)
@@ -172,24 +237,47 @@ def plus_one(x: Array) -> Array:
     return add(x, 1) if dtype_of(x).kind != "c" else negative(subtract(negative(x), 1))
 
 
+one_minus_square: Elementwise = formula(
+    "one_minus_square", lambda x: multiply(subtract(1, x), add(x, 1)), lambda x: multiply(x, -2)
+)
+"""1 - x², exact to the last digits also beside 1 and -1."""
+
+
 def sine_of_angle(x: Array) -> Array:
     """√(1 - x²), the sine of arccos x; for complex x on the side of its branch cut on which x lies."""
     if dtype_of(x).kind != "c":
-        return sqrt(subtract(1, square(x)))
+        return sqrt(one_minus_square(x))
     return multiply(sqrt(negative(subtract(x, 1))), sqrt(plus_one(x)))
+
+
+def _inverse_one_plus_square(x: Array) -> Array:
+    return reciprocal_of(add(square(x), 1))
+
+
+arctan_slope: Elementwise = formula(
+    "arctan_slope", _inverse_one_plus_square, lambda x, out: multiply(multiply(x, out), multiply(out, -2)), cost=4
+)
+"""1 / (1 + x²)."""
+
+
+def _arcsinh_partial(x: Array) -> Array:
+    """1 / √(1 + x²)."""
+    if dtype_of(x).kind != "c":
+        return reciprocal_of(hypot(x, 1.0))
+    return divide(1, sqrt(plus_one(square(x))))
 
 
 arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sine_of_angle(x)), cost=20)
 arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sine_of_angle(x)), cost=20)
-arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), cost=20)
+arctan: Elementwise = elementwise("arctan", lambda x: arctan_slope(x), cost=20)
 sinh: Elementwise = elementwise("sinh", lambda x: cosh(x), cost=15)
 cosh: Elementwise = elementwise("cosh", lambda x: sinh(x), cost=15)
 tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)), cost=20)
-arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(plus_one(square(x)))), cost=20)
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: _arcsinh_partial(x), cost=20)
 arccosh: Elementwise = elementwise(
     "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(plus_one(x)))), cost=20
 )
-arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), cost=20)
+arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, one_minus_square(x)), cost=20)
 deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
 rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
 
@@ -206,12 +294,42 @@ def over(numerator: Array, denominator: Array) -> Array:
 
 root: Elementwise = elementwise("root", lambda out: over(0.5, out), ufunc="sqrt", cost=4)
 """The square root of a sum of squares: its derivative at zero is zero, as that of a norm."""
-hypot: Elementwise = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out), cost=4)
+
+cosine: Elementwise = formula(
+    "cosine",
+    lambda x, y, z: over(x, z),
+    lambda y, z: multiply(divide(y, z), divide(divide(y, z), z)),
+    lambda x, y, z: negative(multiply(divide(x, z), divide(divide(y, z), z))),
+    None,
+    cost=4,
+)
+"""x / z for z = √(x² + y²), zero at zero."""
+hypot: Elementwise = elementwise(
+    "hypot", lambda x, y, out: cosine(x, y, out), lambda x, y, out: cosine(y, x, out), cost=4
+)
+
+
+def _over_square_sum(x: Array, y: Array) -> Array:
+    distance = hypot(x, y)
+    return over(over(x, distance), distance)
+
+
+def _over_square_sum_partial_x(x: Array, y: Array) -> Array:
+    """(y - x) (y + x) / (x² + y²)²."""
+    distance = hypot(x, y)
+    return multiply(divide(divide(subtract(y, x), distance), distance), divide(divide(add(y, x), distance), distance))
+
+
+over_square_sum: Elementwise = formula(
+    "over_square_sum",
+    _over_square_sum,
+    _over_square_sum_partial_x,
+    lambda x, y, out: multiply(multiply(out, -2), over_square_sum(y, x)),
+    cost=10,
+)
+"""x / (x² + y²), zero at zero."""
 arctan2: Elementwise = elementwise(
-    "arctan2",
-    lambda x, y: over(y, add(square(x), square(y))),
-    lambda x, y: negative(over(x, add(square(x), square(y)))),
-    cost=20,
+    "arctan2", lambda x, y: over_square_sum(y, x), lambda x, y: negative(over_square_sum(x, y)), cost=20
 )
 ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
 

@@ -24,6 +24,7 @@ from func.interpreters.primitives.elementwise.table import (
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.special.builders import (
     missing,
+    near_zero,
     of_many,
     ordered,
     several,
@@ -31,7 +32,7 @@ from func.interpreters.primitives.special.builders import (
     times,
 )
 from func.interpreters.primitives.special.derivative_families import sinc
-from func.interpreters.primitives.special.logistic import exprel, log1prel
+from func.interpreters.primitives.special.logistic import log1prel
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 _DEGREE = math.pi / 180
@@ -39,13 +40,13 @@ _DEGREE = math.pi / 180
 cbrt: Elementwise = special_primitive("special_cbrt", lambda out: divide(1, multiply(square(out), 3)), ufunc="cbrt")
 exp2: Elementwise = special_primitive("special_exp2", lambda out: multiply(out, math.log(2)), ufunc="exp2")
 exp10: Elementwise = special_primitive("exp10", lambda out: multiply(out, math.log(10)))
-expm1: Elementwise = special_primitive("special_expm1", lambda out: add(out, 1), ufunc="expm1")
+expm1: Elementwise = special_primitive("special_expm1", lambda x: exp(x), ufunc="expm1")
 log1p: Elementwise = special_primitive("special_log1p", lambda x: divide(1, add(x, 1)), ufunc="log1p")
 cosm1: Elementwise = special_primitive("cosm1", lambda x: negative(sin(x)))
 sindg: Elementwise = special_primitive("sindg", lambda x: multiply(cosdg(x), _DEGREE))
 cosdg: Elementwise = special_primitive("cosdg", lambda x: multiply(sindg(x), -_DEGREE))
 tandg: Elementwise = special_primitive("tandg", lambda out: multiply(add(square(out), 1), _DEGREE))
-cotdg: Elementwise = special_primitive("cotdg", lambda out: multiply(add(square(out), 1), -_DEGREE))
+cotdg: Elementwise = special_primitive("cotdg", lambda x: divide(-_DEGREE, square(sindg(x))))
 
 exp1: Elementwise = special_primitive("exp1", lambda x: negative(divide(exp(negative(x)), x)))
 expi: Elementwise = special_primitive("expi", lambda x: divide(exp(x), x))
@@ -67,12 +68,15 @@ def _sici_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
     return sinc(multiply(x, 1 / math.pi), order=0), divide(cos(x), x)
 
 
+_SINE = [1 / math.factorial(2 * k + 1) for k in range(14)]
+
+
 def _shichi_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
-    """sinh x / x and cosh x / x; the former as a function of i x or by exprel, so that it is regular at zero."""
+    """sinh x / x and cosh x / x; the former as a function of i x or by its series, so that it is regular at zero."""
     if dtype_of(x).kind == "c":
         sine = sinc(multiply(x, 1j / math.pi), order=0)
     else:
-        sine = multiply(add(exprel(x, order=0), exprel(negative(x), order=0)), 0.5)
+        sine = near_zero(x, _SINE, lambda x: divide(multiply(subtract(exp(x), exp(negative(x))), 0.5), x), step=2)
     return sine, divide(multiply(add(exp(x), exp(negative(x))), 0.5), x)
 
 

@@ -152,7 +152,7 @@ def measured(work: Callable[[], Any]) -> int:
 MODELS: dict[str, Callable[..., Any]] = {
     "one scan": lambda x, k: scanned(np.sin, x, checkpoint=k),
     "two scans": lambda x, k: scanned(np.sin, scanned(lambda c: np.tanh(c) * 1.1, x, checkpoint=k), checkpoint=k),
-    "a jitted scan": lambda x, k: func.jit(lambda x: scanned(np.sin, x, checkpoint=k))(x),
+    "a jitted scan": func.jit(lambda x, k: scanned(np.sin, x, checkpoint=k), static_argnums=1),
     "a scan in a branch": lambda x, k: func.cond(x[0] < 2, lambda: scanned(np.sin, x, checkpoint=k), lambda: x),
 }
 
@@ -197,3 +197,22 @@ def test_limited_maps_compile_no_backward_pass() -> None:
             assert tracemalloc.get_traced_memory()[1] - before + rows.nbytes <= 1_400_000
     finally:
         tracemalloc.stop()
+
+
+EAGER: dict[str, Callable[..., Any]] = {
+    "scan": lambda step, x: func.scan(lambda c, _: (step(c), None), x, None, length=6)[0],
+    "scan in blocks": lambda step, x: func.scan(lambda c, _: (body(c), None), x, None, length=6, checkpoint=2)[0],
+    "fori_loop": lambda step, x: func.fori_loop(0, 6, lambda i, c: step(c), x),
+    "map": lambda step, x: func.map(step, x.reshape(4, -1)),
+}
+
+
+@pytest.mark.parametrize("step", [body, func.checkpoint(body), func.checkpoint(func.checkpoint(body))])
+@pytest.mark.parametrize("loop", EAGER)
+def test_plans_of_eager_loops_are_what_they_take(loop: str, step: Any) -> None:
+    x = np.linspace(0.1, 0.9, 40_000)
+    call = func.grad(lambda x: np.sum(EAGER[loop](step, x)))
+    timeline = func.memory(call)(x)
+    peak = measured(lambda: call(x))
+    assert peak <= 1.05 * (timeline.peak - timeline.arguments) + 200_000
+    assert timeline.peak <= 1.25 * peak + 2 * x.nbytes

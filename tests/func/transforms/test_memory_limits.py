@@ -334,17 +334,31 @@ def test_a_plan_is_for_the_objects_among_the_arguments_too() -> None:
     assert chosen == ["16", "4"]
 
 
+def nothing_beside_much(x: Any) -> Any:
+    """An empty array is alive while much else is computed."""
+    nothing, a = np.sin(x[:0]), np.sin(x)
+    return np.sum(np.exp(a * np.cos(a)) + a), nothing * 2.0
+
+
 @pytest.mark.parametrize("compiler", ["numpy", "llvm"])
 @pytest.mark.parametrize(
     "function",
     [
+        nothing_beside_much,
         lambda x: x,
         lambda x: 2.0,
         lambda x: (x, x[:0]),
         lambda x: np.sum(np.sin(x[:0])) + np.sum(np.sin(x) * np.cos(x)),
         lambda x: np.sin(x) + np.sum(x[:0] * 2.0),
     ],
-    ids=["identity", "constant", "view of nothing", "nothing alive at the peak", "sum of nothing"],
+    ids=[
+        "nothing beside much",
+        "identity",
+        "constant",
+        "view of nothing",
+        "nothing alive at the peak",
+        "sum of nothing",
+    ],
 )
 def test_limits_of_programs_without_equations_and_with_empty_arrays(
     function: Callable[..., Any], compiler: str

@@ -189,6 +189,17 @@ def test_python_integers_as_arguments_fit_or_are_refused(name: str, compiler: st
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("numbers", [(3, np.int64(3)), (np.int64(3), 3), (2.0, np.float64(2)), (True, np.int64(1))])
+def test_programs_for_python_numbers_are_not_those_for_scalars(numbers: Any, compiler: str) -> None:
+    for f, x in ((lambda x, s: x * s, np.ones(2, np.int8)), (lambda x, s: np.add(s, x), np.ones(2, np.float32))):
+        inner = func.jit(f, compiler=compiler)
+        outer = func.jit(lambda x, *s, inner=inner: [inner(x, one) for one in s], compiler=compiler)
+        for found in (outer(x, *numbers), [inner(x, s) for s in numbers]):
+            for one, s in zip(found, numbers, strict=True):
+                same(one, f(x, s))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_integers_beyond_64_bits_are_refused_by_every_call(compiler: str) -> None:
     jitted = func.jit(lambda x, s: x * s, compiler=compiler)
     for _ in range(3):
