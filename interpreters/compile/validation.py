@@ -30,21 +30,24 @@ from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.primitives.structural.identity import seed
-from func.interpreters.program.plain_runs import Run, evaluated, plain_run, unit_of
+from func.interpreters.program.plain_runs import Run, evaluated, plain_run, steps_of_last, unit_of
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Program, Var
+from func.interpreters.program.special_inputs import special_inputs
 
 MOST_ELEMENTS = 1 << 24
 """Elements of all values of the largest program that is validated."""
 FEW_ELEMENTS = 1 << 18
 """Elements of all values above which two inputs have to do."""
+ENOUGH_STEPS = 30_000
+"""Equations of all runs of one program, those of loops step by step, after which no further inputs are tried."""
 UNITS = 512
 """By how many units of the last place of the largest element of an output rounding may change its elements."""
 NOISY_RUNS = 8
 """Runs with random rounding errors, where results differ."""
 LINALG = "func.interpreters.primitives.linalg."
 """The package of the primitives that LAPACK computes."""
-INF, NAN = float("inf"), float("nan")
+INF = float("inf")
 
 
 class Translation(NamedTuple):
@@ -151,7 +154,10 @@ def raising(error: Exception) -> Run:
 def _difference(translation: Translation, program: Program, run: Run) -> Difference | None:
     """Where a program and its translation differ; None where no inputs show it."""
     reference, promise = translation.reference(program), _Promise(program, translation.keeps_bits)
-    for args in _examples(translation.avals(program), promise):
+    left = ENOUGH_STEPS
+    for args in special_inputs(translation.avals(program), promise.is_large, promise.is_for_finite):
+        if left < 0:
+            break
         try:
             expected: Any = evaluated(reference, args)
         except ValidationError:
@@ -160,6 +166,8 @@ def _difference(translation: Translation, program: Program, run: Run) -> Differe
             if type(error) is not OverflowError or not translation.keeps_overflow:
                 continue
             expected = error
+        finally:
+            left -= steps_of_last()
         try:
             outs = evaluated(run, args)
         except ValidationError:
@@ -248,71 +256,6 @@ class _Promise:
         if not self.is_elementwise:
             equal |= ~is_finite & ~np.isfinite(out)
         return bool(np.all(equal | (False if spread is None else spread == INF)))
-
-
-FLOATS: dict[str, tuple[float, ...] | None] = {
-    "positive": None,
-    "of both signs": None,
-    "coinciding": (1.0, 2.0, 2.0, 0.0, -1.0, 0.5, -0.0, 2.0),
-    "zeros": (0.0,),
-    "ones": (1.0,),
-    "large and small": (1e9, 1e-9, -1e9, 3.0, -1e-3),
-    "special": (NAN, INF, 0.0, -0.0, 1.0, -INF, -1.0, 2.0, 0.5),
-}
-"""The numbers from which inputs are drawn, kind by kind; for None they are random."""
-INTEGERS: dict[str, tuple[int, ...]] = {
-    "positive": (0, 1, 2, 3),
-    "of both signs": (-1, 0, 1, -2, 2),
-    "coinciding": (0, 1, 1, 0),
-    "zeros": (0,),
-    "ones": (1,),
-    "large and small": (100, 1, -100, 7),
-    "special": (0, 1, -1, 127, -128),
-}
-MOST_ROUNDS = 9
-"""Special values; so many rounds show all of them to a program of single numbers."""
-WEAK_INTEGERS = {"large and small": 300, "special": 1 << 40}
-"""Numbers of Python that narrow dtypes cannot hold."""
-
-
-def _examples(avals: Sequence[Aval], promise: _Promise) -> Iterator[Sequence[Array]]:
-    """The arguments of each kind; few of a large program."""
-    kinds = ["of both signs", "special"] if promise.is_large else list(FLOATS)
-    smallest_size = min([aval.size for aval in avals if aval.size], default=MOST_ROUNDS)
-    rounds = {"special": -(-MOST_ROUNDS // smallest_size), "coinciding": 2}
-    numbers = np.random.default_rng(0)
-    for kind in kinds:
-        if kind == "special" and promise.is_for_finite:
-            continue
-        orders = [numbers.permutation(MOST_ROUNDS) for _ in avals]
-        for number in range(rounds.get(kind, 1)):
-            yield [_argument(aval, kind, numbers, order, number) for aval, order in zip(avals, orders, strict=True)]
-
-
-def _argument(aval: Aval, kind: str, numbers: np.random.Generator, order: Any, number: int) -> Any:
-    """Values of a kind: an array, in Fortran order where values coincide, or a number of Python.
-
-    They are random, or all special ones in this order, of which a further round has the next ones.
-    """
-
-    def drawn_from(pool: Sequence[Any] | None) -> Any:
-        if pool is None:
-            return numbers.uniform(0.3, 1.7, aval.shape) if kind == "positive" else numbers.standard_normal(aval.shape)
-        if kind != "special":
-            return numbers.choice(pool, aval.shape)
-        places = order[(np.arange(aval.size) + number * aval.size) % len(order)] % len(pool)
-        return np.asarray(pool)[places].reshape(aval.shape)
-
-    if aval.dtype.kind in "iub":
-        drawn = drawn_from([abs(x) for x in INTEGERS[kind]] if aval.dtype.kind == "u" else INTEGERS[kind])
-        if aval.weak and aval.dtype.kind == "i":
-            return WEAK_INTEGERS.get(kind, int(drawn))
-    else:
-        drawn = drawn_from(FLOATS[kind])
-        if aval.dtype.kind == "c":
-            drawn = drawn + 1j * drawn_from(FLOATS[kind])
-    array = np.asarray(drawn).astype(aval.dtype, order="F" if kind == "coinciding" else "C")
-    return array.item() if aval.weak else array if aval.shape else array[()]
 
 
 def _spread(reference: Run, args: Sequence[Array], expected: Sequence[Any]) -> list[Any]:

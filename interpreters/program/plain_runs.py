@@ -24,9 +24,9 @@ class Undefined(Exception):
 
 
 class _Running(threading.local):
-    """The steps that are left to the run of this thread, and what its rounding errors are drawn from."""
+    """The steps that are left to the run of this thread, those of the last one, and what rounding is drawn from."""
 
-    steps = 0
+    steps = taken = 0
     noise: np.random.Generator | None = None
 
 
@@ -61,7 +61,13 @@ def evaluated(run: Run, args: Sequence[Array], noise: np.random.Generator | None
         copies = [x.copy("K") if isinstance(x, np.ndarray) else x for x in args]
         return list(quietly(run, *(copies if noise is None else [rounded(x, noise) for x in copies])))
     finally:
+        _RUNNING.taken = MOST_STEPS - _RUNNING.steps
         _RUNNING.steps, _RUNNING.noise = before
+
+
+def steps_of_last() -> int:
+    """How many equations the last run of this thread has evaluated one by one."""
+    return _RUNNING.taken
 
 
 def _refuse_undefined_cast(equation: Equation, operands: Sequence[Array]) -> None:
