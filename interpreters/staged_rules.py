@@ -30,17 +30,20 @@ from func.interpreters.core import (
     Primitive,
     Shaped,
     Tracer,
+    aval_of,
     bind,
     dtype_of,
     kept,
     shape_of,
 )
+from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.exact_keys import exact_key
+from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
-from func.interpreters.program.program import Program, Var
+from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage
 from func.interpreters.transpose import LINEARIZED, LINEARIZED_AT_FIRST, linearized, transpose_program
 from func.interpreters.vmap import Vmap
@@ -251,6 +254,10 @@ class Rules:
         if rule is None or rule is True:
             try:
                 rule = StagedRule(primitive, values, parents, params)
+                if TRANSLATIONS.are_validated:
+                    _check_rule(rule, values, parents, params)
+            except ValidationError:
+                raise
             except Exception as error:
                 messages.debug("the pullback of %s is staged for each call: %s", primitive.name, error)
                 rule = False
@@ -260,6 +267,43 @@ class Rules:
     def clear(self) -> None:
         """Forget all rules."""
         self._rules.clear()
+
+
+def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params) -> None:
+    """Raise ValidationError where a staged rule computes something else than the rule that is staged in each call."""
+    primitive = rule.primitive
+    inputs = [
+        None if type(value) in PYTHON_SCALARS else Var(Aval(shape_of(value), dtype_of(value))) for value in values
+    ]
+    atoms = tuple([value if var is None else var for var, value in zip(inputs, values, strict=True)])
+    outs = primitive.aval(*[aval_of(x) for x in atoms], **params)
+    outputs = tuple([Var(aval) for aval in (outs if primitive.multiple else (outs,))])
+    given = [var for var in inputs if var is not None]
+    program = Program(given, [Equation(primitive, atoms, params, outputs)], outputs, {})
+
+    def of(is_staged: bool) -> Any:
+        def run(*args: Array) -> list[Any]:
+            remaining = iter(args)
+            full = tuple([value if var is None else next(remaining) for var, value in zip(inputs, values, strict=True)])
+            cts = dict(enumerate(remaining))
+            if is_staged:
+                out, saved = rule.record(full)
+                pulled = rule.pull(cts if primitive.multiple else cts[0], parents, saved, params)
+            else:
+                out, own, saved = linearized(primitive, full, parents, params)
+                out = out if primitive.multiple else (out,)
+                pulled = own.pull(cts if primitive.multiple else cts[0], parents, saved, params)
+            return [*out, *[0.0 if ct is ZERO else ct for ct in pulled]]
+
+        return run
+
+    WIRING.check_translation(
+        f"the staged rule of {primitive.name}",
+        program,
+        lambda other: of(True),
+        reference=lambda other: of(False),
+        avals=lambda other: [var.aval for var in (*given, *outputs)],
+    )
 
 
 DEFINED_IN = "func.interpreters.primitives."

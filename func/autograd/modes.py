@@ -178,7 +178,8 @@ class no_grad(_RecordingContext):
 
     A context manager, and a decorator of functions, generators and coroutines; it holds for the thread or task. It
     affects the transforms that run when it is entered, not those entered inside it: `func.grad` respects an inner
-    `no_grad`, but not an outer one. Forward mode is not affected.
+    `no_grad`, but not an outer one; so do all transforms, forward mode among them. Dual numbers of
+    `func.autograd.forward_ad` keep their tangents.
 
     Example:
         >>> import func

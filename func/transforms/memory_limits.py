@@ -58,6 +58,8 @@ def shown_bytes(count: int) -> str:
 class WatchedStage(Stage):
     """A stage that notes after how many equations Python lets go of each value."""
 
+    plans_eager_code = True
+
     def __init__(self, transform: str) -> None:
         super().__init__(transform)
         self.deaths: dict[Var, int] = {}

@@ -133,6 +133,7 @@ checkpoint_call = _Checkpoint(
     multiple=True,
     cost=0,
     body=lambda params: lambda *operands: operands[len(operands) - params["outs"] :],
+    passes_on=lambda *operands, fun, outs: operands[len(operands) - outs :],
     layout=lambda *operands, fun, outs: list(operands[len(operands) - outs :]),
     mask="body",
 )

@@ -94,6 +94,8 @@ if TYPE_CHECKING:
         merged nor folded, those that a traced program needs are not dropped by passes, and they keep their order. """
         body: Callable[[Params], Callable[..., Sequence[Any]]]
         """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
+        passes_on: Callable[..., Sequence[Any]]
+        """passes_on(*operands, **params): the operands that are the outputs; it computes nothing."""
         scipy: str
         """The function of scipy.special that computes it."""
         parameters: Kinds
@@ -133,7 +135,7 @@ class Primitive:
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
         *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
-        *("communicates", "covers", "mask", "defined_in", "holds_no_program"),
+        *("communicates", "covers", "mask", "passes_on", "defined_in", "holds_no_program"),
     )
 
     def __init__(
@@ -177,6 +179,7 @@ class Primitive:
         self.fits = facts.get("fits")
         self.factored_by = facts.get("factored_by")
         self.mask = facts.get("mask")
+        self.passes_on = facts.get("passes_on")
         self.covers = facts.get("covers", False)
         self.defined_in = _importing_module()
         """The module that was being imported when it was made."""

@@ -33,8 +33,10 @@ def memory_roots(program: Program) -> dict[Var, Var]:
     """The variable in whose memory each variable lies."""
     roots: dict[Var, Var] = {var: var for var in (*program.inputs, *program.constants)}
     for equation in program.equations:
-        for out in equation.outputs:
-            source = equation.inputs[0] if is_view(equation) else out
+        passes_on = equation.primitive.passes_on
+        passed_on = passes_on(*equation.inputs, **equation.params) if passes_on is not None else ()
+        for i, out in enumerate(equation.outputs):
+            source = passed_on[i] if passed_on else equation.inputs[0] if is_view(equation) else out
             roots[out] = roots[source] if type(source) is Var and source is not out else out
     return roots
 

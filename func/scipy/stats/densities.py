@@ -12,8 +12,10 @@ import scipy.stats
 
 import func
 from func.interpreters.core import Array
+from func.interpreters.primitives.special import incomplete
+from func.interpreters.primitives.special.gamma import gammaln_gap
 from func.interpreters.primitives.special.logistic import log1prel
-from func.scipy.stats import counting, double_exponential, studentized_ranges
+from func.scipy.stats import counting, double_exponential, log_densities, studentized_ranges
 from func.scipy.stats.host_values import along, from_host
 
 HOST: dict[str, str] = {
@@ -200,10 +202,6 @@ def _gausshyper(x: Array, a: Array, b: Array, c: Array, z: Array) -> Array:
     return powers - _log_sum(exponents, np.asarray(1.0))
 
 
-def _beta(x: Array, a: Array, b: Array) -> Array:
-    return sc.xlog1py(b - 1.0, -x) + sc.xlogy(a - 1.0, x) - sc.betaln(a, b)
-
-
 def _beta_pdf(x: Array, a: Array, b: Array) -> Array:
     at_end = x == 1
     near = sc.xlog1py(b - 1.0, -np.where(at_end, 0.0, x))
@@ -280,6 +278,18 @@ def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array
 
     slope = along(tail, [a, b], [None if d is None else np.broadcast_to(d, np.shape(a)) for d in dots])
     return np.where(lower, slope, -slope)
+
+
+def _student_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F/∂df by the incomplete beta function."""
+    return incomplete.student_slope(shapes[0] + 0.0, x) * dots[0]
+
+
+def _f_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F along tangents of both degrees of freedom, by the incomplete beta function."""
+    dfn, dfd = [s + 0.0 for s in shapes]
+    slopes = (incomplete.f_slope_dfn, incomplete.f_slope_dfd)
+    return np.add(*[0.0 if dot is None else slope(dfn, dfd, x) * dot for slope, dot in zip(slopes, dots, strict=True)])
 
 
 def _rdist_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
@@ -630,12 +640,17 @@ POISSON_BINOM: dict[str, Callable[..., Any]] = {
 }
 
 
-def _binom(k: Array, n: Array, p: Array) -> Array:
-    return _log_ways(n, k) + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
+def _betabinom(k: Array, n: Array, a: Array, b: Array) -> Array:
+    return _log_ways(n, k) + gammaln_gap(a, k) + gammaln_gap(b, n - k) - gammaln_gap(a + b, n)
+
+
+def _betanbinom(k: Array, n: Array, a: Array, b: Array) -> Array:
+    ways = gammaln_gap(n, k) - sc.gammaln(k + 1)
+    return ways + gammaln_gap(a, n) + gammaln_gap(b, k) - gammaln_gap(a + b, n + k)
 
 
 def _nbinom(k: Array, n: Array, p: Array) -> Array:
-    return sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n) + n * np.log(p) + sc.xlog1py(k, -p)
+    return gammaln_gap(n, k) - sc.gammaln(k + 1) + n * np.log(p) + sc.xlog1py(k, -p)
 
 
 def _skellam(k: Array, mu1: Array, mu2: Array) -> Array:
@@ -676,7 +691,7 @@ def _zipf_moment(order: int, a: Array) -> Array:
 
 
 def _log_ways(n: Array, k: Array) -> Array:
-    return sc.gammaln(n + 1) - sc.gammaln(k + 1) - sc.gammaln(n - k + 1)
+    return gammaln_gap(n - k + 1.0, 1.0 * k) - sc.gammaln(k + 1)
 
 
 def _fisher(k: Array, total: Array, n: Array, draws: Array, odds: Array) -> Array:
@@ -724,8 +739,10 @@ def _zipf(k: Array, a: Array) -> Array:
 
 
 DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
+    "betabinom": _mass(_betabinom),
+    "betanbinom": _mass(_betanbinom),
     "bernoulli": _mass(lambda k, p: sc.xlogy(k, p) + sc.xlog1py(1 - k, -p)),
-    "binom": _mass(_binom),
+    "binom": _mass(log_densities.binom),
     "nbinom": _mass(_nbinom),
     "poisson_binom": POISSON_BINOM,
     "randint": {"pmf": _randint, "logpmf": lambda *args: np.log(_randint(*args))},
@@ -769,7 +786,7 @@ def _pareto_stats(b: Array) -> tuple[Any, ...]:
 
 OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "argus": {"pdf": _argus_pdf},
-    "beta": {"logpdf": _beta, "pdf": _beta_pdf},
+    "beta": {"pdf": _beta_pdf},
     "burr": {"pdf": _burr_pdf},
     "chi": {"pdf": _chi_pdf},
     "chi2": {"pdf": _chi2_pdf},
@@ -795,10 +812,13 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "pearson3": {name: PEARSON3[name] for name in ("logpdf", "pdf")},
     "skewnorm": _exp(_skewnorm),
     "studentized_range": _log(studentized_ranges.density),
+    "t": {"pdf": lambda *args: np.exp(log_densities.student(*args))},
     "truncnorm": TRUNCNORM,
     "tukeylambda": _log(_tukeylambda),
 }
 OWN.update(DISCRETE)
+for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS):
+    OWN.update({_name: {**OWN.get(_name, {}), **_own} for _name, _own in _methods.items()})
 """Methods that are written here, where SciPy's code is compiled or asks for the values."""
 
 SLOPES: dict[str, Callable[..., Any]] = {
@@ -806,6 +826,8 @@ SLOPES: dict[str, Callable[..., Any]] = {
     "pearson3": _pearson3_slope,
     "rdist": _rdist_slope,
     "studentized_range": studentized_ranges.slope,
+    "t": _student_slope,
+    "f": _f_slope,
     "tukeylambda": _tukeylambda_slope,
     "vonmises": _vonmises_slope,
 }

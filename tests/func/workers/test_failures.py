@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from func.errors import (
     WorkerLostError,
     WorkerLostWarning,
 )
+from func.workers.running import _Flow
 from tests.support.executors import Serial
 
 X = np.arange(12.0)
@@ -242,3 +244,17 @@ def test_an_engine_of_unknown_kind_that_breaks_is_named() -> None:
     del executor._max_workers
     with pytest.raises(WorkerLostError, match="the link is down"):
         func.map(np.sin, X, executor=executor, chunk_size=1)
+
+
+def test_chunks_that_were_lost_run_alone() -> None:
+    runner: Any = SimpleNamespace(label="map", progress=False, data=None)
+    engine: Any = SimpleNamespace(workers=lambda: 3)
+    flow = _Flow(runner, engine, 10, lambda engine, i, again: cf.Future(), [])
+    flow.lost, flow.next = {0: 1, 1: 1}, 2
+    flow.waiting.extend([0, 1])
+    flow.fill()
+    assert list(flow.pending.values()) == [0]
+    flow.pending.clear()
+    flow.lost.clear()
+    flow.fill()
+    assert list(flow.pending.values()) == [1, *range(2, 8)]

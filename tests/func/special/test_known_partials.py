@@ -1,0 +1,96 @@
+"""Partials of special functions and distributions that formulas lose in tails, for large parameters and near zero."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.interpolate
+import scipy.special
+
+import func
+from tools.enumerate import precision_special
+from tools.enumerate.exact_partials import Points, check
+
+CASES: list[tuple[str, tuple[int, ...], tuple[float, ...]]] = [
+    ("spence", (1,), (1e-17,)),
+    ("betaln", (1, 0), (1e10, 1.5)),
+    ("betaln", (1, 0), (1e15, 2.0)),
+    ("betaln", (1, 0), (2.5, 1e-9)),
+    ("betaln", (2, 0), (1e10, 1.5)),
+    ("beta", (0, 1), (0.5, 1e10)),
+    ("poch", (1, 0), (1e8, 2.0)),
+    ("binom", (1, 0), (1e12, 2.0)),
+    ("airye[0]", (2,), (1e4,)),
+    ("airye[3]", (2,), (1e4,)),
+    ("i0e", (2,), (1e6,)),
+    ("i1e", (2,), (-1e6,)),
+    ("ive", (0, 2), (3.0, 1e5)),
+    ("k0e", (2,), (1e8,)),
+    ("kve", (0, 2), (3.5, 1e5)),
+    ("erfcx", (2,), (1e100,)),
+    ("dawsn", (2,), (-1e100,)),
+    ("pseudo_huber", (1, 0), (0.5, 1e-17)),
+    ("pseudo_huber", (2, 0), (0.5, 1e100)),
+    ("pseudo_huber", (0, 2), (2.5, 1e15)),
+    ("powm1", (0, 1), (1e-6, 10.0)),
+    ("rel_entr", (1, 1), (0.5, 1e300)),
+    ("agm", (0, 2), (1e-6, 1e10)),
+    ("cotdg", (1,), (1e-17,)),
+    ("ellipk", (1,), (-1e30,)),
+    ("ellipe", (1,), (1 - 2.0**-53,)),
+    ("kolmogorov", (1,), (0.1,)),
+    ("kolmogorov", (2,), (0.06,)),
+    ("shichi[0]", (2,), (1e-40,)),
+    ("t.logpdf", (0, 1), (2.0, 1e5)),
+    ("t.logpdf", (2, 0), (1e100, 3.0)),
+    ("t.logpdf", (0, 2), (1e100, 3.0)),
+    ("t.logsf", (0, 1), (1e6, 4.0)),
+    ("beta.logpdf", (0, 1, 0), (0.5, 1e10, 1e10)),
+    ("gamma.logpdf", (0, 1), (1e8 + 1e3, 1e8)),
+    ("f.logpdf", (0, 0, 1), (0.5, 1.0, 1e5)),
+    ("betabinom.logpmf", (0, 0, 1, 0), (5.0, 10.0, 1e10, 2e10)),
+    ("binom.logpmf", (0, 1, 0), (1.0, 1e12, 1e-12)),
+    ("nbinom.logpmf", (0, 1, 0), (3.0, 1e10, 0.9999)),
+    ("exponweib.logpdf", (1, 0, 0), (1e-6, 0.5, 2.0)),
+    ("exponnorm.logpdf", (0, 1), (-1e6, 1.5)),
+    ("invgauss.logpdf", (1, 1), (1e-10, 50.0)),
+    ("jf_skew_t.logpdf", (1, 1, 0), (1e6, 8.0, 4.0)),
+    ("foldnorm.logpdf", (1, 0), (1e6, 1.95)),
+    ("foldcauchy.logpdf", (1, 0), (1e-100, 4.7)),
+    ("halfcauchy.logpdf", (2,), (1e100,)),
+    ("skewcauchy.logpdf", (1, 1), (1e6, 0.5)),
+    ("rel_breitwigner.logpdf", (2, 0), (1e100, 3.6)),
+    ("gumbel_r.logpdf", (1,), (1e-100,)),
+    ("invweibull.logpdf", (1, 0), (1e-10, 10.58)),
+    ("mielke.logpdf", (0, 0, 1), (1e-10, 0.5, 0.7)),
+    ("burr12.logpdf", (0, 1, 0), (1e100, 10.0, 4.0)),
+    ("genpareto.logpdf", (0, 1), (1e100, 0.1)),
+    ("rice.logpdf", (1, 1), (1e-100, 0.775)),
+    ("johnsonsu.logpdf", (1, 0, 0), (1e100, 2.55, 2.25)),
+    ("norminvgauss.logpdf", (1, 0, 0), (1e6, 1.25, 0.5)),
+    ("rdist.logpdf", (1, 0), (1e-100, 30.0)),
+    ("laplace.logcdf", (1,), (-800.0,)),
+    ("laplace.logsf", (1,), (800.0,)),
+    ("halfnorm.logsf", (1,), (40.0,)),
+    ("chi2.logsf", (1, 0), (1600.0, 5.0)),
+    ("chi2.logsf", (0, 1), (1600.0, 5.0)),
+    ("gamma.logcdf", (1, 0), (1e-3, 200.0)),
+    ("gamma.logcdf", (0, 1), (1e-3, 200.0)),
+    ("levy.logpdf", (2,), (1e-3,)),
+    ("hypsecant.logpdf", (1,), (-800.0,)),
+]
+
+
+@pytest.mark.parametrize(("name", "orders", "point"), CASES)
+def test_partials_are_those_of_mpmath(name: str, orders: tuple[int, ...], point: tuple[float, ...]) -> None:
+    row = precision_special.rows()[name]
+    for mode in ("forward", "reverse"):
+        assert check(Points(row, "float64", orders, mode, (point,))) is None
+
+
+def test_the_slope_of_a_harmonic_follows_scipys_function_of_the_cosine() -> None:
+    for theta in (-0.4, 0.4, 3.5, 6.6):
+        for n, m in ((2, 1), (2, 0), (3, -2)):
+            _, gradient = scipy.special.sph_harm_y(n, m, theta, 0.7, diff_n=1)
+            slope = func.jvp(lambda t, n=n, m=m: func.special.sph_harm_y(n, m, t, 0.7), (theta,), (1.0,))[1]
+            np.testing.assert_allclose(slope, gradient[0], rtol=1e-12)
