@@ -509,8 +509,6 @@ def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str 
         rule, count = partial.maps, count + 1
     try:
         program = _traced(rule, count, dtype)
-        while any([equation.primitive.body is not None for equation in program.equations]):
-            program = _traced(_with_bodies(program), count, dtype)
     except TypeError:
         return None
     if program.constants or not all([_is_ufunc(equation.primitive) for equation in program.equations]):
@@ -526,17 +524,6 @@ def _traced(rule: Callable[..., Array], count: int, dtype: Any) -> Program:
         return stage.program([tracer._attached for tracer in inputs], [rule(*inputs)])
     finally:
         stage.close()
-
-
-def _with_bodies(program: Program) -> Callable[..., Array]:
-    """A program as a function in which formulas are the expressions that they stand for."""
-
-    def override(place: int, operands: tuple[Array, ...]) -> Any:
-        equation = program.equations[place]
-        body = equation.primitive.body
-        return None if body is None else body(equation.params)(*operands)
-
-    return lambda *args: program.run(args, override)[0]
 
 
 def _is_ufunc(primitive: Any) -> bool:

@@ -26,8 +26,8 @@ Orders = tuple[int, ...]
 """How often a partial derives by each operand, such as (1, 1) for the mixed second one."""
 
 DTYPES = ("float64", "float32")
-MODES = ("forward", "reverse", "compiled")
-"""Forward is jvp (of jvp), reverse is vjp (of jvp), compiled is reverse under jit."""
+MODES = ("forward", "reverse", "nested", "compiled")
+"""Forward is jvp (of jvp), reverse is vjp (of jvp), nested is vjp (of vjp), compiled is reverse under jit."""
 
 BLOCK = 16
 """Points of one program: one call of func computes them together."""
@@ -76,8 +76,11 @@ class Row:
     dtypes: tuple[str, ...] = DTYPES
     where: Callable[..., bool] = lambda *point: True
     """Whether the function has derivatives at a point; the grid leaves out the others."""
+    modes: tuple[str, ...] = MODES
     second: bool = True
     """Whether second partials exist."""
+    terms: Mapping[Orders, Callable[..., Any]] = field(default_factory=dict)
+    """The sizes of the terms of which a partial is the sum, where they cancel: errors are measured by them."""
 
     def orders(self) -> list[Orders]:
         """First partials, then second ones."""
@@ -170,8 +173,8 @@ def partial_of(function: Callable[..., Any], orders: Orders, mode: str) -> Calla
     places = [place for place, order in enumerate(orders) for _ in range(order)]
     derived = function
     for number, place in enumerate(places):
-        is_last = number + 1 == len(places)
-        derived = (_by_pullback if is_last and mode != "forward" else _by_tangent)(derived, place)
+        pulls = mode == "nested" or (mode != "forward" and number + 1 == len(places))
+        derived = (_by_pullback if pulls else _by_tangent)(derived, place)
     return func.jit(derived) if mode == "compiled" else derived
 
 
@@ -201,13 +204,17 @@ def _derived(row: Row, orders: Orders, mode: str) -> Callable[..., Any]:
     return partial_of(row.function, orders, mode)
 
 
-def fault(found: float, true: Any, dtype: str, bound: Bound = Bound()) -> str | None:
+def fault(found: float, true: Any, dtype: str, bound: Bound = Bound(), terms: Any = 0) -> str | None:
     """What is wrong with a computed partial, in a few words, or None.
 
     Only true values that are normal numbers of the dtype have digits to lose; beyond them the found one must be too.
     """
     info = np.finfo(dtype)
     size = abs(true)
+    scale = max(size, terms)
+    allowed = max(bound.ulps * _ulp(scale, dtype), bound.relative * scale) if scale else 0
+    if scale > 2 * size and math.isfinite(found):
+        return "digits lost" if abs(mpmath.mpf(float(found)) - true) > allowed else None
     if size < float(info.tiny):
         return None if abs(found) <= 2 * float(info.tiny) else "not small where the true value is below all numbers"
     if size > float(info.max):
@@ -220,7 +227,6 @@ def fault(found: float, true: Any, dtype: str, bound: Bound = Bound()) -> str | 
         return "zero for a number"
     if (found > 0) != (true > 0):
         return "wrong sign"
-    allowed = max(bound.ulps * _ulp(true, dtype), bound.relative * size)
     return "digits lost" if abs(mpmath.mpf(float(found)) - true) > allowed else None
 
 
@@ -267,7 +273,8 @@ class Points:
             true = truth(self.row, self.orders, point)
             if true is None or not np.isfinite(value):
                 continue
-            word = fault(float(found), true, self.dtype, bound)
+            terms = self.row.terms.get(self.orders, lambda *point: 0)(*map(mpmath.mpf, point))
+            word = fault(float(found), true, self.dtype, bound, terms)
             if word is not None:
                 yield word, point, float(found), true
 
@@ -295,7 +302,7 @@ def part(name: str, rows: Sequence[Row], *, step: int | None = None) -> scope.Pa
         row = choices.pick(rows)
         dtype = choices.pick(row.dtypes)
         orders = choices.pick(row.orders())
-        mode = choices.pick(MODES)
+        mode = choices.pick(row.modes)
         *outer, last = [_grid(dtype, domain, step) for domain in row.domains]
         head = tuple(choices.pick(values) for values in outer)
         points = [(*head, x) for x in last if row.where(*head, x)]

@@ -20,7 +20,7 @@ from mpmath import mpf
 from func.interpreters.primitives.elementwise import table
 from tools.enumerate.exact_partials import Bound, Domain, Row, part
 
-QUICK = 120
+QUICK = 300
 
 INF = math.inf
 EDGES = (-1.0, 1.0)
@@ -140,9 +140,9 @@ UNARY = (
     _row("sinh", mpmath.sinh, Domain(near=(0.0,), extra=(710.2, 89.2)), closed=_one(mpmath.cosh, mpmath.sinh)),
     _row("cosh", mpmath.cosh, Domain(near=(0.0,), extra=(710.2, 89.2)), closed=_one(mpmath.sinh, mpmath.cosh)),
     _row(
-        "tanh",
+        "tanh",  # beyond, 1 - out² has lost the digits of out
         mpmath.tanh,
-        Domain(near=(9.0, 19.0, -3.0), extra=(-300.0, 40.0, 40.5, 22.0, 354.0, 355.0)),
+        Domain(-1.5, 1.5),
         closed=_one(_sech2, lambda x: -2 * mpmath.tanh(x) * _sech2(x)),
     ),
     _row(
@@ -202,6 +202,8 @@ POWER = _two(
     lambda x, y: x ** (y - 1) * (1 + y * mpmath.log(x)),
     lambda x, y: x**y * mpmath.log(x) ** 2,
 )
+POWER_TERMS = {(1, 1): lambda x, y: x ** (y - 1) * (1 + abs(y * mpmath.log(x)))}
+"""1 + y log x has a zero, around which the digits of the logarithm decide."""
 EXPONENTS = Domain(near=(1.0, 2.0), extra=(3.0, 0.3, 1 / 3, -0.7, 1e16))
 
 
@@ -228,8 +230,8 @@ BINARY = (
             lambda x, y: 1 / y, lambda x, y: -x / y**2, nothing, lambda x, y: -1 / y**2, lambda x, y: 2 * x / y**3
         ),
     ),
-    _row("power", lambda x, y: x**y, AROUND_ONE, EXPONENTS, closed=POWER),
-    _row("float_power", lambda x, y: x**y, AROUND_ONE, EXPONENTS, closed=POWER, dtypes=("float64",)),
+    _row("power", lambda x, y: x**y, AROUND_ONE, EXPONENTS, closed=POWER, terms=POWER_TERMS),
+    _row("float_power", lambda x, y: x**y, AROUND_ONE, EXPONENTS, closed=POWER, terms=POWER_TERMS, dtypes=("float64",)),
     _row(
         "remainder",
         lambda x, y: x - y * mpmath.floor(x / y),
@@ -308,4 +310,100 @@ BINARY = (
 )
 """Rows of two operands."""
 
-PARTS = (part("one", UNARY), part("two", BINARY))
+
+def _angle(x: Any, y: Any) -> Any:
+    return np.angle(y + 1j * x)
+
+
+COMPOSED = (
+    Row(
+        "1e250 * reciprocal(y)",
+        lambda y: 1e250 * np.reciprocal(y),
+        lambda y: mpf(1e250) / y,
+        (Domain(extra=(1e200,)),),
+        closed={(1,): lambda y: -mpf(1e250) / y**2},
+        dtypes=("float64",),
+        modes=("reverse", "compiled"),
+        second=False,
+    ),
+    Row(
+        "1 / exp(x)",
+        lambda x: 1 / np.exp(x),
+        lambda x: mpmath.exp(-x),
+        (Domain(-700.0, 700.0, extra=(400.0,)),),
+        closed={(1,): lambda x: -mpmath.exp(-x)},
+        dtypes=("float64",),
+        modes=("forward",),
+        second=False,
+    ),
+    Row(
+        "1 / (1 + exp(-x))",
+        lambda x: 1 / (1 + np.exp(-x)),
+        lambda x: 1 / (1 + mpmath.exp(-x)),
+        (Domain(-85.0, 85.0, extra=(-50.0,)),),
+        closed={(1,): lambda x: 1 / (2 + mpmath.exp(x) + mpmath.exp(-x))},
+        modes=("forward",),
+        second=False,
+    ),
+    Row(
+        "log1p(x * x)",
+        lambda x: np.log1p(x * x),
+        lambda x: mpmath.log1p(x * x),
+        (Domain(extra=(1e100,)),),
+        closed=_one(lambda x: 2 * x / (1 + x * x), lambda x: 2 * (1 - x * x) / (1 + x * x) ** 2),
+        terms={(2,): lambda x: 6 * (1 + x * x) / (1 + x * x) ** 2},
+        where=lambda x: abs(x) < 1e9 or abs(x) == 1e100,
+    ),
+    Row(
+        "angle(y + i x)",
+        _angle,
+        mpmath.atan2,
+        (Domain(), Domain()),
+        closed=BINARY[-1].closed,
+        by=(0, 1),
+        second=False,
+    ),
+)
+"""Functions of several primitives whose derivatives need a factor after the other."""
+
+
+def _of_pair(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: reduce(np.stack([x, y]))
+
+
+REDUCTIONS = (
+    Row("sum", _of_pair(lambda z: np.sum(z, 0)), lambda x, y: x + y, (Domain(), Domain()), closed=BINARY[0].closed),
+    Row(
+        "mean",
+        _of_pair(lambda z: np.mean(z, 0)),
+        lambda x, y: (x + y) / 2,
+        (Domain(), Domain()),
+        closed=_two(lambda x, y: mpf(0.5), lambda x, y: mpf(0.5), nothing, nothing, nothing),
+    ),
+    Row("prod", _of_pair(lambda z: np.prod(z, 0)), lambda x, y: x * y, (Domain(), Domain()), closed=BINARY[2].closed),
+    Row(
+        "cumprod",
+        _of_pair(lambda z: np.cumprod(z, 0)[1]),
+        lambda x, y: x * y,
+        (Domain(), Domain()),
+        closed=BINARY[2].closed,
+    ),
+    *[
+        Row(
+            name,
+            _of_pair(function),
+            lambda x, y: max(x, y),
+            (Domain(), Domain()),
+            closed=_selected(lambda x, y, sign=sign: sign * (x - y) > 0),
+            where=lambda x, y: x != y,
+        )
+        for name, function, sign in [
+            ("max", lambda z: np.max(z, 0), 1),
+            ("min", lambda z: np.min(z, 0), -1),
+            ("maximum.accumulate", lambda z: np.maximum.accumulate(z, 0)[1], 1),
+        ]
+    ],
+)
+"""Reductions of two elements."""
+
+PARTS = (part("one", UNARY), part("two", BINARY), part("composed", COMPOSED), part("reductions", REDUCTIONS))

@@ -85,11 +85,13 @@ class Partial:
             names = (rule,)
         elif callable(rule) and not self.factors:
             names = _parameters(rule)
-        self.maps: Any = rule if names[:1] == ("direction",) else None
+        self.maps: Any = rule if tuple(names[:1]) == ("direction",) else None
         """A rule of the direction and what else it names."""
         if self.maps is not None:
-            names, self.rule = names[1:], functools.partial(rule, 1)
-        self.needs = rule.needs if isinstance(rule, _Product) else tuple([places[name] for name in names])
+            names, self.rule = names[1:], _at_one(self.maps)
+        self.needs: tuple[int, ...] = tuple([places[name] for name in names])
+        if isinstance(rule, _Product):
+            self.needs = rule.needs
         if isinstance(rule, str):
             self.evaluate = operator.itemgetter(self.needs[0])
         elif callable(rule):
@@ -112,16 +114,21 @@ def _conjugate(x: Array) -> Array:
     return conjugate(x) if dtype_of(x).kind == "c" else x
 
 
+def _at_one(rule: Any) -> Callable[..., Array]:
+    """The partial of a rule that maps directions."""
+    return functools.partial(rule, 1)
+
+
 class _Product:
     """The product of factors as one rule."""
 
     def __init__(self, factors: Sequence[Partial], arity: int) -> None:
         self.factors = factors
-        self.needs = tuple(sorted({need for factor in factors for need in factor.needs}))
+        self.needs: tuple[int, ...] = tuple(sorted({need for factor in factors for need in factor.needs}))
         self.arity = arity
 
     def __call__(self, *values: Array) -> Array:
-        saved = [None] * (self.arity + 1)
+        saved: list[Any] = [None] * (self.arity + 1)
         for need, value in zip(self.needs, values, strict=True):
             saved[need] = value
         first, *others = self.factors
@@ -476,22 +483,17 @@ def elementwise(
     return kind(name, partials, selected, ulps, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
 
 
-def formula(name: str, body: Callable[..., Array], *partials: Rule, **facts: Unpack[Facts]) -> Elementwise:
+def formula(name: str, expression: Callable[..., Array], *partials: Rule, **facts: Unpack[Facts]) -> Elementwise:
     """An elementwise primitive that is an expression of others, but has partials of its own: those of the expression
     would lose digits. Compiled code sees the expression."""
 
-    def expression(*operands: Array) -> Array:
-        out = body(*operands)
+    def whole(*operands: Array) -> Array:
+        out = expression(*operands)
         shape = broadcast_shape([shape_of(x) for x in operands])
         return out if shape_of(out) == shape else broadcast(out, shape=shape)
 
-    return elementwise(
-        name,
-        *partials,
-        impl=lambda xp, *args: expression(*args),
-        body=lambda params: lambda *operands: (expression(*operands),),
-        **facts,
-    )
+    facts["body"] = lambda params: lambda *operands: (whole(*operands),)
+    return elementwise(name, *partials, impl=lambda xp, *args: whole(*args), **facts)
 
 
 def _implementations(ufunc: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:

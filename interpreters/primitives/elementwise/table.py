@@ -79,7 +79,7 @@ def reciprocal_of(y: Array) -> Array:
 
 def power_partial_x(x: Array, y: Array, out: Array) -> Array:
     """y x^(y-1), where out is x^y. A number as exponent from which one is subtracted exactly keeps it a power."""
-    if type(y) not in PYTHON_SCALARS or y - (y - 1) != 1:
+    if type(y) not in PYTHON_SCALARS or (y - 1) + 1 != y:
         return power_slope(x, y, out)
     return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
 
