@@ -15,7 +15,7 @@ import scipy.stats
 import func
 from tools.enumerate import _distribution_truths, scope
 from tools.enumerate._special_truths import TRUTHS, NoTruth
-from tools.enumerate.exact_partials import MODES, Bound, Domain, Points, Row, check
+from tools.enumerate.exact_partials import MODES, Bound, Domain, Points, Row, fault, truth
 
 FIRST, SECOND = Bound(ulps=2**10, relative=1e-10), Bound(ulps=2**13, relative=1e-8)
 """The bounds of rows without an exception; the ulp are those of float32, of which formulas lose some."""
@@ -84,6 +84,7 @@ class Limit(NamedTuple):
 
 
 SCIPY = "the value of SciPy has no more digits"
+EXPONENTS = "the logarithm of the density and that of the tail cancel, as both are large"
 LIMITS: dict[str, Limit] = {
     "beta": Limit(1e-8, 1e-6, f"{SCIPY}; the mixed partial is a difference of equal terms for small shapes",
                   lambda a, b: min(a, b) >= 1e-3),
@@ -95,8 +96,14 @@ LIMITS: dict[str, Limit] = {
     "ellipe": Limit(1e-10, 1e-8, "Gauss' function far to the left", lambda m: m > -1e9),
     "expit": Limit(1e-10, 1e-8, "the value near 1/2 does not know a tiny argument", lambda x: x == 0 or abs(x) > 1e-8),
     "chi.logcdf": Limit(1e-10, 1e-8, "the square of the argument is too small", lambda x, df: x > 1e-50),
-    "chi.logsf": Limit(1e-10, 1e-8, "exponents cancel", lambda x, df: x < 40),
-    "chi2.logsf": Limit(1e-10, 1e-8, "exponents cancel", lambda x, df: x < 2000),
+    "chi.logsf": Limit(1e-10, 1e-7, EXPONENTS, lambda x, df: x < 50),
+    "chi2.logsf": Limit(1e-10, 1e-7, EXPONENTS, lambda x, df: x < 2000),
+    "gamma.logcdf": Limit(1e-10, 1e-7, EXPONENTS),
+    "gamma.logsf": Limit(1e-10, 1e-7, EXPONENTS, lambda x, a: x < 1000),
+    "invgamma.logcdf": Limit(1e-10, 1e-7, EXPONENTS, lambda x, a: x > 1e-3),
+    "levy.logcdf": Limit(1e-10, 1e-7, EXPONENTS, lambda x: x > 1e-3),
+    "maxwell.logcdf": Limit(1e-10, 1e-8, "the square of the argument is too small", lambda x: x > 1e-50),
+    "maxwell.logsf": Limit(1e-10, 1e-7, EXPONENTS, lambda x: x < 50),
     "geom.cdf": Limit(1e-7, 1e-7, SCIPY),
     "planck.cdf": Limit(1e-6, 1e-6, SCIPY),
     "poch": Limit(1e-10, 1e-7, "the value is beyond all numbers", lambda z, m: z < 1e50),
@@ -283,6 +290,23 @@ def _points(row: Row, dtype: str) -> tuple[tuple[float, ...], ...]:
     return tuple([point for point in itertools.product(*fitting) if row.where(*point)])
 
 
+def _check(program: Points) -> str | None:
+    """The first point at which the partial differs; a logarithm that SciPy has as -inf has one all the same."""
+    row, dtype = program.row, program.dtype
+    for point, value, found in zip(program.points, *program.found(), strict=True):
+        true = None if np.isnan(value) or value == np.inf else truth(row, program.orders, point)
+        word = None if true is None else fault(float(found), true, dtype, row.bounds[sum(program.orders) - 1])
+        if word is not None:
+            number = mpmath.nstr(true, 17)
+            return f"{row.name} {program.orders} {dtype}: {word}\nat {point}: {found!r}, right {number}"
+    return None
+
+
+def compare(name: str, orders: tuple[int, ...], point: tuple[float, ...], mode: str = "forward") -> str | None:
+    """What differs at one point of the row of a name."""
+    return _check(Points(rows()[name], "float64", orders, mode, (point,)))
+
+
 def _part(name: str, rows: Sequence[Row]) -> scope.Part:
     """The part over the points of the rows' grids."""
 
@@ -294,7 +318,7 @@ def _part(name: str, rows: Sequence[Row]) -> scope.Part:
         block = choices.pick([points[i : i + FEW_POINTS] for i in range(0, len(points), FEW_POINTS)])
         return Points(row, dtype, orders, choices.pick(MODES), block)
 
-    return scope.Part(name, build, check)
+    return scope.Part(name, build, _check)
 
 
 CONTINUOUS: dict[str, tuple[tuple[float, ...], ...]] = {
@@ -373,7 +397,7 @@ def _arguments(name: str, shapes: tuple[float, ...]) -> tuple[float, ...]:
 def _distribution(name: str, method: str, by: tuple[int, ...], arity: int, points: Callable[[], Any]) -> Row:
     """A row of a method at points (x, *shapes), which are made when they are needed."""
     title = f"{name}.{method}"
-    limit = LIMITS.get(title) or LIMITS.get(name) or DEFAULT
+    limit = LIMITS.get(title, DEFAULT)
     row = Row(
         title, lambda x, *shapes: getattr(getattr(scipy.stats, name), method)(x, *shapes),
         _distribution_truths.method(name, method), domains=tuple([Domain()] * arity),
