@@ -309,7 +309,11 @@ def _invweibull(x: Array, c: Array) -> Array:
 
 
 def _burr(x: Array, c: Array, d: Array) -> Array:
-    return np.log(c) + np.log(d) + from_zero(c * d - 1, lambda x: -(d + 1) * log1p_power(np.log(x), c))(x)
+    large = x > 1
+    log_x = np.log(np.where(large, x, 1.0))
+    far = -(c + 1) * log_x - (d + 1) * log1p_power(log_x, -c)
+    near = from_zero(c * d - 1, lambda x: -(d + 1) * log1p_power(np.log(x), c))(np.where(large, 1.0, x))
+    return np.log(c) + np.log(d) + np.where(large, far, near)
 
 
 def _burr12(x: Array, c: Array, d: Array) -> Array:
