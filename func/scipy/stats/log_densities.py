@@ -309,7 +309,11 @@ def _invweibull(x: Array, c: Array) -> Array:
 
 
 def _burr(x: Array, c: Array, d: Array) -> Array:
-    return np.log(c) + np.log(d) + from_zero(c * d - 1, lambda x: -(d + 1) * log1p_power(np.log(x), c))(x)
+    large = x > 1
+    log_x = np.log(np.where(large, x, 1.0))
+    far = -(c + 1) * log_x - (d + 1) * log1p_power(log_x, -c)
+    near = from_zero(c * d - 1, lambda x: -(d + 1) * log1p_power(np.log(x), c))(np.where(large, 1.0, x))
+    return np.log(c) + np.log(d) + np.where(large, far, near)
 
 
 def _burr12(x: Array, c: Array, d: Array) -> Array:
@@ -423,13 +427,20 @@ def _laplace_tail(x: Array) -> Array:
     return np.where(left, inner - np.log(2.0), np.log1p(-0.5 * np.exp(-outer)))
 
 
+def _halfnorm(x: Array) -> Array:
+    """The logarithm of the distribution function."""
+    small = x < 1
+    inner, outer = [np.where(small, *pair) * np.sqrt(0.5) for pair in ((x, 1.0), (1.0, x))]
+    return np.where(small, np.log(sc.erf(inner)), np.log1p(-sc.erfc(outer)))
+
+
 _GAMMA = _of_gamma(lambda x, a: (a, x))
 LOG_TAILS: dict[str, dict[str, Callable[..., Any]]] = {
     "chi": _of_gamma(lambda x, df: (df / 2, x * x / 2)),
     "chi2": _of_gamma(lambda x, df: (df / 2, x / 2)),
     "erlang": _GAMMA,
     "gamma": _GAMMA,
-    "halfnorm": _of_gamma(lambda x: (0.5, x * x / 2)),
+    "halfnorm": {"logcdf": _halfnorm, "logsf": lambda x: np.log(2.0) + sc.log_ndtr(-x)},
     "invgamma": _of_gamma(lambda x, a: (a, 1 / x), decreasing=True),
     "laplace": {"logcdf": _laplace_tail, "logsf": lambda x: _laplace_tail(-x)},
     "levy": _of_gamma(lambda x: (0.5, 0.5 / x), decreasing=True),

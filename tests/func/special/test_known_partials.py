@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.interpolate
 import scipy.special
 
 import func
 from tools.enumerate import precision_special
-from tools.enumerate.exact_partials import Points, check
 
 CASES: list[tuple[str, tuple[int, ...], tuple[float, ...]]] = [
     ("spence", (1,), (1e-17,)),
@@ -83,9 +81,8 @@ CASES: list[tuple[str, tuple[int, ...], tuple[float, ...]]] = [
 
 @pytest.mark.parametrize(("name", "orders", "point"), CASES)
 def test_partials_are_those_of_mpmath(name: str, orders: tuple[int, ...], point: tuple[float, ...]) -> None:
-    row = precision_special.rows()[name]
     for mode in ("forward", "reverse"):
-        assert check(Points(row, "float64", orders, mode, (point,))) is None
+        assert precision_special.compare(name, orders, point, mode) is None
 
 
 def test_the_slope_of_a_harmonic_follows_scipys_function_of_the_cosine() -> None:
