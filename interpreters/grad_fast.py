@@ -52,6 +52,7 @@ from func.interpreters.primitives.elementwise.builder import (
     negative,
     scale,
 )
+from func.interpreters.primitives.elementwise.conventions import undetermined
 from func.interpreters.primitives.structural.reductions import Reduction
 from func.interpreters.primitives.structural.shapes import fit_cotangent
 from func.interpreters.program.program import Program, Var
@@ -460,8 +461,11 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
 
     A partial is written with primitives, so that it can be traced and differentiated. On plain arrays their dispatch
     is overhead: `1 - out * out` becomes np.subtract(1, np.multiply(out, out)). A partial may be another expression for
-    complex values, which keep to a side of a branch cut.
+    complex values, which keep to a side of a branch cut. One that follows a convention may have its own NumPy code.
     """
+    on_arrays = getattr(partial.rule, "on_arrays", None)
+    if on_arrays is not None:
+        return _on_arrays(partial, on_arrays)
     namespace: dict[str, Any] = {}
     source = _expression(partial, np.float64, namespace)
     if source is None:
@@ -472,6 +476,21 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
         return real
     needs = partial.needs
     return lambda saved: partial.evaluate(saved) if any([np.iscomplexobj(saved[i]) for i in needs]) else real(saved)
+
+
+def _on_arrays(partial: Partial, on_arrays: Callable[..., Any]) -> Callable[[Any], Any]:
+    """NumPy code for a partial on arrays of the host, the rule for all else and where the code has no answer."""
+    needs = partial.needs
+
+    def evaluate(saved: Any) -> Any:
+        values = [saved[place] for place in needs]
+        if all([type(value) in HOST_TYPES for value in values]):
+            factor = on_arrays(*values)
+            if factor is not None:
+                return factor
+        return partial.evaluate(saved)
+
+    return evaluate
 
 
 def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str | None:
@@ -493,7 +512,7 @@ def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str 
 
 
 def _is_ufunc(primitive: Any) -> bool:
-    return isinstance(primitive, Pointwise) and primitive.ufunc is not None
+    return isinstance(primitive, Pointwise) and (primitive.ufunc is not None or primitive is undetermined)
 
 
 def _source(program: Program, needs: tuple[int, ...], namespace: dict[str, Any]) -> str:
@@ -504,6 +523,9 @@ def _source(program: Program, needs: tuple[int, ...], namespace: dict[str, Any])
     for number, equation in enumerate(program.equations):
         namespace[equation.primitive.name] = equation.primitive.ufunc
         operands = [words[x] if type(x) is Var else repr(x) for x in equation.inputs]
+        if equation.primitive is undetermined:
+            words[equation.outputs[0]] = operands[0]
+            continue
         word = f"{equation.primitive.name}({', '.join(operands)})"
         (out,) = equation.outputs
         if uses.count(out) > 1:

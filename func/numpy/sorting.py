@@ -55,7 +55,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *
     kind = _kind("sort", kind, stable, order)
     a, place = _prepared(a, axis)
     order = sorting_primitives.argsort(a, axis=place, kind=kind)
-    return like_copy(sorting_primitives.reorder(a, order, axis=place), a)
+    return like_copy(sorting_primitives.ordered(a, order, place), a)
 
 
 @implements(np.sort_complex)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from func.backends.support.arrays import make_complex as make_complex_into
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
+from func.interpreters.core.modes import are_zeros_structural
 from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
     elementwise,
     elementwise_constant,
+    is_checked_for_nan,
 )
 from func.interpreters.primitives.elementwise.builder import add as add
 from func.interpreters.primitives.elementwise.builder import conjugate as conjugate
 from func.interpreters.primitives.elementwise.builder import multiply as multiply
 from func.interpreters.primitives.elementwise.builder import nan_safe_multiply as nan_safe_multiply
 from func.interpreters.primitives.elementwise.builder import negative as negative
+from func.interpreters.primitives.elementwise.conventions import by_convention, on_arrays
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, fit_cotangent, full_like, where
 
 equal = elementwise_constant("equal", 2, commutative=True)
@@ -62,8 +66,13 @@ divide: Elementwise = elementwise(
 )
 reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), cost=4)
 positive: Elementwise = elementwise("positive", 1, weak=True, cost=0)
-absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
+absolute: Elementwise = elementwise("absolute", lambda x: slope_of_modulus(x), weak=True)
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
+
+
+def slope_of_modulus(x: Array) -> Array:
+    """The sign of x, zero at zero by convention."""
+    return by_convention(sign(x), lambda: equal(x, 0), x)
 
 
 def reciprocal_of(y: Array) -> Array:
@@ -99,34 +108,41 @@ remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, weak=T
 fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), cost=4)
 
 
-def share(wins: Array, ties: Array, like: Array) -> Array:
-    """1 where an argument wins, 1/2 at ties, 0 elsewhere."""
-    dtype = dtype_of(like)
-    return add(convert(wins, dtype=dtype), multiply(convert(ties, dtype=dtype), 0.5))
+def share(x: Array, y: Array, out: Array, wins: Array) -> Array:
+    """1 where x wins, 1/2 at ties by convention, 0 elsewhere."""
+    dtype = dtype_of(out)
+    ties = equal(x, y)
+    value = add(convert(wins, dtype=dtype), multiply(convert(ties, dtype=dtype), 0.5))
+    return by_convention(value, lambda: ties, x, y)
 
 
-maximum: Elementwise = elementwise(
-    "maximum",
-    lambda x, y, out: share(greater(x, y), equal(x, y), out),
-    lambda x, y, out: share(greater(y, x), equal(x, y), out),
-    selects=True,
-)
-minimum: Elementwise = elementwise(
-    "minimum",
-    lambda x, y, out: share(less(x, y), equal(x, y), out),
-    lambda x, y, out: share(less(y, x), equal(x, y), out),
-    selects=True,
-)
+def share_by(comparison: Elementwise | Any, is_first: bool) -> Callable[..., Array]:
+    """The share of one of two operands, which wins by a comparison."""
+
+    def code(x: Any, y: Any, out: Any) -> Any:
+        wins = comparison.numpy(*((x, y) if is_first else (y, x))).astype(out.dtype)
+        ties = np.equal(x, y)
+        return wins + np.multiply(ties, 0.5, dtype=out.dtype) if ties.any() else wins
+
+    @on_arrays(code)
+    def share_of_operand(x: Array, y: Array, out: Array) -> Array:
+        return share(x, y, out, comparison(x, y) if is_first else comparison(y, x))
+
+    return share_of_operand
+
+
+maximum: Elementwise = elementwise("maximum", share_by(greater, True), share_by(greater, False), selects=True)
+minimum: Elementwise = elementwise("minimum", share_by(less, True), share_by(less, False), selects=True)
 fmax: Elementwise = elementwise(
     "fmax",
-    lambda x, y, out: share(logical_or(greater(x, y), isnan(y)), equal(x, y), out),
-    lambda x, y, out: share(logical_or(greater(y, x), isnan(x)), equal(x, y), out),
+    lambda x, y, out: share(x, y, out, logical_or(greater(x, y), isnan(y))),
+    lambda x, y, out: share(x, y, out, logical_or(greater(y, x), isnan(x))),
     selects=True,
 )
 fmin: Elementwise = elementwise(
     "fmin",
-    lambda x, y, out: share(logical_or(less(x, y), isnan(y)), equal(x, y), out),
-    lambda x, y, out: share(logical_or(less(y, x), isnan(x)), equal(x, y), out),
+    lambda x, y, out: share(x, y, out, logical_or(less(x, y), isnan(y))),
+    lambda x, y, out: share(x, y, out, logical_or(less(y, x), isnan(x))),
     selects=True,
 )
 copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
@@ -195,18 +211,90 @@ rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / m
 
 
 def over(numerator: Array, denominator: Array) -> Array:
-    """A quotient that is zero where both vanish."""
+    """A quotient that is zero by convention where the denominator is."""
     nothing = equal(denominator, 0)
-    return where(
+    quotient = where(
         nothing,
         full_like(denominator, 0, ()),
         divide(numerator, where(nothing, full_like(denominator, 1, ()), denominator)),
     )
+    return by_convention(quotient, lambda: nothing, denominator)
 
 
-root: Elementwise = elementwise("root", lambda out: over(0.5, out), ufunc="sqrt", cost=4)
+@on_arrays(lambda out: np.divide(0.5, out) if np.all(out) else None)
+def slope_of_root(out: Array) -> Array:
+    """0.5 / out, zero at zero by convention."""
+    return over(0.5, out)
+
+
+root: Elementwise = elementwise("root", slope_of_root, ufunc="sqrt", cost=4)
 """The square root of a sum of squares: its derivative at zero is zero, as that of a norm."""
-hypot: Elementwise = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out), cost=4)
+root_power: Elementwise = elementwise(
+    "root_power", lambda x, y, out: over(multiply(y, out), x), power_partial_y, ufunc="power", cost=20
+)
+"""x^y of x ≥ 0, whose derivative at zero is zero for every y, as that of a norm."""
+
+
+def _modulus_power(x: Array, y: Array) -> Array:
+    return power(absolute(x), y)
+
+
+def _signed_power(x: Array, y: Array) -> Array:
+    return where(equal(x, 0), full_like(x, 0, ()), multiply(sign(x), power(absolute(x), y)))
+
+
+def _slope_of_signed_power(x: Array, y: Array) -> Array:
+    """y |x|^(y-1); undetermined where a sign jumps."""
+    slope = multiply(y, modulus_power(x, subtract(y, 1)))
+    jumps = logical_and(equal(x, 0), less_equal(y, 0))
+    return where(jumps, full_like(x, math.nan, ()), slope)
+
+
+modulus_power: Elementwise = elementwise(
+    "modulus_power",
+    lambda x, y: multiply(y, signed_power(x, subtract(y, 1))),
+    lambda x, out: power_partial_y(absolute(x), out),
+    impl=lambda xp, x, y: xp.power(xp.absolute(x), y),
+    body=lambda params: lambda x, y: (_modulus_power(x, y),),
+    cost=20,
+)
+"""|x|^y of real x, with every derivative that it has at zero."""
+signed_power: Elementwise = elementwise(
+    "signed_power",
+    _slope_of_signed_power,
+    lambda x, out: power_partial_y(absolute(x), out),
+    impl=lambda xp, x, y: xp.where(xp.equal(x, 0), xp.zeros_like(x), xp.sign(x) * xp.power(xp.absolute(x), y)),
+    body=lambda params: lambda x, y: (_signed_power(x, y),),
+    cost=20,
+)
+"""The sign of x times |x|^y; zero where x is."""
+
+
+def _ratio(x: Any, y: Any, out: Any) -> Any:
+    """x / out, or None where it is NaN."""
+    ratio = np.divide(x, out)
+    return None if np.isnan(ratio).any() else ratio
+
+
+@on_arrays(_ratio)
+def slope_of_hypot(x: Array, y: Array, out: Array) -> Array:
+    """x / out, zero at zero by convention; the sign of x where it alone is infinite.
+
+    That is left out where a NaN-safe variant is traced besides, which runs where the quotient is NaN.
+    """
+    ratio = over(x, out)
+    if is_checked_for_nan(out) and not are_zeros_structural():
+        return ratio
+    return where(greater(isinf(x), isinf(y)), copysign(1.0, x), ratio)
+
+
+@on_arrays(lambda x, y, out: _ratio(y, x, out))
+def other_slope_of_hypot(x: Array, y: Array, out: Array) -> Array:
+    """The same by y."""
+    return slope_of_hypot(y, x, out)
+
+
+hypot: Elementwise = elementwise("hypot", slope_of_hypot, other_slope_of_hypot, cost=4)
 arctan2: Elementwise = elementwise(
     "arctan2",
     lambda x, y: over(y, add(square(x), square(y))),
