@@ -17,6 +17,7 @@ from numpy import ndarray
 
 from func.interpreters.core import Array, Tracer, known_value
 from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise
+from func.interpreters.primitives.elementwise.builder import is_followed as is_followed
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,15 +42,6 @@ undetermined: Elementwise = elementwise(
 revalued: Elementwise = elementwise("revalued", None, 1, impl=lambda xp, value, x: _value(xp, value, x, False), cost=0)
 """The value of the first operand with the derivative of the second: of the square of a norm, which has one where the
 norm has none."""
-
-
-def is_followed(value: Array) -> bool:
-    """Whether a derivative of the value may be taken: a level differentiates it, or a Program that is traced."""
-    while type(value) is Tracer:
-        if value._interpreter.differentiates or value._value is None:
-            return True
-        value = value._value
-    return False
 
 
 def on_arrays(code: Callable[..., Any]) -> Callable[[F], F]:

@@ -13,6 +13,7 @@ from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, 
 from func.interpreters.core.modes import are_zeros_structural
 from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.elementwise.builder import (
+    SHARES,
     Elementwise,
     elementwise,
     elementwise_constant,
@@ -23,11 +24,11 @@ from func.interpreters.primitives.elementwise.builder import conjugate as conjug
 from func.interpreters.primitives.elementwise.builder import multiply as multiply
 from func.interpreters.primitives.elementwise.builder import nan_safe_multiply as nan_safe_multiply
 from func.interpreters.primitives.elementwise.builder import negative as negative
+from func.interpreters.primitives.elementwise.builder import not_equal as not_equal
 from func.interpreters.primitives.elementwise.conventions import by_convention, on_arrays
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, fit_cotangent, full_like, where
 
 equal = elementwise_constant("equal", 2, commutative=True)
-not_equal = elementwise_constant("not_equal", 2, commutative=True)
 less = elementwise_constant("less", 2)
 less_equal = elementwise_constant("less_equal", 2)
 greater = elementwise_constant("greater", 2)
@@ -131,19 +132,19 @@ def share_by(comparison: Elementwise | Any, is_first: bool) -> Callable[..., Arr
     return share_of_operand
 
 
-maximum: Elementwise = elementwise("maximum", share_by(greater, True), share_by(greater, False), selects=True)
-minimum: Elementwise = elementwise("minimum", share_by(less, True), share_by(less, False), selects=True)
+maximum: Elementwise = elementwise("maximum", share_by(greater, True), share_by(greater, False), selects=SHARES)
+minimum: Elementwise = elementwise("minimum", share_by(less, True), share_by(less, False), selects=SHARES)
 fmax: Elementwise = elementwise(
     "fmax",
     lambda x, y, out: share(x, y, out, logical_or(greater(x, y), isnan(y))),
     lambda x, y, out: share(x, y, out, logical_or(greater(y, x), isnan(x))),
-    selects=True,
+    selects=SHARES,
 )
 fmin: Elementwise = elementwise(
     "fmin",
     lambda x, y, out: share(x, y, out, logical_or(less(x, y), isnan(y))),
     lambda x, y, out: share(x, y, out, logical_or(less(y, x), isnan(x))),
-    selects=True,
+    selects=SHARES,
 )
 copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
 

@@ -86,7 +86,8 @@ def _rotation_impl(xp: Any, w: Array, blocks: Array, x: Array, *, first: int) ->
         return xp.multiply(gap, x)
     scale = xp.max(xp.abs(w), (w.ndim - 1,))[..., None, None]
     same = xp.abs(gap) <= scale * (float(np.finfo(w.dtype).eps) * 4 * x.shape[-1])
-    return xp.where(same, xp.zeros((), x.dtype), xp.divide(x, xp.where(same, xp.ones((), w.dtype), gap)))
+    one = xp.ones((), w.dtype)
+    return xp.multiply(xp.where(same, xp.zeros((), w.dtype), xp.divide(one, xp.where(same, one, gap))), x)
 
 
 rotation: Primitive = general(
