@@ -52,7 +52,6 @@ from func.interpreters.primitives.elementwise.builder import (
     negative,
     scale,
 )
-from func.interpreters.primitives.elementwise.conventions import undetermined
 from func.interpreters.primitives.structural.reductions import Reduction
 from func.interpreters.primitives.structural.shapes import fit_cotangent
 from func.interpreters.program.program import Program, Var
@@ -512,7 +511,7 @@ def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str 
 
 
 def _is_ufunc(primitive: Any) -> bool:
-    return isinstance(primitive, Pointwise) and (primitive.ufunc is not None or primitive is undetermined)
+    return isinstance(primitive, Pointwise) and primitive.ufunc is not None
 
 
 def _source(program: Program, needs: tuple[int, ...], namespace: dict[str, Any]) -> str:
@@ -523,9 +522,6 @@ def _source(program: Program, needs: tuple[int, ...], namespace: dict[str, Any])
     for number, equation in enumerate(program.equations):
         namespace[equation.primitive.name] = equation.primitive.ufunc
         operands = [words[x] if type(x) is Var else repr(x) for x in equation.inputs]
-        if equation.primitive is undetermined:
-            words[equation.outputs[0]] = operands[0]
-            continue
         word = f"{equation.primitive.name}({', '.join(operands)})"
         (out,) = equation.outputs
         if uses.count(out) > 1:

@@ -8,6 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Primitive, Tracer, dtype_of, is_inexact, operand
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.elementwise.conventions import isolated_by_convention
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.argument_checks import arrayed, scalar_of
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
@@ -80,7 +81,7 @@ def sign(x: Array) -> Array:
     """The sign -1, 0 or 1, with derivative zero, as numpy.sign; for complex x, x / |x| and zero at zero."""
     x = operand(x)
     if dtype_of(x).kind != "c":
-        return ops.sign(x)
+        return isolated_by_convention(ops.sign(x), lambda: ops.equal(x, 0), x)
     x = _with_finite_sign(x)
     modulus = absolute(x)
     is_zero = ops.equal(modulus, 0)
@@ -113,6 +114,7 @@ def heaviside(x1: Array, x2: Array) -> Array:
     """The step function, which is x2 where x1 is zero and has its derivative there, as numpy.heaviside."""
     x1, x2 = operand(x1), operand(x2)
     step = ops.heaviside(x1, x2)
+    step = isolated_by_convention(step, lambda: ops.equal(x1, 0), x1)
     if type(x2) is not Tracer or not is_inexact(dtype_of(x2)):
         return step
     return scalar_of(where(ops.equal(x1, 0), convert(x2, dtype=dtype_of(step)), step))

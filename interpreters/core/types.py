@@ -273,6 +273,8 @@ class Interpreter:
     """For abstract values: an array of the backend that they stand for."""
     differentiates = False
     """Whether it is a level of forward or reverse mode."""
+    takes_further = False
+    """Whether it takes derivatives beyond the first by itself."""
     carries_series = False
     """Whether it is a level of Taylor mode."""
     is_linear = False

@@ -106,6 +106,7 @@ SAMPLES |= {
     "modulus_power": [Sample((real(3) - 0.5, 3)), Sample((real(3) + 0.5, real(3)), differentiable=(0, 1))],
     "signed_power": [Sample((real(3) - 0.5, 2.5)), Sample((real(3) + 0.5, real(3)), differentiable=(0, 1))],
     "undetermined": [Sample((real(3), np.zeros(3, bool), real(3)))],
+    "isolated": [Sample((real(3), np.zeros(3, bool), real(3)))],
     "conventional": [Sample((real(3), np.zeros(3, bool)))],
     "revalued": [Sample((real(3), real(3)), differentiable=())],
     "sinc": [

@@ -157,7 +157,7 @@ def _numbers(context: TranslationContext) -> ArrayValue:
     return context.convert(context.args[0], context.out.dtype)
 
 
-@native("conventional", "revalued", "undetermined")
+@native("conventional", "isolated", "revalued", "undetermined")
 def _value(context: TranslationContext) -> ArrayValue:
     return _as_output(context, context.args[0])
 

@@ -86,7 +86,7 @@ def _orders(value: Array) -> int:
     """How many derivatives of the value may be taken; two stands for more, too."""
     orders = 0
     while type(value) is Tracer and orders < 2:
-        if value._value is None or value._interpreter.carries_series:
+        if value._value is None or value._interpreter.takes_further:
             return 2
         orders += value._interpreter.differentiates
         value = value._value
@@ -105,5 +105,32 @@ def followed_by_convention(value: Array, singular: Callable[[], Array]) -> Array
     return marked
 
 
-CONVENTIONS = frozenset({conventional, revalued, undetermined})
+isolated: Elementwise = elementwise(
+    "isolated",
+    1,
+    None,
+    lambda x, y, z: by_convention(full_like(x, 0), lambda: y, z),
+    impl=_value,
+    selects=(False, False, True),
+    cost=0,
+)
+"""The first operand, whose derivative by the third one is zero: by convention, where the second one holds."""
+
+
+def isolated_by_convention(value: Array, singular: Callable[[], Array], x: Array) -> Array:
+    """A piecewise constant function of x, some of whose pieces are the points `singular()` alone.
+
+    What it is multiplied by has derivatives beside such a point that the piece does not know.
+    """
+    if _orders(x) < 2:
+        return value
+    places = singular()
+    known = known_value(places)
+    if isinstance(known, (ndarray, np.bool_, bool)) and not np.any(known):
+        return value
+    marked: Array = isolated(value, places, x)
+    return marked
+
+
+CONVENTIONS = frozenset({conventional, isolated, revalued, undetermined})
 """What only derivatives read: each is its first operand."""

@@ -71,6 +71,7 @@ absolute: Elementwise = elementwise("absolute", lambda x: slope_of_modulus(x), w
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
 
 
+@on_arrays(np.sign)
 def slope_of_modulus(x: Array) -> Array:
     """The sign of x, zero at zero by convention."""
     return by_convention(sign(x), lambda: equal(x, 0), x)
@@ -87,13 +88,15 @@ def power_partial_x(x: Array, y: Array) -> Array:
         return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
     nothing = logical_and(equal(y, 0), logical_not(isfinite(reciprocal_of(x))))
     one = full_like(y, 1, ())
-    return where(nothing, full_like(x, 0, ()), multiply(y, power(x, where(nothing, one, subtract(y, one)))))
+    slope = where(nothing, full_like(x, 0, ()), multiply(y, power(x, where(nothing, one, subtract(y, one)))))
+    return by_convention(slope, lambda: logical_and(equal(x, 0), less_equal(y, 1)), y)
 
 
-def power_partial_y(x: Array, out: Array) -> Array:
-    """x^y log x, with the limit zero at x = 0."""
+def power_partial_y(x: Array, y: Array, out: Array) -> Array:
+    """x^y log x, with the limit zero at x = 0; by convention for y ≤ 1, where its slope by x is infinite."""
     nothing = equal(x, 0)
-    return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+    value = where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+    return by_convention(value, lambda: logical_and(nothing, less_equal(y, 1)), x)
 
 
 power: Elementwise = elementwise("power", power_partial_x, power_partial_y, weak=True, cost=20)
@@ -117,7 +120,7 @@ def share(x: Array, y: Array, out: Array, wins: Array) -> Array:
     return by_convention(value, lambda: ties, x, y)
 
 
-def share_by(comparison: Elementwise | Any, is_first: bool) -> Callable[..., Array]:
+def share_by(comparison: Any, is_first: bool) -> Callable[..., Array]:
     """The share of one of two operands, which wins by a comparison."""
 
     def code(x: Any, y: Any, out: Any) -> Any:
@@ -254,7 +257,7 @@ def _slope_of_signed_power(x: Array, y: Array) -> Array:
 modulus_power: Elementwise = elementwise(
     "modulus_power",
     lambda x, y: multiply(y, signed_power(x, subtract(y, 1))),
-    lambda x, out: power_partial_y(absolute(x), out),
+    lambda x, y, out: power_partial_y(absolute(x), y, out),
     impl=lambda xp, x, y: xp.power(xp.absolute(x), y),
     body=lambda params: lambda x, y: (_modulus_power(x, y),),
     cost=20,
@@ -263,7 +266,7 @@ modulus_power: Elementwise = elementwise(
 signed_power: Elementwise = elementwise(
     "signed_power",
     _slope_of_signed_power,
-    lambda x, out: power_partial_y(absolute(x), out),
+    lambda x, y, out: power_partial_y(absolute(x), y, out),
     impl=lambda xp, x, y: xp.where(xp.equal(x, 0), xp.zeros_like(x), xp.sign(x) * xp.power(xp.absolute(x), y)),
     body=lambda params: lambda x, y: (_signed_power(x, y),),
     cost=20,

@@ -231,6 +231,11 @@ def _times_tridiagonal(d: Any, e: Any, v: Array) -> Any:
     return full_like(v, 0) if product is ZERO else product
 
 
+def _dense(d: Array, e: Array, like: Array) -> Array:
+    """The tridiagonal matrix with all its elements, in the shape of a stack of matrices."""
+    return _times_tridiagonal(d, e, add(full_like(like, 0), identity_like(like, shape_of(like)[-1])))
+
+
 def _tridiagonal_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, driver: str, subset: Subset
 ) -> tuple[Any, Any]:
@@ -238,7 +243,7 @@ def _tridiagonal_jvp(
     (d, e), (dd, de) = primals, tangents
     w, v, w_all, v_all = _completed(lambda some: eigh_tridiagonal(d, e, driver=driver, subset=some), subset)
     dw, dv = turned(
-        lambda: _times_tridiagonal(d, e, identity_like(v_all, shape_of(v_all)[-1])),
+        lambda: _dense(d, e, v_all),
         lambda u: _times_tridiagonal(dd, de, u),
         w_all,
         v_all,
@@ -269,7 +274,7 @@ def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *
     w = eigvalsh_tridiagonal(d, e, driver=driver)
     cusp = cusps(w)
     if cusp is not None:
-        v = basis_of(_times_tridiagonal(d, e, identity_like(v, shape_of(v)[-1])), w, v)[2]
+        v = basis_of(_dense(d, e, v), w, v)[2]
     return w, with_cusps(reduce_columns(v, _times_tridiagonal(dd, de, v)), cusp)
 
 

@@ -122,5 +122,5 @@ inv_boxcox1p: Elementwise = special_primitive(
     lambda x, y, out: _inverse_partial_lambda(x, y, add(out, 1)),
 )
 powm1: Elementwise = special_primitive(
-    "powm1", lambda x, y: power_partial_x(x, y), lambda x, out: power_partial_y(x, add(out, 1))
+    "powm1", lambda x, y: power_partial_x(x, y), lambda x, y, out: power_partial_y(x, y, add(out, 1))
 )

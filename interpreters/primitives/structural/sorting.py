@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -27,10 +28,10 @@ from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equ
 from func.interpreters.core.strides import axes_by_stride
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.conventions import followed_by_convention
-from func.interpreters.primitives.elementwise.table import equal, logical_or
+from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, logical_or
 from func.interpreters.primitives.structural.reductions import SORT_KIND
 from func.interpreters.primitives.structural.reductions import argsort as argsort
-from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.primitives.structural.shapes import convert, expand, full_like, reduce_sum
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 PLACES = Kind(
@@ -109,6 +110,20 @@ def ordered(x: Array, order: Array, axis: int) -> Array:
     """x in ascending order along an axis; the order of equal elements is a convention."""
     out: Array = reorder(x, order, axis=axis)
     return followed_by_convention(out, lambda: _has_equals(out, axis))
+
+
+def partitioned(x: Array, order: Array, kth: tuple[int, ...], axis: int) -> Array:
+    """x partitioned along an axis; which of several elements equal to a pivot lie on which side is a convention."""
+    out: Array = reorder(x, order, axis=axis)
+    return followed_by_convention(out, lambda: functools.reduce(logical_or, [_is_one_of(out, k, axis) for k in kth]))
+
+
+def _is_one_of(x: Array, k: int, axis: int) -> Array:
+    """Which elements along an axis equal the one at k, where there are several."""
+    index = tuple([(k, k + 1, 1) if place == axis else (0, n, 1) for place, n in enumerate(shape_of(x))])
+    same = equal(x, getitem(x, index=index))
+    number = reduce_sum(convert(same, dtype=np.dtype(np.intp)), axes=(axis,))
+    return logical_and(same, greater(expand(number, (axis,)), 1))
 
 
 def _has_equals(x: Array, axis: int) -> Array:
