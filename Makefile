@@ -19,11 +19,12 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate clean
+.PHONY: help demo test validate lowest cupy cuda-check gpu lint types docs dist bench mutants fuzz enumerate clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
 	@echo "make test    run the tests, the docstring examples and the code in the documents"
+	@echo "make validate  run the tests with func.config.validate on: all translations of programs are checked by numbers"
 	@echo "make lowest  run a part of the tests with the lowest versions that pyproject.toml declares"
 	@echo "make cupy    compare the calls of func with the installed CuPy, and run the gpu tests where a device is found"
 	@echo "make cuda-check  compile the kernels of samples and random programs by NVRTC, and compare their results; no device"
@@ -43,6 +44,11 @@ demo: $(VENV)/installed-examples
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# Compilation takes several times as long. No cache on disk: code that is loaded is not made.
+validate: $(VENV)/installed-test
+	FUNC_VALIDATE=1 FUNC_CACHE_DIR= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+		-p no:cacheprovider -o timeout=1800 $(ARGS)
 
 lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))

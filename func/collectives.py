@@ -21,13 +21,13 @@ from func import tree
 from func.interpreters.core import Array, Primitive, shape_of
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, AxisNameError
-from func.interpreters.core.scopes import live_entries, running_vmaps
+from func.interpreters.core.scopes import live_entries, present_stage, running_vmaps
 from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural import collectives as ops
 from func.interpreters.primitives.structural import rank_collectives as rank_ops
 from func.interpreters.primitives.structural.shapes import move_axis, reshape
-from func.interpreters.rank_axis import RankAxis, plain_number, present_stage, running_axes
+from func.interpreters.rank_axis import RankAxis, plain_number, running_axes
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 from func.transforms.boundary import array_leaf, unbox

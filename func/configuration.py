@@ -17,6 +17,7 @@ from func.backends.array_memory import MEMORY
 from func.interpreters.core.backward_fusion import FUSION
 from func.interpreters.core.copies import forget_copies
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.translations import TRANSLATIONS
 
 COMPILERS = (None, "numpy", "llvm", "cuda")
 
@@ -27,6 +28,7 @@ class Settings(TypedDict, total=False):
     num_threads: int
     compiler: str | None
     check_frozen: bool
+    validate: bool
     promote_integers: bool
     compile_backward: bool
     array_cache: int | str
@@ -75,6 +77,7 @@ class Config:
         self._promote_integers = False
         self._matmul_precision = "highest"
         self._check_frozen = os.environ.get("FUNC_CHECK_FROZEN", "") not in ("", "0")
+        TRANSLATIONS.are_validated = os.environ.get("FUNC_VALIDATE", "") not in ("", "0")
 
     @property
     def num_threads(self) -> int:
@@ -133,6 +136,27 @@ class Config:
     @check_frozen.setter
     def check_frozen(self, is_on: bool) -> None:
         self._check_frozen = bool(is_on)
+
+    @property
+    def validate(self) -> bool:
+        """Whether what translates programs (passes, compilers, derivatives of jitted functions) is checked by numbers.
+
+        Each program is evaluated before and after a translation, on small inputs with special and coinciding values. A
+        difference raises ValidationError, with the smallest program that shows it. It is read when something is
+        compiled, which takes several times as long; calls of compiled code are as fast as ever. At first the
+        environment variable FUNC_VALIDATE decides (1: on).
+
+        Example:
+            >>> import func
+            >>> with func.config.override(validate=True):
+            ...     func.jit(lambda x: x + 1)(1.0)
+            2.0
+        """
+        return TRANSLATIONS.are_validated
+
+    @validate.setter
+    def validate(self, is_on: bool) -> None:
+        TRANSLATIONS.are_validated = bool(is_on)
 
     @property
     def promote_integers(self) -> bool:
@@ -264,7 +288,7 @@ class Config:
 
     def __repr__(self) -> str:
         names = (
-            *("num_threads", "compiler", "check_frozen", "promote_integers", "compile_backward"),
+            *("num_threads", "compiler", "check_frozen", "validate", "promote_integers", "compile_backward"),
             *("array_cache", "matmul_precision", "cache_dir"),
         )
         values = (f"{name}={getattr(self, name)!r}" for name in names)

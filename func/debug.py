@@ -18,6 +18,7 @@ from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.modes import holding
+from func.interpreters.core.scopes import present_stage
 from func.interpreters.core.source import Line, user_line, without_engine_frames
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -154,7 +155,10 @@ def callback(f: Callable[..., Any], *args: Any) -> None:
         [1.0, 3.0]
     """
     leaves, spec = tree.flatten(args)
-    if any([is_abstract_value(leaf) for leaf in leaves]):
+    stage = present_stage()
+    if stage is not None and not any([type(leaf) is Tracer for leaf in leaves]):
+        stage.apply(effects.callback, (), {"function": lambda: f(*args)})
+    elif any([is_abstract_value(leaf) for leaf in leaves]):
         effects.callback(*leaves, function=lambda *arrays: f(*tree.unflatten(spec, arrays)))
     else:
         f(*[tree.map(_shown, arg) for arg in args])

@@ -12,7 +12,7 @@ from func.interpreters.core.errors import (
     NoSourceError, NotDifferentiableError, PredicateError, ProfileError, ProgramError, ProgramFileError,
     RaggedChunksError, RaggedLanesError, RankError, ScalarOutputError, SharedMemoryError, SingularSystemError,
     SolverWarning, StagingError, StaticArgumentError, TangentError, TracerConversionError, TravelError,
-    UnsupportedArrayError, UnsupportedFunctionError, WorkerLostError, WorkerLostWarning,
+    UnsupportedArrayError, UnsupportedFunctionError, ValidationError, WorkerLostError, WorkerLostWarning,
 )
 from func.interpreters.core.completion import public_names as _public_names
 
@@ -26,7 +26,7 @@ __all__ = [
     "ProfileError", "ProgramError", "ProgramFileError", "RaggedChunksError", "RaggedLanesError", "RankError",
     "ScalarOutputError", "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError",
     "StaticArgumentError", "TangentError", "TracerConversionError", "TravelError", "UnsupportedArrayError",
-    "UnsupportedFunctionError", "WorkerLostError", "WorkerLostWarning",
+    "UnsupportedFunctionError", "ValidationError", "WorkerLostError", "WorkerLostWarning",
 ]
 # fmt: on
 

@@ -21,11 +21,12 @@ from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.core.source import at_line, is_engine_file
+from func.interpreters.core.strides import axes_by_stride
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.primitives.structural.indexing import gather
-from func.numpy import creation, patching, shaping
+from func.numpy import creation, patching
 from func.numpy.flat import Flat
-from func.numpy.inplace import getitem, setitem
+from func.numpy.inplace import getitem, setitem, view_memory
+from func.numpy.memory import with_memory
 
 __all__ = [
     "intercept",
@@ -42,6 +43,7 @@ class Intercepted(np.ndarray):
     """An array whose memory may turn into a traced value."""
 
     box: Tracer | None = None
+    """Of an owner: its memory, an array in C order with the owner's axes from the slowest to the fastest."""
     concealed: np.dtype[Any] | None = None
     """The dtype of the values, once the memory has another one."""
     views: Views | None = None
@@ -249,41 +251,29 @@ def plain(value: Any) -> Any:
 
 
 def present(array: Any) -> Array:
-    """The current value of an array: its memory, or a part of its owner's traced box."""
+    """The current value of an array: its memory, or the view of its owner's traced memory that NumPy has."""
     owner = owner_of(array)
-    if getattr(owner, "box", None) is None:
+    box = getattr(owner, "box", None)
+    if box is None:
         return plain(array)
-    if array is owner:
-        return owner.box
-    places, first = _places(array, owner)
-    flat = shaping.reshape(owner.box, (owner.size,))
-    if first is not None:
-        return shaping.reshape(getitem(flat, slice(first, first + array.size)), array.shape)
-    return gather(flat, places, axis=0)
-
-
-def _places(view: Any, owner: Any) -> tuple[Any, int | None]:
-    """Where the elements of a view lie in its owner's memory, and the first place of a contiguous one."""
-    if view.dtype != owner.dtype:
+    if array is owner and array.flags.c_contiguous:
+        return box
+    if array.dtype != owner.dtype:
         raise UnsupportedFunctionError(
-            f"an array of func.intercept() that holds traced values is viewed as {view.dtype}{at_line()}\n"
+            f"an array of func.intercept() that holds traced values is viewed as {array.dtype}{at_line()}\n"
             "Use .astype, or np.real and np.imag, instead of a view of other dtype."
         )
-    start = (_interface_of(view)["data"][0] - _interface_of(owner)["data"][0]) // owner.itemsize
-    if view.flags.c_contiguous or view.size == 0:
-        return None, start if view.size else 0
-    places = np.full(view.shape, start)
-    for axis, stride in enumerate(view.strides):
-        shape = [-1 if i == axis else 1 for i in range(view.ndim)]
-        places += (np.arange(view.shape[axis]) * (stride // owner.itemsize)).reshape(shape)
-    return places, None
+    itemsize = owner.itemsize
+    start = (_interface_of(array)["data"][0] - _interface_of(owner)["data"][0]) // itemsize if array.size else 0
+    return view_memory(box, start, array.shape, tuple([stride // itemsize for stride in array.strides]))
 
 
 def promote(array: Intercepted) -> None:
     """From now on the owner of the memory holds a traced box. (Arguments are to be resolved after this.)"""
     owner = owner_of(array)
     if owner.box is None:
-        owner.box = Tracer(EVALUATE, patching.original("array")(plain(owner)), None)
+        memory = plain(owner).transpose(axes_by_stride(owner.strides))
+        owner.box = with_memory(Tracer(EVALUATE, patching.original("array")(memory, order="C"), None))
         _conceal(owner)
 
 
@@ -332,12 +322,9 @@ def _refuse(array: Any, name: str) -> NoReturn:
 
 def change(array: Intercepted, write: Callable[[Tracer], Any]) -> None:
     """Let `write` write to the traced value of a promoted array."""
-    owner = owner_of(array)
-    part = present(array)
-    write(part)
-    places = None if array is owner else _places(array, owner)[0]
-    if places is not None:
-        setitem(shaping.reshape(owner.box, (owner.size,)), places, part)
+    if not array.flags.writeable:
+        raise ValueError("assignment destination is read-only")
+    write(present(array))
 
 
 def resolved(value: Any) -> Any:

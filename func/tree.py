@@ -143,21 +143,20 @@ def map(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """
     try:
         return optree.tree_map(f, tree, *rest, namespace=_NAMESPACE)
-    except ValueError:
+    except (ValueError, RecursionError):
         _check_same("map", tree, rest)
         raise
 
 
 def _check_same(function: str, tree: Tree, rest: Sequence[Tree]) -> None:
-    """Raise where trees that are walked together differ."""
-    spec = structure(tree)
-    for other in rest:
+    """Raise where trees that are walked together differ, or are nested too deeply."""
+    spec, *others = [structure(each) for each in (tree, *rest)]
+    for other, other_spec in zip(rest, others, strict=True):
         try:
             spec.flatten_up_to(other)
         except ValueError:
             raise ArgumentError(
-                f"func.tree.{function} takes trees of one structure, but got {shown(spec)} and "
-                f"{shown(structure(other))}"
+                f"func.tree.{function} takes trees of one structure, but got {shown(spec)} and {shown(other_spec)}"
             ) from None
 
 
@@ -170,7 +169,7 @@ def map_with_path(f: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """
     try:
         return optree.tree_map_with_path(f, tree, *rest, namespace=_NAMESPACE)
-    except ValueError:
+    except (ValueError, RecursionError):
         _check_same("map_with_path", tree, rest)
         raise
 
@@ -181,7 +180,7 @@ def path_names(tree: Tree, root: str = "") -> list[str]:
     >>> path_names({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    spec = optree.tree_structure(tree, namespace=_NAMESPACE)
+    spec = structure(tree)
     try:
         return list(_names_of(spec, root))
     except TypeError:  # a key or a static field that is not hashable

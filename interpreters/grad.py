@@ -34,7 +34,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.backward_fusion import BY_NODES, FUSION
-from func.interpreters.core.modes import MODE, Setting, is_suspended, value_in_force
+from func.interpreters.core.modes import MODE, Setting, body_above, is_bypassed, value_in_force
 from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, without_mask
@@ -117,12 +117,15 @@ class Grad(Interpreter):
         return Tracer(self, value, leaf_node(array_aval(shape_of(value), dtype_of(value))))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        if MODE.get() is not None and is_suspended(self.level):
+        if MODE.get() is not None and is_bypassed(self.level):
             return self.unrecorded(primitive, args, params)
         return self.recorded(primitive, args, params)
 
     def unrecorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """The primitive on the values alone: gradients are off here."""
+        """The primitive on the values alone, as gradients are off here; in a body, as an equation of that."""
+        body = body_above(self.level)
+        if body is not None:
+            return body.apply(primitive, args, params)
         values = [arg._value if type(arg) is Tracer and arg._interpreter is self else unboxed(arg) for arg in args]
         return bind(primitive, tuple(values), params)
 

@@ -17,7 +17,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
-from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, without_mask
 
@@ -27,6 +27,8 @@ class Jvp(Interpreter):
     arrays are copied as they enter: linearize stages the tangents for later calls."""
 
     differentiates = True
+    follows_modes = True
+    """Whether it records nothing under `no_grad`, as reverse mode does: both give one derivative."""
 
     def __init__(self, transform: str, live: Live | None = None, copies_operands: bool = False) -> None:
         super().__init__(transform)
@@ -40,6 +42,8 @@ class Jvp(Interpreter):
         return Tracer(self, primal, tangent if self.live is None else self.live.seed(tangent))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         primals = []
         tangents = []
         for arg in args:
@@ -49,7 +53,7 @@ class Jvp(Interpreter):
             else:
                 primals.append(kept(unboxed(arg)) if self.copies_operands else unboxed(arg))
                 tangents.append(ZERO)
-        if not primitive.differentiable:
+        if not primitive.differentiable or (MODE.get() is not None and self.follows_modes and is_suspended(self.level)):
             return bind(primitive, tuple(primals), params)
         out, tangent = primitive.forward(tuple(primals), tuple(tangents), params)
         if not primitive.multiple:
@@ -67,8 +71,9 @@ class Jvp(Interpreter):
 
 
 class DualLevel(Jvp):
-    """Forward mode without a function: its values are dual numbers that users take apart."""
+    """Forward mode without a function: its values are dual numbers that users take apart, also under `no_grad`."""
 
+    follows_modes = False
     has_recorded_tangents = False
     """Whether a tangent that requires a gradient has been given."""
 
@@ -82,13 +87,3 @@ class DualLevel(Jvp):
     def of(self, primal: Any, tangent: Any) -> Any:
         """The dual number of two parts."""
         return self.lift(unboxed(primal), unboxed(tangent))
-
-
-class ModalJvp(Jvp):
-    """Forward mode in the place of reverse mode, as torch's functions of tensors have it: `no_grad` switches it off."""
-
-    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        if MODE.get() is not None and is_suspended(self.level):
-            primals = [arg._value if type(arg) is Tracer and arg._interpreter is self else arg for arg in args]
-            return bind(primitive, tuple([unboxed(x) for x in primals]), params)
-        return super().apply(primitive, args, params)

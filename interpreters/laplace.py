@@ -50,6 +50,7 @@ from func.interpreters.core import (
     unboxed,
     zeros_like,
 )
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.drivers import all_mapped, jvp_flat, map_flat
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live, without_mask
@@ -131,9 +132,11 @@ class Laplace(Interpreter):
         return snapshot(value), ZERO
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         args = tuple([arg if self.owns(arg) else unboxed(arg) for arg in args])
         values = tuple([arg._value if self.owns(arg) else arg for arg in args])
-        if not primitive.differentiable:
+        if not primitive.differentiable or (MODE.get() is not None and is_suspended(self.level)):
             return bind(primitive, values, params)
         compiled = params.get("compiled")
         if compiled is not None:  # the call of a program, whose equations are interpreted one by one

@@ -11,9 +11,8 @@ import numpy as np
 
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind
 from func.interpreters.core.processes import Ranks
-from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
+from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry, present_stage
 from func.interpreters.program.program import Program
-from func.interpreters.stage import Stage
 
 
 class RankAxis(Interpreter):
@@ -38,15 +37,6 @@ class RankAxis(Interpreter):
             if stage is not None:
                 return stage.apply(primitive, args, params)
         return bind(primitive, tuple([plain_number(arg) for arg in args]), params)
-
-
-def present_stage() -> Stage | None:
-    """The innermost stage that records what runs now; what is linear in unknowns is no place for known values."""
-    for entry in live_entries():
-        stage = entry.interpreter
-        if isinstance(stage, Stage) and not stage.is_linear:
-            return stage
-    return None
 
 
 class AxisEntry(Entry):

@@ -23,7 +23,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.errors import StagingError
-from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.core.source import at_line, user_line
 from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
 from func.interpreters.program.layouts import Layouts
@@ -33,6 +33,7 @@ from func.interpreters.program.program import EVALUATED, Equation, Program, Var
 class Stage(Interpreter):
     """Records a program: its tracers are variables."""
 
+    is_stage = True
     keeps_lines = True
     copies_constants = True
     checks_nan = True
@@ -43,6 +44,8 @@ class Stage(Interpreter):
         self.constants: dict[Var, Array] = {}
         self.layouts = Layouts(self.equations, self.constants)
         self._constant_vars: dict[int, tuple[Array, Var]] = {}
+        self._forgotten: set[int] = set()
+        """The ids of equations that are left out."""
         self.names_of_arguments: Callable[[], Sequence[str]] = tuple
         """How a user would write each input."""
         self.arguments: Sequence[Var] = ()
@@ -105,6 +108,8 @@ class Stage(Interpreter):
         return var
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         inputs = []
         avals = []
         for arg in args:
@@ -132,7 +137,14 @@ class Stage(Interpreter):
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
         """The recorded equations that the outputs need. Inputs are variables, as functions may write to their boxes."""
         atoms = [self.atom(output) for output in outputs]
-        return Program(inputs, self.equations, atoms, self.constants).pruned()
+        equations: Sequence[Equation] = self.equations
+        if self._forgotten:
+            equations = [equation for equation in equations if id(equation) not in self._forgotten]
+        return Program(inputs, equations, atoms, self.constants).pruned()
+
+    def forget_effects(self, mark: int) -> None:
+        """Leave out the effects of the equations since a moment, of which nothing is used."""
+        self._forgotten.update([id(equation) for equation in self.equations[mark:] if equation.has_effect])
 
     def close(self) -> None:
         self.equations, self.constants, self._constant_vars = [], {}, {}

@@ -30,12 +30,15 @@ from func.interpreters.core import (
     Primitive,
     Shaped,
     Tracer,
+    aval_of,
     bind,
     dtype_of,
     kept,
     shape_of,
 )
+from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.exact_keys import exact_key
+from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
@@ -56,15 +59,18 @@ OPERATIONS_OF_STEP = 15_000
 """As how many arithmetic operations of a matrix routine a step counts, beside its own."""
 
 
+def _has_aval_of(value: Any, out: Var) -> bool:
+    return type(value) is Var and (value.shape, value.dtype) == (out.shape, out.dtype)
+
+
 def without_conventions(program: Program) -> Program:
     """The program for plain arrays, of which no further derivative is taken."""
     names: dict[Any, Any] = {}
     equations: list[Equation] = []
     for equation in program.equations:
         inputs = tuple([names.get(x, x) if type(x) is Var else x for x in equation.inputs])
-        (out, *_), value = equation.outputs, inputs[0]
-        if equation.primitive in CONVENTIONS and type(value) is Var and value.shape == out.shape:
-            names[out] = value
+        if equation.primitive in CONVENTIONS and _has_aval_of(inputs[0], equation.outputs[0]):
+            names[equation.outputs[0]] = inputs[0]
         else:
             equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
     outputs = [names.get(x, x) if type(x) is Var else x for x in program.outputs]
@@ -281,6 +287,10 @@ class Rules:
         if rule is None or rule is True:
             try:
                 rule = StagedRule(primitive, values, parents, params)
+                if TRANSLATIONS.are_validated:
+                    _check_rule(rule, values, parents, params)
+            except ValidationError:
+                raise
             except Exception as error:
                 messages.debug("the pullback of %s is staged for each call: %s", primitive.name, error)
                 rule = False
@@ -290,6 +300,43 @@ class Rules:
     def clear(self) -> None:
         """Forget all rules."""
         self._rules.clear()
+
+
+def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params) -> None:
+    """Raise ValidationError where a staged rule computes something else than the rule that is staged in each call."""
+    primitive = rule.primitive
+    inputs = [
+        None if type(value) in PYTHON_SCALARS else Var(Aval(shape_of(value), dtype_of(value))) for value in values
+    ]
+    atoms = tuple([value if var is None else var for var, value in zip(inputs, values, strict=True)])
+    outs = primitive.aval(*[aval_of(x) for x in atoms], **params)
+    outputs = tuple([Var(aval) for aval in (outs if primitive.multiple else (outs,))])
+    given = [var for var in inputs if var is not None]
+    program = Program(given, [Equation(primitive, atoms, params, outputs)], outputs, {})
+
+    def of(is_staged: bool) -> Any:
+        def run(*args: Array) -> list[Any]:
+            remaining = iter(args)
+            full = tuple([value if var is None else next(remaining) for var, value in zip(inputs, values, strict=True)])
+            cts = dict(enumerate(remaining))
+            if is_staged:
+                out, saved = rule.record(full)
+                pulled = rule.pull(cts if primitive.multiple else cts[0], parents, saved, params)
+            else:
+                out, own, saved = linearized(primitive, full, parents, params)
+                out = out if primitive.multiple else (out,)
+                pulled = own.pull(cts if primitive.multiple else cts[0], parents, saved, params)
+            return [*out, *[0.0 if ct is ZERO else ct for ct in pulled]]
+
+        return run
+
+    WIRING.check_translation(
+        f"the staged rule of {primitive.name}",
+        program,
+        lambda other: of(True),
+        reference=lambda other: of(False),
+        avals=lambda other: [var.aval for var in (*given, *outputs)],
+    )
 
 
 DEFINED_IN = "func.interpreters.primitives."

@@ -51,6 +51,7 @@ from func.interpreters.core import (
     unboxed,
     zeros_like,
 )
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.builder import (
@@ -95,8 +96,10 @@ class Taylor(Interpreter):
         return type(value) is Tracer and value._interpreter is self
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         args = tuple([arg if self.owns(arg) else unboxed(arg) for arg in args])
-        if not primitive.differentiable:
+        if not primitive.differentiable or (MODE.get() is not None and is_suspended(self.level)):
             return bind(primitive, tuple([self.value_of(arg) for arg in args]), params)
         series_body = getattr(primitive, "series_body", None)  # of those that are what this function is
         if series_body is not None:
@@ -110,9 +113,12 @@ class Taylor(Interpreter):
             for value in out if primitive.multiple else (out,):
                 if self.owns(value):
                     _ = value._attached[self.order]
-                    value._attached.extend = None
         finally:
-            self.known = None
+            known, self.known = self.known, None
+            for outs, _ in known.values():  # those that are not complete are not needed; what extends them holds them
+                for value in outs:
+                    if self.owns(value):
+                        value._attached.extend = None
         return out
 
     def _within_rule(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:

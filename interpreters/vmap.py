@@ -21,6 +21,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.errors import StagingError
+from func.interpreters.core.modes import MODE, body_above
 from func.interpreters.core.source import at_line
 
 
@@ -87,9 +88,13 @@ class Vmap(Interpreter):
         return Aval(self.shape(tracer), dtype_of(tracer._value))
 
     def apply1(self, primitive: Primitive, x: Tracer) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, (x,), {})
         return Tracer(self, primitive.batch(self.size, (True,), (x._value,), {}), None)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         values = []
         batched = []
         for arg in args:

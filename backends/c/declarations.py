@@ -8,6 +8,7 @@ bits.
 from __future__ import annotations
 
 import math
+import re
 import struct
 
 import numpy as np
@@ -43,6 +44,24 @@ def stored_type(dtype: DType) -> str:
     if dtype.kind in "fcV":
         return {2: "uint16_t", 4: "float", 8: "double"}[part_of(dtype).itemsize]
     return "uint8_t" if dtype.kind == "b" else f"{'u' if dtype.kind == 'u' else ''}int{8 * dtype.itemsize}_t"
+
+
+def comment(text: str) -> str:
+    r"""Any text as it may stand in a comment of C: one line of ASCII, which neither ends the comment nor begins one.
+
+    >>> print(comment("*/ int x; /* größe"))
+    *\x2f int x; /\x2a gr\xf6\xdfe
+    """
+    plain = "".join([x if x.isprintable() and x.isascii() and x != "\\" else _escape(x) for x in str.__str__(text)])
+    return _COMMENT_MARKS.sub(lambda match: _escape(match[0]), plain)
+
+
+def _escape(letter: str) -> str:
+    return r"\x5c" if letter == "\\" else f"\\x{ord(letter):02x}"
+
+
+_COMMENT_MARKS = re.compile(r"(?<=\*)/|(?<=/)\*|(?<=\?)\?")
+"""The second letters of the ends and beginnings of comments, and of trigraphs."""
 
 
 def literal(constant: ir.Value) -> str:

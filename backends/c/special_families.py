@@ -525,18 +525,63 @@ static double gamma_slope(double k, double a, double y) {
     return total;
 }
 
-/* psi(a + b) - psi(a). */
-static double digamma_gap(double a, double b) {
-    static const double terms[7] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12};
-    if (a <= 10) {
-        return digamma(a + b) - digamma(a);
+/* (a + d)^-n - a^-n. */
+static double power_gap(double a, double d, double n) {
+    return n == 1 ? -d / (a * (a + d)) : pow(a, -n) * expm1(-n * log1p(d / a));
+}
+
+/* The gap of the function below for large a and a + d, by its asymptotic series. */
+static double polygamma_gap_far(double n, double a, double d) {
+    static const double terms[8] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
+        -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+    const double end = a + d, factor = tgamma(n + 1);
+    const double low = 1 / (a * a), high = 1 / (end * end), step = -d / a * (1 + a / end) / (a * end);
+    double out = n == 0 ? -log1p(d / a) : factor / n * power_gap(a, d, n);
+    double gap = n == 0 ? step : power_gap(a, d, n + 2), power = n == 0 ? low : pow(a, -(n + 2));
+    double rising = factor * (n + 1);
+    out += 0.5 * factor * power_gap(a, d, n + 1);
+    for (int k = 0; k < 8; ++k) {
+        out += terms[k] * rising * gap;
+        rising *= (n + 2 * k + 2) * (n + 2 * k + 3);
+        gap = gap * high + power * step;
+        power *= low;
     }
-    const double whole = a + b;
-    double sum = log1p(b / a) + 0.5 * b / (a * whole), low = 1, high = 1;
-    for (int k = 0; k < 7; ++k) {
-        low /= a * a;
-        high /= whole * whole;
-        sum += terms[k] * (low - high);
+    return fmod(n, 2.0) == 0 ? -out : out;
+}
+
+/* The derivative of order n of psi at a + d less that at a. */
+double polygamma_gap(double n, double a, double d) {
+    if (a >= 16 && a + d >= 16) {
+        return polygamma_gap_far(n, a, d);
+    }
+    if (!(a > 0 && fabs(d) < 0.01 * a)) {
+        return polygamma(n, a + d) - polygamma(n, a);
+    }
+    double sum = 0;
+    for (int k = 0; k < 16; ++k) {
+        sum += power_gap(a + k, d, n + 1);
+    }
+    return (fmod(n, 2.0) == 0 ? -sum : sum) * tgamma(n + 1) + polygamma_gap_far(n, a + 16, d);
+}
+
+double pseudo_huber_ddelta(double delta, double r) {
+    const double u = r / delta, h = hypot(1, u), rise = u * (u / (h + 1));
+    return delta * (rise * (rise / h));
+}
+
+double pseudo_huber_dr(double delta, double r) {
+    return delta == 0 ? 0 : r / hypot(1, r / delta);
+}
+
+double gammaln_gap(double a, double d) {
+    static const double terms[8] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360,
+        1.0 / 156, -3617.0 / 122400};
+    if (!(a >= 16 && a + d >= 16)) {
+        return lgamma(a + d) - lgamma(a);
+    }
+    double sum = (a - 0.5) * log1p(d / a) + d * (log(a + d) - 1);
+    for (int k = 0; k < 8; ++k) {
+        sum += terms[k] * power_gap(a, d, 2 * k + 1);
     }
     return sum;
 }
@@ -571,7 +616,7 @@ static double beta_slope(double a, double b, double x, double y) {
     if (x == 0 || y == 0) {
         return 0;
     }
-    const double gap = digamma_gap(a, b);
+    const double gap = polygamma_gap(0, a, b);
     return log(x) < -gap ? beta_tail(a, b, x, y, gap, false) : -beta_tail(b, a, y, x, gap, true);
 }
 

@@ -106,9 +106,7 @@ class Fuser:
         new_lengths, new_axes = domain_of(shape)
         if lengths == new_lengths:
             place: dict[int | None, int | None] = dict(zip(axes, new_axes, strict=True))
-            index = tuple(
-                [(start, step if place.get(dim) is not None else 0, place.get(dim)) for start, step, dim in x.index]
-            )
+            index = tuple([(start, step, place.get(dim)) for start, step, dim in x.index])
             return ArrayValue(shape, x.dtype, x.root, index)
         ref = self.storage.ref(x)
         strides = reshaped_strides(x.shape, ref.strides, shape)

@@ -30,8 +30,8 @@ Axis: TypeAlias = tuple[int, int, int | None]
 
 
 class ArrayValue(Record):
-    """An array: element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`.
-    A uniform array has a number and no root."""
+    """An array: element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`,
+    at start where dim is None. A uniform array has a number and no root."""
 
     shape: Shape
     dtype: DType

@@ -200,16 +200,167 @@ def double_exponential(step: float, reach: float) -> Any:
     return cache[key]
 
 
+def bernoulli_terms() -> list[tuple[int, float]]:
+    """(1, B₂), (2, B₄), ... (8, B₁₆), for the asymptotic series of the gamma function's relatives, from 16 on."""
+    return list(enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510), start=1))
+
+
+def power_gap(xp: Any, a: Any, d: Any, n: int) -> Any:
+    """(a + d)⁻ⁿ - a⁻ⁿ, with its digits where d is small beside a."""
+    return -d / (a * (a + d)) if n == 1 else a ** -float(n) * xp.expm1(-n * xp.log1p(d / a))
+
+
+def polygamma_gap_far(xp: Any, n: int, a: Any, d: Any) -> Any:
+    """ψ⁽ⁿ⁾(a + d) - ψ⁽ⁿ⁾(a) for large a and a + d, each term of the asymptotic series for itself. DLMF 5.15.8."""
+    end = a + d
+    lead = power_gap(xp, a, d, n) * math.factorial(n - 1) if n else -xp.log1p(d / a)
+    out = lead + 0.5 * math.factorial(n) * power_gap(xp, a, d, n + 1)
+    low, high = 1 / (a * a), 1 / (end * end)
+    step = -d / a * (1 + a / end) / (a * end)  # the gap of the inverse squares
+    gap, power = (step, low) if n == 0 else (power_gap(xp, a, d, n + 2), a ** -(n + 2.0))
+    for k, number in bernoulli_terms():
+        out = out + number / math.factorial(2 * k) * math.factorial(n + 2 * k - 1) * gap
+        gap, power = gap * high + power * step, power * low
+    return out if n % 2 else -out
+
+
+def polygamma_gap_near(xp: Any, n: int, a: Any, d: Any) -> Any:
+    """ψ⁽ⁿ⁾(a + d) - ψ⁽ⁿ⁾(a) for small d, by the recurrence up to where the series holds. DLMF 5.15.5."""
+    out = 0.0 * d
+    for k in range(16):
+        out = out + power_gap(xp, a + k, d, n + 1)
+    out = math.factorial(n) * (out if n % 2 else -out)
+    return out + polygamma_gap_far(xp, n, a + 16, d)
+
+
+def polygamma_gap(xp: Any, n: Any, a: Any, d: Any) -> Any:
+    """ψ⁽ⁿ⁾(a + d) - ψ⁽ⁿ⁾(a), which keeps its digits for large a and for small d."""
+    kinds = [v if type(v) in (bool, int, float) else v.dtype for v in (a, d)]
+    n = numpy.asarray(n)
+    if n.size == 1:
+        out = polygamma_gap_of(xp, int(n.item()), *[xp.asarray(v).astype(numpy.float64) for v in (a, d)])
+    else:
+        n, a, d = numpy.broadcast_arrays(n, a, d)
+        out = numpy.zeros(n.shape)
+        for order in numpy.unique(n):
+            out = numpy.where(n == order, polygamma_gap_of(xp, int(order), a, d), out)
+    return out.astype(result_of(numpy.result_type(*kinds)))[()]
+
+
+def polygamma_gap_of(xp: Any, n: int, a: Any, d: Any) -> Any:
+    """The same of one order, in double precision."""
+    special = scipy_of(xp, "special")
+    with numpy.errstate(all="ignore"):
+        end = a + d
+        out = special.polygamma(n, end) - special.polygamma(n, a) if n else special.digamma(end) - special.digamma(a)
+        is_far = (a >= 16) & (end >= 16)
+        is_near = ~is_far & (a > 0) & (abs(d) < 0.01 * a)
+        for part, gap in ((is_far, polygamma_gap_far), (is_near, polygamma_gap_near)):
+            if xp.any(part):
+                out = xp.where(part, gap(xp, n, xp.where(part, a, 16.0), xp.where(part, d, 0.0)), out)
+    return out
+
+
 def digamma_gap(xp: Any, a: Any, b: Any) -> Any:
-    """ψ(a + b) - ψ(a), without cancellation for large a. DLMF 5.11.2."""
-    big = a > 10
-    far = xp.where(big, a, 11.0)
-    whole = far + b
-    out = xp.log1p(b / far) + 0.5 * b / (far * whole)
-    for k, number in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6), start=1):
-        out = out + number / (2 * k) * (far ** (-2 * k) - whole ** (-2 * k))
-    psi = scipy_of(xp, "special").digamma
-    return xp.where(big, out, psi(a + b) - psi(a))
+    """ψ(a + b) - ψ(a) of vectors."""
+    return polygamma_gap_of(xp, 0, a, b)
+
+
+def gammaln_gap(xp: Any, a: Any, d: Any) -> Any:
+    """log Γ(a + d) - log Γ(a), which keeps its digits for large a. DLMF 5.11.1."""
+    kinds = [v if type(v) in (bool, int, float) else v.dtype for v in (a, d)]
+    a, d = [xp.asarray(v).astype(numpy.float64) for v in (a, d)]
+    with numpy.errstate(all="ignore"):
+        end = a + d
+        far = (a >= 16) & (end >= 16) & xp.isfinite(end)
+        low, step = xp.where(far, a, 16.0), xp.where(far, d, 0.0)
+        series = (low - 0.5) * xp.log1p(step / low) + step * (xp.log(low + step) - 1)
+        for k, number in bernoulli_terms():
+            series = series + number / (2 * k * (2 * k - 1)) * power_gap(xp, low, step, 2 * k - 1)
+        gammaln = scipy_of(xp, "special").gammaln
+        out = xp.where(far, series, gammaln(end) - gammaln(a))
+    return out.astype(result_of(numpy.result_type(*kinds)))[()]
+
+
+def stirling(xp: Any, x: Any, order: int) -> Any:
+    """What log Γ(x) has beside Stirling's (x - 1/2) log x - x + log(2π)/2, or a derivative of it. DLMF 5.11.1."""
+    special = scipy_of(xp, "special")
+    far = x >= 16
+    large, small = xp.where(far, x, 16.0), xp.where(far, 1.0, x)
+    series = 0.0 * large
+    for k, number in reversed(bernoulli_terms()):
+        factor = (-1) ** order * math.factorial(2 * k - 2 + order) / math.factorial(2 * k)
+        series = series / (large * large) + number * factor
+    series = series * large ** -(order + 1.0)
+    log = xp.log(small)
+    if order == 0:
+        plain = special.gammaln(small) - (small - 0.5) * log + small - 0.5 * math.log(2 * math.pi)
+    elif order == 1:
+        plain = special.digamma(small) - log + 0.5 / small
+    else:
+        tail = math.factorial(order - 2) * small ** (1.0 - order)
+        tail = tail + 0.5 * math.factorial(order - 1) * small ** -float(order)
+        plain = special.polygamma(order - 1, small) - (-1) ** order * tail
+    return xp.where(far, series, plain)
+
+
+def exp_rest(xp: Any, x: Any) -> Any:
+    """e^x - 1 - x."""
+    near = abs(x) < 0.5
+    small, large = xp.where(near, x, 0.0), xp.where(near, 0.5, x)
+    series = 0.0 * small
+    for k in range(17, 1, -1):
+        series = series * small + 1 / math.factorial(k)
+    return xp.where(near, series * small * small, xp.expm1(large) - large)[()]
+
+
+def log_cosh(xp: Any, x: Any) -> Any:
+    """log cosh x."""
+    size = abs(x)
+    near = size < 1
+    sine = xp.sinh(xp.where(near, size, 0.0) / 2)
+    return xp.where(near, xp.log1p(2 * sine * sine), size + xp.log1p(xp.exp(-2 * size)) - math.log(2.0))[()]
+
+
+def pseudo_huber_ddelta(xp: Any, delta: Any, r: Any) -> Any:
+    """delta (h - 1)² / h with h = √(1 + u²), u = r / delta, where h - 1 is u² / (1 + h)."""
+    u = r / delta
+    h = xp.hypot(1.0, u)
+    rise = u * (u / (h + 1))
+    return delta * (rise * (rise / h))
+
+
+def pseudo_huber_dr(xp: Any, delta: Any, r: Any) -> Any:
+    """r / h, and zero for delta = 0."""
+    zero = delta == 0
+    return xp.where(zero, 0.0 * r, r / xp.hypot(1.0, r / xp.where(zero, 1.0, delta)))[()]
+
+
+def log_gammainc(xp: Any, a: Any, x: Any) -> Any:
+    """log P(a, x), also where P is below all numbers. DLMF 8.5.1."""
+    special = scipy_of(xp, "special")
+    p, q = special.gammainc(a, x), special.gammaincc(a, x)
+    with numpy.errstate(all="ignore"):
+        tiny = p < 1e-290
+        low = xp.where(tiny, x, 0.5)
+        tail = a * xp.log(low) - low - special.gammaln(a + 1) + xp.log(special.hyp1f1(1.0, a + 1, low))
+        whole = xp.where(q < 0.5, xp.log1p(-q), xp.log(xp.where(tiny, 0.5, p)))
+        return xp.where(tiny, tail, whole).astype(p.dtype)[()]
+
+
+def log_gammaincc(xp: Any, a: Any, x: Any) -> Any:
+    """log Q(a, x), also where Q is below all numbers, by a continued fraction. DLMF 8.9.2."""
+    special = scipy_of(xp, "special")
+    p, q = special.gammainc(a, x), special.gammaincc(a, x)
+    with numpy.errstate(all="ignore"):
+        tiny = q < 1e-290
+        high = xp.where(tiny, x, 2 * a + 100)
+        fraction = high + (161 - a)
+        for k in range(80, 0, -1):
+            fraction = high + (2 * k - 1 - a) + k * (a - k) / fraction
+        tail = a * xp.log(high) - high - special.gammaln(a) - xp.log(fraction)
+        whole = xp.where(p < 0.5, xp.log1p(-p), xp.log(xp.where(tiny, 0.5, q)))
+        return xp.where(tiny, tail, whole).astype(q.dtype)[()]
 
 
 def tail_integral(xp: Any, a: Any, b: Any, t: Any, rest: Any, rule: Any, weight: Any) -> Any:

@@ -30,7 +30,7 @@ from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
 from func.interpreters.imperative.backward import BackwardPass, is_accumulated, run_posthooks
-from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
+from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, new_leaf, state_of
 from func.interpreters.imperative.node_state import SAVED, STATE, has_hooks, is_leaf_node
 from func.interpreters.imperative.writes import retain
 from func.interpreters.jvp import DualLevel, Jvp
@@ -268,7 +268,8 @@ def _accumulate(state: TensorState, ct: Any, create: bool) -> None:
         if type(ct) is Tracer:
             state.grad = Tracer(ct._interpreter, ct._value, ct._attached)
     elif create or type(ct) is Tracer or old._interpreter is not EVALUATE:
-        state.grad = as_tensor(add(old, ct))
+        with _recording(old._interpreter, True):  # what the sum has of an earlier gradient keeps its history
+            state.grad = as_tensor(add(old, ct))
     else:
         old._value = add(old._value, ct)  # in place: other references to the gradient see the sum
 
@@ -353,7 +354,8 @@ def grad(
         if ct is not ZERO:
             results.append(as_tensor(ct if type(ct) is Tracer else own([ct])[0]))
         elif materialize_grads:
-            results.append(as_tensor(zeros_like(value._value if type(value) is Tracer else value)))
+            zeros = zeros_like(value._value if type(value) is Tracer else value)
+            results.append(new_leaf(interpreter, zeros) if create_graph else as_tensor(zeros))
         elif allow:
             results.append(None)
         else:

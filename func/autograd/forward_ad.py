@@ -18,6 +18,7 @@ import numpy as np
 from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, bind, dtype_of, is_inexact, snapshot
 from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import Scope
+from func.interpreters.drivers import without_tensors
 from func.interpreters.imperative.interpreter import Imperative, boxed
 from func.interpreters.jvp import DualLevel
 from func.interpreters.live import Live
@@ -256,8 +257,9 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     interpreter = _interpreter(level, "unpack_dual")
     if type(value) is not Tracer:
         return UnpackedDualTensor(value, None)
-    if value._interpreter is interpreter:
-        primal, direction = interpreter.unpack(value)
+    (dual,) = without_tensors([value], interpreter)
+    if type(dual) is Tracer and dual._interpreter is interpreter:
+        primal, direction = interpreter.unpack(dual)
         return UnpackedDualTensor(boxed(_snapshot(primal)), boxed(_snapshot(direction)))
     if type(value._interpreter) is DualLevel and value._interpreter.level > interpreter.level and level is not None:
         raise DualLevelError(f"unpack_dual: the tensor carries a tangent inside level {level}; unpack that one first")

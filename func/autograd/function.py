@@ -12,10 +12,9 @@ import numpy as np
 
 from func import tree
 from func.autograd.modes import no_grad, no_grad_of_tensors
-from func.autograd.tensor import requires_grad
 from func.backends import is_device_array, namespace_of
 from func.interpreters.calls import custom_rules
-from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
+from func.interpreters.calls.forward_run import ForwardRun, is_traced_number, mapping_level, needs_rule
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.core.source import without_engine_frames
@@ -36,7 +35,8 @@ class FunctionCtx:
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
-        """For each argument of `apply`, whether its gradient is needed."""
+        """For each argument of `apply`, whether its derivative is needed: now, in `backward` and `jvp`; in `forward`
+        and `setup_context`, now or later (a traced program, a checkpoint)."""
         self._saved: tuple[Any, ...] = ()
         self._forward: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
@@ -164,9 +164,7 @@ class _FunctionCall:
             raise CustomRuleError(
                 f"{cls.__name__} has both a vmap rule and generate_vmap_rule=True: only one of them can hold"
             )
-        self.ctx = FunctionCtx(
-            tuple([_is_array(arg) and requires_grad(arg) if type(arg) is Tracer else False for arg in args])
-        )
+        self.ctx = FunctionCtx(tuple([is_traced_number(arg) and needs_rule((arg,)) for arg in args]))
         self.has_single_output = True
         self.others: dict[int, Any] = {}
         """The outputs that are no arrays, by place."""
@@ -193,7 +191,7 @@ class _FunctionCall:
             outs = self._outputs(inputs, self._run(inputs))
             is_tensor = all([level is EVALUATE for level in _levels(leaves)])
             return [boxed(out) for out in outs] if is_tensor else outs
-        options = {"push": self.push} if self.cls.jvp is not Function.jvp else {}
+        options = {"push": _FunctionPush(self)} if self.cls.jvp is not Function.jvp else {}
         return custom_rules.call_with_rule(leaves, self._forward, _FunctionPullback(self), **options)
 
     def _arguments(self, tensors: Sequence[Any], leaves: Sequence[Array]) -> list[Any]:
@@ -265,12 +263,17 @@ class _FunctionCall:
         return outs, [residual for attribute in self.held for residual in attribute.residuals]
 
     @contextlib.contextmanager
-    def _context(self, residuals: Sequence[Array], forward: bool = False) -> Iterator[FunctionCtx]:
+    def _context(
+        self, residuals: Sequence[Array], needed: Sequence[bool], forward: bool = False
+    ) -> Iterator[FunctionCtx]:
         """The context of the call with these residuals, for one call of a rule. What the rule sets on it stays.
 
-        It is a copy, since rules may run in several threads at once, and inside each other.
+        It is a copy, since rules may run in several threads at once, and inside each other. Which arrays have a
+        derivative is known when the rule is called: a program and a checkpoint are differentiated after `forward`.
         """
         ctx = copy.copy(self.ctx)
+        is_needed = dict(zip(self.places, needed, strict=True))
+        ctx.needs_input_grad = tuple([is_needed.get(place, False) for place in range(len(self.args))])
         tensors = iter(as_user_tensors(residuals))
         for held in self.held:
             value = held.rebuilt(tensors)
@@ -289,9 +292,9 @@ class _FunctionCall:
                 if name not in before or before[name] is not value:
                     vars(self.ctx)[name] = value
 
-    def backward(self, residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
+    def backward(self, needed: Sequence[bool], residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the arrays among the arguments, by the `backward` of the class."""
-        with self._context(residuals) as ctx:
+        with self._context(residuals, needed) as ctx:
             grad_outputs = [
                 None if ct is None or (i in self.constant and not ctx._materializes) else as_user_tensors([ct])[0]
                 for i, ct in enumerate(cts)
@@ -328,12 +331,12 @@ class _FunctionCall:
             )
         return unbroadcast(gradient, shape)
 
-    def push(self, residuals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
+    def push(self, needed: Sequence[bool], residuals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
         """The tangents of all outputs, by the `jvp` of the class."""
         arguments: list[Any] = [None] * len(self.args)
         for place, tangent in zip(self.places, tangents, strict=True):
             arguments[place] = None if tangent is None else as_user_tensors([tangent])[0]
-        with self._context(residuals, forward=True) as ctx:
+        with self._context(residuals, needed, forward=True) as ctx:
             out = self.cls.jvp(ctx, *arguments)
         outs = list(out) if isinstance(out, tuple) else [out]
         return [None if x is None else unboxed(operand(x)) for i, x in enumerate(outs) if i not in self.others]
@@ -409,8 +412,20 @@ class _FunctionPullback:
         """Whether the pullback takes None for cotangents that are zero."""
         return not self.call.ctx._materializes
 
-    def __call__(self, residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
-        return self.call.backward(residuals, cts)
+    def needing(self, needed: Sequence[bool]) -> Any:
+        """The pullback for these of the arrays among the arguments."""
+        return functools.partial(self.call.backward, needed)
+
+
+class _FunctionPush:
+    """The tangent rule of a call."""
+
+    def __init__(self, call: _FunctionCall) -> None:
+        self.call = call
+
+    def needing(self, needed: Sequence[bool]) -> Any:
+        """The tangent rule where these of the arrays among the arguments have a tangent."""
+        return functools.partial(self.call.push, needed)
 
 
 def _levels(values: Sequence[Any]) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from func.autograd.tensor import clone, requires_grad_, tensor
 from func.interpreters.core import (
     EVALUATE,
     Array,
+    Interpreter,
     Tracer,
     dtype_of,
     is_inexact,
@@ -27,9 +28,8 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.grad import SERIAL
-from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
+from func.interpreters.imperative.interpreter import Imperative, ambient, ambient_of, as_tensor, new_leaf
 from func.interpreters.imperative.node_state import reachable
-from func.interpreters.jvp import ModalJvp
 from func.interpreters.primitives.structural.shapes import convert, full_like, reshape
 from func.transforms import forward, jacobians
 from func.transforms.boundary import check_callable, name_of
@@ -99,7 +99,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     values = _primal_tensors(values, create_graph)
     vectors = _vectors_like(v, values, is_tuple, "jvp", "input of the function", create_graph)
     on_primals = _FunctionOfPrimals(func, "jvp", strict)
-    outs, tangents = forward.jvp_by(ModalJvp, on_primals, values, vectors)
+    outs, tangents = forward.jvp(on_primals, values, vectors)
     return tuple([_results(arrays, on_primals.returns_tuple, create_graph) for arrays in (outs, tangents)])
 
 
@@ -157,7 +157,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         out, gradients = _recorded_gradient(func, xs, "hvp", strict, create=strict)
         return tuple([_detached(gradient, xs) for gradient in gradients]), _detached(out, xs)
 
-    _, products, out = forward.jvp_by(ModalJvp, gradient_of, values, vectors, has_aux=True)
+    _, products, out = forward.jvp(gradient_of, values, vectors, has_aux=True)
     return _results([out], False, create_graph), _results(products, is_tuple, create_graph)
 
 
@@ -373,17 +373,17 @@ def _without_history(value: Any) -> Any:
     return value
 
 
-def _level(value: Any) -> float:
-    """The level of a value's interpreter."""
-    return value._interpreter.level if type(value) is Tracer else 0
+def _by_level(interpreter: Interpreter) -> float:
+    return interpreter.level
 
 
 def _new_leaves(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
     """New tensors with these values that require gradients; with `create` they depend on the values."""
     values = [operand(value) if create else _without_history(operand(value)) for value in values]
     interpreter = ambient()
-    if any([_level(value) > interpreter.level for value in values]):
-        interpreter = Imperative("autograd.functional")  # above the dual levels that some values belong to
+    inner = max([value._interpreter for value in values if type(value) is Tracer], key=_by_level, default=interpreter)
+    if inner.level > interpreter.level:  # a dual level, or the run of a checkpoint or rule
+        interpreter = inner if isinstance(inner, Imperative) else ambient_of(inner)
     return tuple([_tensor_at(value, interpreter) for value in values])
 
 
@@ -395,10 +395,7 @@ def _tensor_at(value: Any, interpreter: Imperative) -> Any:
         value = tensor(value)._value
     if type(value) is Tracer and value._interpreter is interpreter:
         return clone(value)
-    leaf = Tracer(interpreter, snapshot(value), None)
-    state: TensorState = state_of(leaf)
-    leaf._attached = interpreter.leaf(leaf._value, state)
-    return leaf
+    return new_leaf(interpreter, snapshot(value))
 
 
 def _primal_tensors(values: Sequence[Any], create: bool) -> tuple[Any, ...]:

@@ -252,14 +252,15 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
             grads[index] = grad
             if mode == "any" and len(grads) == 1:
                 fn(grad)
-            elif mode == "all" and len(grads) == len(
-                [t for t in tensors if t._attached[SERIAL] in backward_pass.needed]
-            ):
-                fn([grads.get(i) for i in range(len(tensors))])
+            elif mode == "all" and len(grads) == len([serial for serial in serials if serial in backward_pass.needed]):
+                fn([grads.get(i) for i in range(len(serials))])
 
         return receive
 
-    return _MultiHandle([register_hook(tensor, hook(i)) for i, tensor in enumerate(tensors)])
+    handle = _MultiHandle([register_hook(tensor, hook(i)) for i, tensor in enumerate(tensors)])
+    # The tensors themselves would refer to each other through the hook.
+    serials = [node_of(tensor, "register_multi_grad_hook")[SERIAL] for tensor in tensors]
+    return handle
 
 
 class saved_tensors_hooks:

@@ -47,6 +47,7 @@ from func.interpreters.imperative.interpreter import (
     ambient,
     ambient_of,
     boxed,
+    new_leaf,
     state_of,
     unboxed_copy,
 )
@@ -329,7 +330,7 @@ def shallow_copy(self: Any) -> Any:
     """`copy.copy(x)`: of a leaf another leaf without a gradient, of any other traced value a recorded copy."""
     if type(self._interpreter) is not Imperative or not is_leaf_node(self._attached):
         return copied_as_it_is(self)
-    return _new_leaf(self._interpreter, self._value)
+    return new_leaf(self._interpreter, self._value)
 
 
 def deep_copy(self: Any, memo: Any) -> Any:
@@ -339,13 +340,6 @@ def deep_copy(self: Any, memo: Any) -> Any:
     if gradient is not None:
         state_of(copied).grad = deep_copy(gradient, memo)
     return copied
-
-
-def _new_leaf(interpreter: Imperative, value: Array) -> Any:
-    """A leaf of an interpreter that requires a gradient."""
-    leaf = Tracer(interpreter, value, None)
-    leaf._attached = interpreter.leaf(value, state_of(leaf))
-    return leaf
 
 
 def reduce(self: Any, protocol: Any = None) -> Any:
@@ -358,7 +352,10 @@ def reduce(self: Any, protocol: Any = None) -> Any:
             "only tensors without history can be pickled: a leaf, or x.detach(); not values of a graph or of a running "
             "transform"
         )
-    return _restored, (self._value, type(self._interpreter) is Imperative, get_grad(self))
+    gradient = get_grad(self)
+    if gradient is not None and gradient.requires_grad:  # its history stays here, as that of a value would
+        gradient = gradient.detach()
+    return _restored, (self._value, type(self._interpreter) is Imperative, gradient)
 
 
 def _restored(value: Any, requires: bool, gradient: Any) -> Any:

@@ -435,7 +435,9 @@ def _turned(x: Any) -> Any:
 def _described(f: Any) -> str:
     """What the function is, as the first line of its help has it."""
     text = (getattr(f, "__doc__", None) or "").strip().splitlines()
-    return text[0].rstrip(".") if text and hasattr(f, "__wrapped__") else name_of(f)
+    from func.backends.c.declarations import comment  # start-up time
+
+    return comment(text[0].rstrip(".") if text and hasattr(f, "__wrapped__") else name_of(f))
 
 
 def _header(
@@ -450,11 +452,13 @@ def _header(
     """The text of the header."""
     order = "column by column" if column_major else "row by row"
     guard = f"{name.upper()}_H"
+    from func.backends.c.declarations import comment  # start-up time
+
     lines = [f"/* {title}", "", f"   Arrays are stored {order}. Outputs must not overlap inputs."]
     for kind, arrays in (("in", inputs), ("out", outputs)):
         for array in arrays:
             shape = " x ".join(map(str, array.shape)) if array.shape else "one number"
-            lines.append(f"   {kind:4}{array.name}: {array.label}, {shape} of {array.dtype}")
+            lines.append(f"   {kind:4}{array.name}: {comment(array.label)}, {shape} of {array.dtype}")
     lines += [
         f"   work: {name.upper()}_WORKSPACE bytes of memory, aligned for double, which nothing else uses during a call"
         + ("; may be NULL." if workspace == 0 else "."),
@@ -503,7 +507,7 @@ def export(
 
     See `func.to_c` for what the function is in C. The name in C is that of the file, unless `name` is given. `kind` is
 
-    - "c": `path` is the source, with the header beside it;
+    - "c": `path` is the source, with the header beside it; a path without an ending gets `.c`;
     - "object": `path` is an object file, with the header beside it;
     - "library": `path` is a shared library, with the header beside it.
 
@@ -520,7 +524,8 @@ def export(
 
     Raises:
         NoSourceError: As `func.to_c`; or there is no such compiler.
-        ArgumentError: The kind is unknown, or the file's name is no name of C.
+        ArgumentError: The kind is unknown, or the file's name is no name of C, or a file of that name cannot have or
+            include a header.
 
     Example:
         >>> import os, tempfile, numpy as np, func
@@ -537,6 +542,13 @@ def export(
     chosen = name if name is not None else stem or place.stem
     if not _is_c_name(chosen):
         raise ArgumentError(f"func.export: {chosen!r} is no name of a function in C; pass name='...'")
+    if kind == "c" and not place.suffix:
+        place = place.with_suffix(".c")
+    if place.suffix == ".h" or not _INCLUDABLE.fullmatch(place.stem):
+        raise ArgumentError(
+            f"func.export: {place.name!r} has the name of its header, or one that #include cannot have; choose another "
+            "name for the file"
+        )
     translated = to_c(f, static_argnums, static_argnames=static_argnames, name=chosen, column_major=column_major)
 
     @transformed(export, f, {"path": path, "kind": kind})
@@ -551,6 +563,10 @@ def export(
         return module
 
     return write
+
+
+_INCLUDABLE = re.compile(r"(?:(?!\?\?)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\"\\])*")
+"""What the name of a header may be made of: inside its quotes nothing can be escaped."""
 
 
 def compile_c(module: CModule, target: str, compiler: str | None, flags: Sequence[str]) -> None:

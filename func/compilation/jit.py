@@ -45,6 +45,7 @@ from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import (
+    INTEGERS,
     argument_paths,
     check_callable,
     name_of,
@@ -539,10 +540,13 @@ class Jitted(Generic[P, R]):
         separate = SeparateMemory()
         axes: dict[str, Any] = {}
         input_layouts = InputLayouts(leaves)
+        given = list(leaves)
+        # The program may keep `trace` for its NaN-safe variant; `self` keeps the program.
+        function, static, transform = self._function, self._static, self._transform
 
         def names_of_arguments() -> Sequence[str]:
-            args, kwargs = tree.unflatten(spec, range(len(leaves)))
-            return argument_paths(self._function, args, kwargs, self._static.numbers)
+            args, kwargs = tree.unflatten(spec, range(len(avals)))
+            return argument_paths(function, args, kwargs, static.numbers)
 
         def trace(stage: Stage) -> Program:
             nonlocal out_spec, depends_on_layouts, separate
@@ -551,9 +555,9 @@ class Jitted(Generic[P, R]):
                 variables = [tracer._attached for tracer in inputs]
                 stage.arguments, stage.names_of_arguments = variables, names_of_arguments
                 input_layouts.place(stage, inputs)
-                note_traced_arguments(stage, self._function, inputs, leaves)
+                note_traced_arguments(stage, function, inputs, given)
                 args, kwargs = tree.unflatten(spec, inputs)
-                outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), self._transform)
+                outs, out_spec = output_leaves(static.call(args, kwargs, statics), transform)
                 program = stage.program(variables, outs)
                 depends_on_layouts = stage.layouts.depend_on_inputs
                 separate = separate_arguments(stage, program)
@@ -561,6 +565,7 @@ class Jitted(Generic[P, R]):
                 return program
 
         compiled, captured = trace_call(trace, self._transform, example, self._compiler_name())
+        given[:] = [np.empty(0, aval.dtype) for aval in avals]  # what is traced later shares no memory
         is_cached = all([is_rank_number(value) for value in captured])
         numbers: tuple[str, ...] = ()
         if is_cached:  # later calls have the same processes, but may be traced
@@ -585,11 +590,12 @@ class Jitted(Generic[P, R]):
         planned_memory = importlib.import_module("func.compilation.planned_memory")
         xp = namespace_of(tuple(leaves))
         lowest = None
+        length = planned_memory.longest_scan(cached.compiled.program)
         for most in (None, *[max(limit // share, 1) for share in planned_memory.SHARES_OF_SCANS]):
             if most is not None:
-                if not planned_memory.has_scan(cached.compiled.program):
+                if not length:
                     break
-                with planned_memory.residuals_of_scans(most):
+                with planned_memory.scans_keeping(most):
                     cached = self._trace(leaves, spec, statics)
             found, cached.compiled, cached.memory_plan = planned_memory.recomputing(
                 cached.compiled, limit, xp, cached.donated, most
@@ -598,6 +604,17 @@ class Jitted(Generic[P, R]):
                 return cached
             lowest = found if lowest is None or found.peak < lowest.peak else lowest
         assert lowest is not None
+
+        def in_intervals(interval: int) -> tuple[CachedCall, Liveness]:
+            with planned_memory.scans_keeping(interval=interval):
+                traced = self._trace(leaves, spec, statics)
+            return traced, planned_memory.planned_liveness(traced.compiled, xp, traced.donated)[0]
+
+        interval = planned_memory.interval_within(limit, length, lambda interval: in_intervals(interval)[1].peak)
+        if interval is not None:
+            cached = in_intervals(interval)[0]
+            cached.memory_plan = (f"scans keep their carry once in {interval} steps",)
+            return cached
         raise limit_error("jit", self._function, limit, lowest, "a call")
 
     def _compiler_name(self) -> str:
@@ -710,7 +727,7 @@ def _key_of(leaf: Any) -> Any:
     if kind is np.ndarray:
         return leaf.shape, leaf.dtype
     if kind in PYTHON_SCALARS:
-        return kind
+        return kind if kind is not int or leaf in INTEGERS else leaf  # no program takes this one: tracing says why
     if kind is Tracer:
         aval = aval_of(leaf)
         if aval.weak:

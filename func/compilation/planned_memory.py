@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.control.scan_blocks import RESIDUAL_LIMIT
+from func.interpreters.calls.compiled_call import SCANS_KEEP, CompiledCall
+from func.interpreters.control.scan_blocks import intervals
+from func.interpreters.core.translations import keeps_bits, validated
 from func.interpreters.program.liveness import Liveness, liveness
 from func.interpreters.program.program import Program
 from func.transforms.memory_limits import shown_bytes
@@ -47,24 +48,52 @@ SHARES_OF_SCANS = (4, 16, 64, 256)
 """Parts of a limit that the residuals of a scan may take, in the order in which they are tried."""
 
 
-def has_scan(program: Program) -> bool:
-    """Whether a scan is in a program, or in one that it calls."""
-    return any(
-        [
-            equation.primitive.name == "scan_call" or any([has_scan(nested) for _, nested in equation.nested()])
-            for equation in program.equations
-        ]
-    )
+NEIGHBOURS = 12
+"""Intervals that are tried around the least plan."""
+
+
+def longest_scan(program: Program) -> int:
+    """The most steps of a scan in a program, or in one that it calls; 0 without scans."""
+    scans = [equation for equation in program.equations if equation.primitive.name == "scan_call"]
+    lengths: list[int] = [equation.params["loop"].length for equation in scans]
+    nested = [longest_scan(inner) for equation in program.equations for _, inner in equation.nested()]
+    return max([0, *lengths, *nested])
 
 
 @contextmanager
-def residuals_of_scans(most: int) -> Iterator[None]:
-    """Inside, a scan keeps at most this many bytes for its backward pass, and runs in blocks otherwise."""
-    token = RESIDUAL_LIMIT.set(most)
+def scans_keeping(most: int | None = None, interval: int | None = None) -> Iterator[None]:
+    """Inside, a scan keeps at most this many bytes for its backward pass, or runs in blocks of this length."""
+    token = SCANS_KEEP.set((SCANS_KEEP.get()[0] if most is None else most, interval))
     try:
         yield
     finally:
-        RESIDUAL_LIMIT.reset(token)
+        SCANS_KEEP.reset(token)
+
+
+def interval_within(limit: int, length: int, peak_of: Callable[[int], int]) -> int | None:
+    """An interval of checkpoints whose plan is within a limit, for scans of this length; None where there is none.
+
+    Carries fall and residuals rise with the interval, so the plans have one valley, but for what a division leaves.
+    """
+    found = intervals(length)
+    peaks: dict[int, int] = {}
+
+    def fits(place: int) -> bool:
+        if place not in peaks:
+            peaks[place] = peak_of(found[place])
+        return peaks[place] <= limit
+
+    first, last = 0, len(found) - 1
+    while last - first > 2:
+        third = (last - first) // 3
+        a, b = first + third, last - third
+        for place in (a, b):
+            if fits(place):
+                return found[place]
+        first, last = (first, b - 1) if peaks[a] < peaks[b] else (a + 1, last)
+    middle = (first + last) // 2
+    near = sorted(range(len(found)), key=lambda place: abs(place - middle))[:NEIGHBOURS]
+    return next((found[place] for place in near if fits(place)), None)
 
 
 def recomputing(
@@ -79,7 +108,11 @@ def recomputing(
         return planned_liveness(CompiledCall(program, variant, compiled.compiler), xp, donated)[0].peak
 
     def fitted(call: CompiledCall) -> Program:
-        return fitting(prepare_program(call.program), limit, lambda program: peak_of(program, call))[0]
+        @keeps_bits
+        def recompute(program: Program) -> Program:
+            return fitting(program, limit, lambda program: peak_of(program, call))[0]
+
+        return validated(recompute)(prepare_program(call.program))
 
     texts = [] if residuals is None else [f"scans keep at most {shown_bytes(residuals)} for their backward pass"]
     found = planned_liveness(compiled, xp, donated)[0]

@@ -24,7 +24,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         f: An associative function of two trees of elements; it is called with many of them at a time, along `axis`,
             and must not write to them.
         elems: A tree of arrays of one length along `axis`.
-        reverse: From the last element on instead.
+        reverse: From the last element on instead: f(f(e2, e1), e0) comes first, e2 last.
         axis: The axis of the elements.
 
     Raises:
@@ -57,8 +57,6 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     guarded = without_writes(f, range(2 * len(leaves)), "associative_scan")
 
     def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
-        if reverse:
-            left, right = right, left
         outs, out_spec = tree.flatten(guarded(tree.unflatten(spec, list(left)), tree.unflatten(spec, list(right))))
         if out_spec != spec:
             raise CarryError(

@@ -16,9 +16,12 @@ from func.control import loop_carry
 from func.control.loop_carry import Carry, Widened
 from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.control.scan import scan_call
+from func.interpreters.control.scan_blocks import run_in_blocks
 from func.interpreters.control.scan_derivatives import ScanLoop
+from func.interpreters.control.scan_sums import without_invariants
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
+from func.interpreters.core.scopes import present_stage
 from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
@@ -91,8 +94,8 @@ def scanned(
     while True:
         step = ScanStep(f, name, carry, rows)
         try:
-            if checkpoint and 1 < block < size:
-                values, ys = _blocks(step, carry.values(), rows.leaves, size, reverse, block, True)
+            if checkpoint and block < size:
+                values, ys = _in_blocks(step, carry.values(), rows.leaves, size, reverse, block)
             else:
                 values, ys = _run(step, carry.values(), rows.leaves, size, reverse, 1 if checkpoint else block)
             return carry.tree(loop_carry.owned(list(values))), tree.unflatten(step.y_spec, loop_carry.owned(ys))
@@ -188,18 +191,30 @@ def _run(
     length: int,
     reverse: bool,
     unroll: int,
-    again: bool = False,
     inner: ScanStep | None = None,
 ) -> Result:
-    """(carry, ys) of a scan over flat lists."""
-    if length == 0 or any([is_abstract(x) for x in (*values, *xs)]):
-        return _compiled(step, values, xs, length, reverse, unroll, again, inner)
+    """(carry, ys) of a scan over flat lists, whose step is made of `inner` steps."""
+    if length > 0 and not any([is_abstract(x) for x in (*values, *xs)]):
+        result = _in_python(step, values, xs, length, reverse, unroll >= length)
+        if result is not None:
+            return result
+    return _compiled(step, values, xs, length, reverse, unroll, inner)
+
+
+def _in_python(
+    step: Stepping, values: Sequence[Array], xs: Sequence[Array], length: int, reverse: bool, may_be_abstract: bool
+) -> Result | None:
+    """The loop of Python; None, and the first step is as if it had not been, where that gives abstract values."""
     now = list(values)
     outs: list[list[Array]] = []
+    stage = present_stage()
+    mark = 0 if stage is None else len(stage.equations)
     for place, row in enumerate(_rows(xs, length, reverse)):
         now, y = step(now, row)
-        if place == 0 and unroll < length and any([is_abstract(x) for x in (*now, *y)]):
-            return _compiled(step, values, xs, length, reverse, unroll, again, inner)
+        if place == 0 and not may_be_abstract and any([is_abstract(x) for x in (*now, *y)]):
+            if stage is not None:
+                stage.forget_effects(mark)
+            return None
         outs.append(y)
     if reverse:
         outs.reverse()
@@ -254,13 +269,20 @@ def _compiled(
     xs: Sequence[Array],
     length: int,
     reverse: bool,
-    unroll: int,
-    again: bool,
+    unroll: int = 1,
     inner: ScanStep | None = None,
+    block: int | None = None,
 ) -> Result:
-    """The primitive of a scan whose step, which is made of `inner` steps, is traced on abstract values."""
+    """The primitive of a scan whose step is traced on abstract values; in blocks that the backward pass runs again."""
     if unroll > 1 and unroll < length:
-        return _blocks(step, values, xs, length, reverse, unroll, False)
+
+        def steps(size: int, now: Sequence[Array], rows: Sequence[Array]) -> Result:
+            return _unrolled(step, now, rows, size, reverse)
+
+        noted = step if isinstance(step, ScanStep) else None
+        result = _blocks(functools.partial(_run, inner=noted, unroll=1), steps, values, xs, length, reverse, unroll)
+        assert result is not None
+        return result
     if unroll > 1 and length > 0:
         return _unrolled(step, values, xs, length, reverse)
     count = len(values)
@@ -276,9 +298,16 @@ def _compiled(
 
     example = next((x for x in (*values, *xs) if innermost(x) is not None), None)
     body, consts = loop_carry.compiled(flat, avals, "scan", example)
+    if length == 0:
+        empty = [np.zeros((0, *aval.shape), aval.dtype) for aval in body.out_avals[count:]]
+        return list(values), empty
+    body, consts = without_invariants(body, consts)
     body = loop_carry.with_strong_outputs(body)
-    loop = ScanLoop(len(consts), count, length, reverse, again)
-    outs = scan_call(*consts, *values, *xs, body=body, loop=loop)
+    loop = ScanLoop(len(consts), count, length, reverse)
+    operands = [*consts, *values, *xs]
+    outs = (
+        scan_call(*operands, body=body, loop=loop) if block is None else run_in_blocks(body, loop, operands, (block,))
+    )
     return list(outs[:count]), list(outs[count:])
 
 
@@ -300,38 +329,45 @@ def _unrolled(step: Any, values: Sequence[Array], xs: Sequence[Array], length: i
 
 
 def _blocks(
-    step: Stepping,
+    run: Callable[..., Result | None],
+    steps: Callable[[int, Sequence[Array], Sequence[Array]], Result],
     values: Sequence[Array],
     xs: Sequence[Array],
     length: int,
     reverse: bool,
     block: int,
-    again: bool,
-) -> Result:
-    """A scan of blocks of steps: each written out, or (`again`) a scan that the backward pass runs again."""
-    inner = step if isinstance(step, ScanStep) else None
+) -> Result | None:
+    """A scan of blocks, by run(one block, values, rows, count, reverse), and the rest, by steps(size, values, rows)."""
     count, rest = divmod(length, block)
     first = rest if reverse else 0
     whole = [reshape(part_of(x, first, first + count * block), shape=(count, block, *shape_of(x)[1:])) for x in xs]
     left = [part_of(x, 0, rest) if reverse else part_of(x, count * block, length) for x in xs]
-
-    def one_block(size: int) -> Stepping:
-        def steps(now: Sequence[Array], rows: Sequence[Array]) -> Result:
-            if not again:
-                return _unrolled(step, now, rows, size, reverse)
-            if any([is_abstract(x) for x in (*now, *rows)]):
-                return _run(step, now, rows, size, reverse, 1, True, inner)
-            return _checkpointed(step, now, rows, size, reverse)
-
-        return steps
-
-    now, ys = _run(one_block(block), values, whole, count, reverse, 1, inner=inner)
+    result = run(functools.partial(steps, block), values, whole, count, reverse)
+    if result is None:
+        return None
+    now, ys = result
     ys = [reshape(y, shape=(count * block, *shape_of(y)[2:])) for y in ys]
     if rest:
-        now, more = one_block(rest)(now, left)
+        now, more = steps(rest, now, left)
         pairs = zip(more, ys, strict=True) if reverse else zip(ys, more, strict=True)
         ys = [concatenate(*pair, axis=0) for pair in pairs]
     return now, ys
+
+
+def _in_blocks(
+    step: ScanStep, values: Sequence[Array], xs: Sequence[Array], length: int, reverse: bool, block: int
+) -> Result:
+    """A scan in blocks of steps that the backward pass runs again."""
+    if not any([is_abstract(x) for x in (*values, *xs)]):
+
+        def steps(size: int, now: Sequence[Array], rows: Sequence[Array]) -> Result:
+            return _checkpointed(step, now, rows, size, reverse)
+
+        run = functools.partial(_in_python, may_be_abstract=False)
+        result = _blocks(run, steps, values, xs, length, reverse, block)
+        if result is not None:
+            return result
+    return _compiled(step, values, xs, length, reverse, block=block)
 
 
 def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: int, reverse: bool) -> Result:

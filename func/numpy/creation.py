@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,13 +15,14 @@ from func.interpreters.core import (
     Tracer,
     dtype_of,
     innermost,
+    is_machine_number,
     operand,
     refuse_array,
     shape_of,
 )
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import Strides, copied_order, dense_strides, joined_order
+from func.interpreters.core.strides import joined_order, order_letter
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
@@ -40,24 +40,17 @@ from func.numpy.inplace import getitem, view_reshape
 from func.numpy.memory import (
     copied,
     copied_as_it_is,
-    in_lane_order,
+    fortran_or_c,
     in_order,
     is_abstract,
     is_plain,
     is_scalar,
-    layout_of,
     lies_in_order,
     like_copy,
     with_memory,
-    with_strides,
+    with_order_of,
 )
 from func.numpy.protocol import implements, implements_creation
-
-
-def check_order(order: Any) -> None:
-    """Raise for what is not one of NumPy's memory orders."""
-    if order not in (None, "K", "A", "C", "F", "k", "a", "c", "f"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
 
 
 def _check_device(device: Any) -> None:
@@ -105,7 +98,10 @@ def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
 
 def join(parts: Sequence[Array], axis: int) -> Array:
     """Arrays of one dtype joined along an axis."""
-    return in_lane_order(slicing.concatenate(*parts, axis=axis), functools.partial(joined_order, axis=axis), parts)
+    joined = slicing.concatenate(*parts, axis=axis)
+    if rank_of(joined) < 2 or is_abstract(joined) or is_plain(joined):
+        return joined
+    return with_order_of(joined, functools.partial(joined_order, axis=axis), parts)  # each lane by itself
 
 
 def array(
@@ -120,7 +116,7 @@ def array(
     like: Any = None,
 ) -> Array:
     """An array from a nested sequence, as numpy.array; traced values inside stay traced."""
-    check_order(order)
+    order = order_letter(order)
     out, copy = stack_nested(object), _copy_wanted(copy)
     if ndmax is not None and isinstance(object, (list, tuple)) and rank_of(out) > ndmax:
         raise ValueError(
@@ -133,7 +129,7 @@ def array(
         if isinstance(object, (list, tuple)):
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
-            out = with_memory(in_order(to_dtype(out, dtype), order if order in ("F", "f") else "C"))
+            out = with_memory(in_order(to_dtype(out, dtype), "F" if order == "F" else "C"))
         else:
             out = _as_array(out, dtype, copy, order)
     elif hasattr(out, "get") and type(out) is not np.ndarray:
@@ -157,7 +153,7 @@ def _refuse_complex(object: Any, dtype: np.dtype[Any]) -> None:
         raise TypeError(f"a complex number cannot become one of {dtype}; take its real part first (.real)")
 
 
-def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str | None) -> Array:
+def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str) -> Array:
     """np.array of a traced array: a copy where NumPy makes one."""
     out: Array = to_dtype(as_array(arrayed(x)), dtype)
     must_copy = out is not x or is_scalar(x) or not lies_in_order(x, order)
@@ -180,7 +176,8 @@ def asarray(
     """An array from a nested sequence, as numpy.asarray; an array is returned unchanged."""
     _check_device(device)
     copy = _copy_wanted(copy)
-    if type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype):
+    is_kept = type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype)
+    if is_kept and lies_in_order(a, order_letter(order)):
         return a
     return array(a, dtype, copy=copy, order=order, like=like)
 
@@ -241,7 +238,7 @@ def array_of_objects(value: Any) -> Array:
             return as_array(arrayed(items[0]))
         _check_numbers(items)
         return shapes.reshape(stacked([operand(item) for item in items]), shape=value.shape)
-    if items and not all([isinstance(item, numbers.Number) for item in items]):
+    if not all([is_machine_number(item) for item in items]):
         refuse_array(value)
     if items and all([isinstance(item, np.inexact) for item in items]):
         return value.astype(np.result_type(*items))
@@ -266,17 +263,14 @@ def full_like(
     device: Any = None,
 ) -> Array:
     """A constant like a, as numpy.full_like; traced values can be written into it where a is traced."""
-    check_order(order)
+    order = order_letter(order)
     _check_device(device)
     a, fill_value = operand(a), operand(fill_value)
     target_shape = shape_of(a) if shape is None else as_shape(shape)
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
-    strides = _strides_like(a, target_shape, dtype, order)
     if type(fill_value) is Tracer:
         filled = shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape)
-        if is_abstract(a) and order not in ("C", "c", "F", "f") and len(target_shape) == rank_of(a):
-            return with_memory(like_copy(filled, a))
-        return with_memory(with_strides(filled, strides) if strides else in_order(filled, "C"))
+        return with_memory(_placed_like(filled, a, order))
     bottom = innermost(a)
     if type(fill_value) in (float, complex):
         fill_value = np.asarray(fill_value).astype(dtype)[()]
@@ -287,19 +281,14 @@ def full_like(
     if type(a) is not Tracer:
         return filled
     box = WIRING.mark_tensor(filled)
-    return with_strides(box, strides) if strides else box if target_shape else with_memory(box)
+    return with_memory(_placed_like(box, a, order))
 
 
-def _strides_like(a: Array, shape: tuple[int, ...], dtype: Any, order: str) -> Strides | None:
-    """The strides of a new array like a; None for C order."""
-    if len(shape) < 2 or order in ("C", "c"):
-        return None
-    if order in ("F", "f"):
-        return dense_strides(shape, dtype.itemsize, range(len(shape))[::-1])
-    if len(shape) != rank_of(a) or (type(a) is Tracer and is_plain(a)):
-        return None
-    layout = layout_of(arrayed(a))
-    return dense_strides(shape, dtype.itemsize, copied_order(layout.shape, layout.strides, layout.itemsize, order))
+def _placed_like(x: Array, a: Array, order: str) -> Array:
+    """A new array in one of NumPy's orders, of which A and K are those of another array."""
+    if order in ("A", "K") and rank_of(x) == rank_of(a):
+        return like_copy(x, a) if order == "K" else in_order(x, fortran_or_c(a))
+    return in_order(x, "F" if order == "F" else "C")
 
 
 @implements(np.zeros_like)
@@ -361,8 +350,8 @@ def full(
     fill_value = operand(fill_value)
     if type(fill_value) is not Tracer:
         return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
-    check_order(order)
-    if order in ("K", "A", "k", "a"):
+    order = order_letter(order, "C")
+    if order in ("A", "K"):
         raise ValueError("only 'C' or 'F' order is permitted")
     filled, shape = to_dtype(fill_value, dtype), as_shape(shape)
     while rank_of(filled) > len(shape) and shape_of(filled)[0] == 1:
@@ -410,14 +399,14 @@ def as_type(
     x: Array, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> Array:
     """x.astype(dtype); conversion from complex to real keeps the real part."""
-    check_order(order)
+    order = order_letter(order)
     x, dtype = operand(x), np.dtype(dtype)
     if not np.can_cast(dtype_of(x), dtype, casting):
         raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
     if dtype_of(x) == dtype:
         return copied(x, order) if _copy_wanted(copy) or not lies_in_order(x, order) else x
     converted = to_dtype(x, dtype)
-    converted = like_copy(converted, x) if order in ("K", "k") else in_order(converted, order)
+    converted = like_copy(converted, x) if order == "K" else in_order(converted, order)
     return converted if type(x) is Tracer and is_scalar(x) else with_memory(converted)
 
 
@@ -431,8 +420,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 @implements(np.copy)
 def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     """A copy, as numpy.copy; writing it does not change the original."""
-    check_order(order)
-    return copied(as_array(arrayed(operand(a))), order)
+    return copied(as_array(arrayed(operand(a))), order_letter(order))
 
 
 def _cast_operand(x: Array, dtype: Any) -> Array:
@@ -454,6 +442,4 @@ def sequence(values: Any) -> Sequence[Any]:
 
 def copy_method(self: Tracer, order: str = "C") -> Array:
     """x.copy."""
-    if order != "C":
-        check_order(order)
-    return copied_as_it_is(self, order)
+    return copied_as_it_is(self, order_letter(order, "C"))

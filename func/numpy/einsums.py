@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import axes_by_stride, dense_strides, found_order, stand_in
+from func.interpreters.core.strides import axes_by_stride, dense_strides, found_order, order_letter, stand_in
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
 from func.numpy.argument_checks import arrayed, as_array, rank_of, scalar_of, to_dtype
-from func.numpy.creation import check_order
 from func.numpy.inplace import view_diagonal, view_permute, write_into
 from func.numpy.memory import in_order, is_plain, with_order_of
 from func.numpy.protocol import implements
@@ -39,7 +38,7 @@ def einsum(
     Three or more operands are contracted in pairs, in the order that opt_einsum chooses; `optimize` is the name of its
     strategy or a path from einsum_path.
     """
-    check_order(order)
+    order = order_letter(order)
     terms, output, arrays = parse(operands)
     _check_cast(arrays, dtype, out, casting)
     if len(arrays) == 1 and out is None and set(output) == set(terms[0]) and type(arrays[0]) is Tracer:
@@ -61,7 +60,7 @@ def einsum(
         if shape_of(out) != shape_of(result):
             raise ValueError(f"einsum: out has shape {shape_of(out)}, the result has {shape_of(result)}")
         return write_into(out, result)
-    if order in ("C", "c", "F", "f") and output:
+    if order in ("C", "F") and output:
         return in_order(result, order)
     if not output:  # NumPy's contractions by `optimize` are tensordots, which give 0-d arrays
         is_contracted = any([label in other for term, other in itertools.combinations(terms, 2) for label in term])
@@ -72,7 +71,7 @@ def einsum(
         way = tuple(map(_as_key, optimize)) if isinstance(optimize, (list, tuple)) else optimize
         text, shapes = f"{','.join(terms)}->{output}", tuple(map(shape_of, arrays))
         return with_order_of(result, functools.partial(_order_by_parts, text, way, order, shapes), arrays)
-    if order in ("K", "k") and all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output):
+    if order == "K" and all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output):
         return in_order(result, "C")
     return with_order_of(result, functools.partial(_axes_in_memory, terms, output, sizes, order), arrays)
 
@@ -117,7 +116,7 @@ def _axes_in_memory(
     axes.append([*range(len(output)), *[-1] * (len(labels) - len(output))])
     flags: Any = [*[["readonly"]] * len(views), ["readwrite", "allocate"]]
     options: Any = ["reduce_ok", "multi_index", "zerosize_ok"]
-    lies: Any = order.upper()
+    lies: Any = order
     iterator = np.nditer((*views, None), options, flags, op_axes=axes, order=lies)
     return axes_by_stride(iterator.operands[-1].strides)
 

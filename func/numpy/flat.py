@@ -15,6 +15,7 @@ from func.numpy.argument_checks import count
 from func.numpy.creation import copy
 from func.numpy.indexing import fit_value, is_integer, one_number, write
 from func.numpy.memory import is_scalar
+from func.numpy.patching import holds_tracer
 from func.numpy.shaping import ravel, reshape
 from func.numpy.ufunc_methods import at as ufunc_at
 
@@ -196,7 +197,7 @@ class AtIndex:
     def _by(self, ufunc: Any, values: Any, options: dict[str, Any]) -> Array:
         _refuse_modes(options)
         values = operand(values)
-        traced = type(self.base) is Tracer or type(values) is Tracer
+        traced = type(self.base) is Tracer or type(values) is Tracer or holds_tracer(_as_tuple(self.index))
         if not traced:
             out = np.array(self.base)
             ufunc.at(out, self.index, np.asarray(values).astype(out.dtype))
@@ -204,6 +205,10 @@ class AtIndex:
         box = copy(self.base) if type(self.base) is Tracer else Tracer(EVALUATE, self.base, None)
         ufunc_at(ufunc, box, self.index, fit_value(values, shape_of(values), box))
         return box
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
 
 
 _DEFAULTS = {

@@ -18,18 +18,19 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, has_rules, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
 from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import without_copy
+from func.interpreters.core.strides import axes_by_stride, dense_strides, same_layout, without_copy
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.diagonals import strides_of, take
-from func.interpreters.primitives.structural.indexing import scatter
+from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, update
@@ -417,6 +418,32 @@ def view_windows(x: Array, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Arr
 
     params = {"sizes": sizes, "axes": axes}
     return link_view(windows(x, **params), x, windows, params, None, windows.layout)
+
+
+def view_memory(x: Tracer, start: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
+    """The view of an array in C order that has these steps between its elements, as NumPy's `as_strided`."""
+    order = axes_by_stride(steps)
+    lengths, steps = tuple([shape[axis] for axis in order]), tuple([steps[axis] for axis in order])
+    size = math.prod(shape)
+    if not same_layout(lengths, steps, dense_strides(lengths, 1)):
+        out = _strided_view(view_reshape(x, (math.prod(x.shape),)), start, lengths, steps)
+    elif lengths == x.shape:
+        out = x
+    else:
+        out = view_reshape(getitem(view_reshape(x, (math.prod(x.shape),)), slice(start, start + size)), lengths)
+    return out if order == tuple(range(len(order))) else view_permute(out, inverse_permutation(order))
+
+
+def _strided_view(flat: Array, start: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
+    def lies(array: Any) -> Any:
+        return as_strided(array[start:], shape, [step * array.itemsize for step in steps])
+
+    places = lies(np.arange(flat.size))
+
+    def read(flat: Array) -> Array:
+        return gather(flat, places, axis=0)
+
+    return link_view(read(flat), flat, read, {}, lambda flat, value: scatter(flat, value, places, axis=0), lies)
 
 
 def view_diagonal(x: Array, offset: int, first: int, second: int, writable: bool = False) -> Array:

@@ -21,7 +21,6 @@ from func.interpreters.core.strides import (
     Strides,
     axes_by_stride,
     copied_order,
-    copied_strides,
     copy_lying,
     dense_strides,
     iterated_order,
@@ -227,23 +226,24 @@ def _without_axis(strides: Strides, axis: int | None) -> Strides:
     return strides if axis is None else (*strides[:axis], *strides[axis + 1 :])
 
 
-def strides_of(box: Tracer) -> Strides:
-    """The strides of the array that NumPy would have."""
+def layout_of(x: Array) -> Any:
+    """An array that lies in memory as NumPy's, whose elements must not be read: what is done to x is done to it."""
+    if type(x) is not Tracer:
+        return x
     chain: list[View] = []
-    root = box
-    while (view := view_of(root)) is not None:
+    while (view := view_of(x)) is not None:
         chain.append(view)
-        root = view.base
-    if not chain:
-        return _owned_strides(root)
-    strides: Strides = _replayed(stand_in(root.shape, _owned_strides(root), root.dtype), chain).strides
-    return strides
-
-
-def _replayed(array: Any, chain: list[View]) -> Any:
+        x = view.base
+    array = stand_in(x.shape, _owned_strides(x), x.dtype)
     for view in reversed(chain):
         array = view.lies(array, **view.params)
     return array
+
+
+def strides_of(box: Tracer) -> Strides:
+    """The strides of the array that NumPy would have."""
+    strides: Strides = _owned_strides(box) if view_of(box) is None else layout_of(box).strides
+    return strides
 
 
 def _owned_strides(box: Tracer) -> Strides:
@@ -321,11 +321,6 @@ def _true_array(box: Tracer) -> Any:
     return value if type(value) is ndarray else None
 
 
-def layout_of(x: Array) -> Any:
-    """An array of NumPy's layout, whose elements must not be read."""
-    return stand_in(x.shape, strides_of(x), x.dtype) if type(x) is Tracer else x
-
-
 def can_reshape(box: Tracer, shape: tuple[int, ...], out: Tracer) -> bool | None:
     """Whether NumPy's reshape is a view; None: to be decided when one of the two is written, as the box is abstract.
 
@@ -369,22 +364,27 @@ def is_writable(box: Tracer) -> bool:
     return True
 
 
+def flags_of(box: Tracer) -> Any:
+    """What NumPy says of the order of an array, and whether it may be written."""
+    array = stand_in(box.shape, strides_of(box), box.dtype)
+    if not is_writable(box):
+        array.flags.writeable = False
+    return array.flags
+
+
 def shares_memory(a: Array, b: Array) -> bool:
-    """Whether a write to one array changes the other."""
+    """Whether a write to one array changes the other: the stand-ins of all views of one owner begin at one place."""
     if type(a) is not Tracer or type(b) is not Tracer:
         return False
-    roots = []
-    for box in (a, b):
-        chain: list[View] = []
-        while (view := view_of(box)) is not None:
-            chain.append(view)
-            box = view.base
-        roots.append((box, chain))
-    (root, first), (other, second) = roots
-    if root is not other or is_scalar(root):
-        return False
-    memory = stand_in(root.shape, _owned_strides(root), root.dtype)
-    return bool(np.shares_memory(_replayed(memory, first), _replayed(memory, second)))
+    root = _owner_of(a)
+    return root is _owner_of(b) and not is_scalar(root) and bool(np.shares_memory(layout_of(a), layout_of(b)))
+
+
+def _owner_of(box: Tracer) -> Tracer:
+    """The box that owns the memory of a view."""
+    while (view := view_of(box)) is not None:
+        box = view.base
+    return box
 
 
 def fitted(box: Tracer, new: Array) -> Array:
@@ -397,9 +397,7 @@ def fitted(box: Tracer, new: Array) -> Array:
         find = functools.partial(_owned_strides, fresh(box))
         box._view_of = Owner(None, find) if old._value is None else Owner(find())
     if bottom._value is None:
-        if old._interpreter is bottom._interpreter and isinstance(bottom._interpreter, Stage):
-            bottom._interpreter.layouts.like.setdefault(bottom._attached, old._attached)
-        return new
+        return with_order_of(new, copied_order, [box]) if _is_made_after(new, old) else new
     order = axes_by_stride(strides_of(box))
     is_in_order = same_layout(
         box.shape, *[dense_strides(box.shape, 1, axes) for axes in (order, axes_by_stride(strides_of(new)))]
@@ -407,51 +405,64 @@ def fitted(box: Tracer, new: Array) -> Array:
     return new if is_in_order else _with_axes_in_memory(new, order)
 
 
-def copied(x: Array, order: str | None = "K") -> Array:
+def _is_made_after(new: Tracer, old: Tracer) -> bool:
+    """Whether a value that is traced into a Program is no variable that was there before an older value."""
+    stage, var = _stage_of(new), bottom_of(new)._attached
+    if stage is None or old._interpreter is not stage:
+        return stage is not None
+    last = next((e for e in reversed(stage.equations) if var in e.outputs or old._attached in e.outputs), None)
+    return last is not None and var in last.outputs
+
+
+def copied(x: Array, order: str = "K") -> Array:
     """A copy in one of NumPy's memory orders; writing it does not change the original."""
     if type(x) is not Tracer:
         return namespace_of((x,)).array(x, order=order)
-    if is_plain(x) and (order not in ("F", "f") or len(x.shape) < 2):
+    if is_plain(x) and (order != "F" or len(x.shape) < 2):
         return with_memory(copy_of(x))
-    strides = strides_of(x)
-    return _laid_out(copy_of(x), strides, copied_strides(x.shape, strides, x.dtype.itemsize, order))
+    layout = layout_of(x)
+    return _laid_out(copy_of(x), layout.strides, copied_order(layout, order))
 
 
-def copied_as_it_is(x: Tracer, order: str | None = "K") -> Array:
+def copied_as_it_is(x: Tracer, order: str = "K") -> Array:
     """A copy by a method, which of a scalar is a scalar: `np.copy` makes an array of it."""
     return copy_of(x) if is_scalar(x) else copied(x, order)
 
 
-def lies_in_order(x: Array, order: str | None) -> bool:
+def lies_in_order(x: Array, order: str) -> bool:
     """Whether an array meets an order= of NumPy's without a copy: everything meets K and A."""
-    if order in (None, "K", "k", "A", "a") or type(x) is not Tracer or len(x.shape) < 1:
+    if order in ("K", "A") or not (type(x) is Tracer or isinstance(x, ndarray)):
         return True
     flags = layout_of(x).flags
-    return bool(flags.c_contiguous if order in ("C", "c") else flags.f_contiguous)
+    return bool(flags.c_contiguous if order == "C" else flags.f_contiguous)
 
 
-def with_strides(x: Array, strides: Strides) -> Array:
-    """A new array of func's with the memory layout of NumPy's."""
+def with_axes(x: Array, order: Sequence[int]) -> Array:
+    """A new result of func's with its axes in this order in memory, slowest first, and no gaps: it moves if it must."""
+    shape, strides = shape_of(x), dense_strides(shape_of(x), dtype_of(x).itemsize, order)
     if type(x) is not Tracer:
-        return x
-    if _state_layout(x, strides):
+        is_kept = not isinstance(x, ndarray) or same_layout(shape, x.strides, strides)
+        return x if is_kept else x.transpose(order).copy("C").transpose(inverse_permutation(tuple(order)))
+    stage = _stage_of(x)
+    if stage is not None:
+        var = bottom_of(x)._attached
+        stage.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, _behind_batch(order, x)))
         return x if view_of(x) is None else fresh(x)
     present = strides_of(x)
-    if x.shape == () or not same_layout(x.shape, present, strides):
-        return _laid_out(fresh(x), present, strides)
-    return x
+    return x if shape and same_layout(shape, present, strides) else _laid_out(fresh(x), present, order)
 
 
-def _state_layout(x: Tracer, strides: Strides) -> bool:
-    """State the layout of a new value of a Program; False for a value that is not traced into one."""
-    bottom = bottom_of(x)
-    if bottom._value is not None or not isinstance(bottom._interpreter, Stage):
-        return False
-    var = bottom._attached
-    batch = len(var.shape) - len(x.shape)
-    order = (*range(batch), *[batch + axis for axis in axes_by_stride(strides)])
-    bottom._interpreter.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, order))
-    return True
+def _stage_of(x: Array) -> Stage | None:
+    """The Program's interpreter for a value that is traced into one."""
+    bottom = bottom_of(x) if type(x) is Tracer else None
+    is_traced = bottom is not None and bottom._value is None and isinstance(bottom._interpreter, Stage)
+    return bottom._interpreter if is_traced else None  # type: ignore[union-attr, return-value]
+
+
+def _behind_batch(order: Sequence[int], x: Tracer) -> tuple[int, ...]:
+    """The axes of the variable behind a box in memory: its batch axes come first."""
+    batch = len(bottom_of(x)._attached.shape) - len(x.shape)
+    return (*range(batch), *[batch + axis for axis in order])
 
 
 def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence[Array]) -> Array:
@@ -459,36 +470,17 @@ def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence
 
     While a Program is traced, it is found when somebody asks.
     """
-    bottom = bottom_of(x) if type(x) is Tracer else None
-    if bottom is None or bottom._value is not None or not isinstance(bottom._interpreter, Stage):
-        order = tuple(find(*[layout_of(a) for a in arrays]))
-        strides = dense_strides(shape_of(x), dtype_of(x).itemsize, order)
-        if bottom is None and isinstance(x, ndarray) and not same_layout(x.shape, x.strides, strides):
-            return x.transpose(order).copy("C").transpose(inverse_permutation(order))
-        return with_strides(x, strides)
-    stage, ranks = bottom._interpreter, [len(shape_of(a)) for a in arrays]
-    known = [_variable_of(a, stage) or layout_of(a) for a in arrays]
-    batch = len(bottom._attached.shape) - len(x.shape)
+    stage = _stage_of(x)
+    if stage is None:
+        return with_axes(x, tuple(find(*[layout_of(a) for a in arrays])))
+    ranks = [len(shape_of(a)) for a in arrays]
 
     def find_batched(*known: Any) -> tuple[int, ...]:
-        order = find(*[_last_axes(a, rank) for a, rank in zip(known, ranks, strict=True)])
-        return (*range(batch), *[batch + axis for axis in order])
+        return _behind_batch(find(*[_last_axes(a, rank) for a, rank in zip(known, ranks, strict=True)]), x)
 
-    stage.layouts.rules[bottom._attached] = find_batched, known
+    known = [bottom_of(a)._attached if _stage_of(a) is stage else layout_of(a) for a in arrays]
+    stage.layouts.rules[bottom_of(x)._attached] = find_batched, known
     return x if view_of(x) is None else fresh(x)
-
-
-def in_lane_order(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence[Array]) -> Array:
-    """A result that NumPy has placed in memory with its batch axes in view, as it places each lane by itself."""
-    if type(x) is not Tracer or len(x.shape) < 2 or is_abstract(x) or is_plain(x):
-        return x
-    return with_order_of(x, find, arrays)
-
-
-def _variable_of(x: Array, stage: Stage) -> Any:
-    """The variable of a Program that is the value at the bottom of a box, or None."""
-    bottom = bottom_of(x) if type(x) is Tracer else None
-    return bottom._attached if bottom is not None and bottom._interpreter is stage else None
 
 
 def _last_axes(array: Any, rank: int) -> Any:
@@ -500,36 +492,28 @@ def like_copy(x: Array, of: Array) -> Array:
     """A new result of func's with its axes in memory in the order of those of another array, as in a copy of it."""
     if type(x) is not Tracer or not x.shape or (type(of) is Tracer and is_plain(of) and is_plain(x)):
         return x
-    bottom, other = bottom_of(x), bottom_of(of) if type(of) is Tracer else None
-    if other is not None and bottom._value is None and bottom._interpreter is other._interpreter:
-        bottom._interpreter.layouts.like[bottom._attached] = other._attached  # type: ignore[attr-defined]
-        return x if view_of(x) is None else fresh(x)
-    layout = layout_of(of)
-    order = copied_order(layout.shape, layout.strides, layout.itemsize, "K")
-    return with_strides(x, dense_strides(x.shape, x.dtype.itemsize, order))
+    return with_order_of(x, copied_order, [of])
 
 
-def in_order(x: Array, order: str | None) -> Array:
+def in_order(x: Array, order: str) -> Array:
     """A new result of func's in the memory order of NumPy's; the memory changes only where they differ."""
     if type(x) is not Tracer or (x.shape and is_plain(x) and order == "C"):
         return x
-    shape = x.shape
-    if not shape:
+    if len(x.shape) == 1:
+        x = fresh(x)
+        x._view_of = Owner((x.dtype.itemsize,))
+    if len(x.shape) < 2:
         return x
-    if len(shape) == 1:
-        box = fresh(x)
-        box._view_of = Owner((x.dtype.itemsize,))
-        return box
-    strides = () if order in ("C", "c", "F", "f") else strides_of(x)
-    return with_strides(x, copied_strides(x.shape, strides, x.dtype.itemsize, order))
+    return with_axes(x, copied_order(layout_of(x) if order in ("A", "K") else x, order))
 
 
-def _laid_out(box: Tracer, strides: Strides, wanted: Strides) -> Tracer:
-    """A new box with these strides. Its array is copied only where the axes are in another order.
+def _laid_out(box: Tracer, strides: Strides, axes: Sequence[int]) -> Tracer:
+    """A new box with its axes in this order in memory. Its array is copied only where they are in another one.
 
     A variable of a Program tells later functions how it lies, to operations and to copies, which place the axes of
     broadcasts differently. The repeated elements of a broadcast become elements of their own.
     """
+    wanted = dense_strides(box.shape, box.dtype.itemsize, axes)
     orders = [iterated_order(stand_in(box.shape, strides, box.dtype))]
     repeats = any([stride == 0 and length > 1 for stride, length in zip(strides, box.shape, strict=True)])
     if is_abstract(box):

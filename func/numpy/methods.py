@@ -167,7 +167,7 @@ def _flags(self: Tracer) -> Flags:
         file = caller.f_code.co_filename
         if is_library_file(file) and not any([part in file for part in _READ_FLAGS]):
             conversions.no_attribute("flags", self, caller)  # compilers of array code ask before they read the memory
-        return Flags(memory.layout_of(self).flags)
+        return Flags(memory.flags_of(self))
     except Exception as error:
         hide_outside(error)
         raise

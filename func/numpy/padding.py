@@ -52,7 +52,7 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     if not rank:
-        return copied(array, None)
+        return copied(array)
     order = fortran_or_c(array)
     if mode in ("constant", "empty") and _is_zero(kwargs.get("constant_values", 0)):
         return in_order(framed(array, widths), order)

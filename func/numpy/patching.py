@@ -56,7 +56,9 @@ def holds_tracer(value: Any) -> bool:
 
 
 def is_traced(value: Any) -> bool:
-    """Of what `holds_tracer` is true: whether it is no array of `func.intercept` that holds plain numbers so far."""
+    """Of what `holds_tracer` is true: whether it is more than arrays of `func.intercept` that hold plain numbers."""
+    if type(value) in (list, tuple):
+        return any([holds_tracer(item) and is_traced(item) for item in value])
     holds = getattr(type(value), "__func_holds_traced__", None)
     return holds is None or bool(holds(value))
 
@@ -96,7 +98,7 @@ def _converter(name: str) -> Any:
             if (kind is list or kind is tuple) and args[0]:
                 kind = type(args[0][0])  # the first element alone: NumPy finds the others
             if kind is Tracer or kind in CARRIERS:
-                if kind is type(args[0]) and not is_traced(args[0]):
+                if kind is not Tracer and not is_traced(args[0]):
                     return _adopting_converter(name, args, kwargs)
                 return WIRING.convert_traced(name, *args, **kwargs)
         if kwargs and type(kwargs.get("like")) is Tracer:

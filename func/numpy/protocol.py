@@ -11,6 +11,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
+from types import MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_ru
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
 from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line
+from func.interpreters.core.strides import order_letter
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
@@ -48,12 +50,17 @@ CREATION: dict[Any, Callable[..., Any]] = {}
 def _registrar(table: dict[Any, Callable[..., Any]]) -> Callable[..., Callable[[F], F]]:
     def implements(*keys: Any) -> Callable[[F], F]:
         def register(function: F) -> F:
-            table.update(dict.fromkeys(keys, function))
+            table.update(dict.fromkeys(map(_numpys, keys), function))
             return function
 
         return register
 
     return implements
+
+
+def _numpys(function: Any) -> Any:
+    """NumPy's own function behind the substitute that a module is given which a transform imports."""
+    return vars(np)[function.__name__] if isinstance(function, MethodType) else function
 
 
 implements = _registrar(FUNCTIONS)
@@ -167,7 +174,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
             "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp."
         )
     options = {key: kwargs.pop(key) for key in _KEYWORDS & kwargs.keys()}
-    order = options.get("order") or "K"
+    order = order_letter(options.get("order"))
     out = options.get("out")
     outs = out if isinstance(out, tuple) else (out,) * ufunc.nout
     if len(outs) != ufunc.nout:
@@ -184,7 +191,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
         args[1] = select(_as_mask(options["where"]), args[1], 0)  # what is not computed may be negative
     result = _over_axes(ufunc, function, args, kwargs) if ufunc.signature is not None else function(*args, **kwargs)
     where = options.get("where", True)
-    if order not in ("K", "k") and out is None:
+    if order != "K" and out is None:
         result = tuple([in_order(r, order) for r in result]) if isinstance(result, tuple) else in_order(result, order)
     if loop is None and where is True:
         return result

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
-from func.interpreters.core.strides import dense_strides, found_order
+from func.interpreters.core.strides import found_order
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
@@ -30,7 +30,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.indexing import cut, entry
-from func.numpy.memory import in_order, is_plain, with_order_of, with_strides
+from func.numpy.memory import in_order, is_plain, with_axes, with_order_of
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, deliver_taken, finish
@@ -273,7 +273,7 @@ def _quantile(
     rank = len(shape_of(result))
     if skip_nan and 0 < len(shape_of(q)) < rank:
         rest = (*range(len(shape_of(q)), rank), *range(len(shape_of(q))))  # NumPy makes them slice by slice
-        result = with_strides(result, dense_strides(shape_of(result), dtype_of(result).itemsize, rest))
+        result = with_axes(result, rest)
     elif not skip_nan:
         result = in_order(result, "C")
     if out is not None:

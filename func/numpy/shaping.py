@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
-from func.interpreters.core.strides import iterated_order
+from func.interpreters.core.strides import iterated_order, order_letter
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import broadcast
@@ -66,11 +66,10 @@ def reshape(
         target[target.index(-1)] = total // known
     if count(target) != total:
         raise ValueError(f"cannot reshape array of size {total} into shape {tuple(target)}")
-    if order == "A":
-        order = fortran_or_c(a)
-    if order not in ("C", "F"):
-        raise ValueError(f"order must be one of 'C', 'F' or 'A' (got {order!r})")
-    in_columns = order == "F"
+    letter = order_letter(order, "C")
+    if letter == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    in_columns = letter == "F" or (letter == "A" and fortran_or_c(a) == "F")
     out = view_reshape(transpose(a) if in_columns else a, tuple(target[::-1] if in_columns else target))
     out = transpose(out) if in_columns else out
     if copy is False and type(a) is Tracer and out is not a and view_of(out) is None and not is_scalar(a):
@@ -83,16 +82,11 @@ def ravel(a: Array, order: str = "C") -> Array:
     """The elements in one axis, as numpy.ravel; a view where NumPy's is."""
     a = operand(a)
     size = (count(shape_of(a)),)
-    if rank_of(a) < 2 and order in ("A", "F", "K"):
-        order = "C"
-    elif order == "A":
-        order = fortran_or_c(a)
-    elif order == "K":
-        a, order = view_permute(a, iterated_order(layout_of(a))), "C"
-    if order == "F":
-        a, order = transpose(a), "C"
-    if order != "C":
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    letter = order_letter(order, "C")
+    if rank_of(a) > 1 and letter == "K":
+        a = view_permute(a, iterated_order(layout_of(a)))
+    elif letter == "F" or (letter == "A" and fortran_or_c(a) == "F"):
+        a = transpose(a)
     if type(a) is not Tracer:
         return np.ravel(a) if isinstance(a, np.ndarray) else view_reshape(a, size)
     return view_ravel(a)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
@@ -28,7 +28,7 @@ from func.numpy.argument_checks import (
     to_dtype,
     weak_kind,
 )
-from func.numpy.indexing import cut, entry, fit_value, write
+from func.numpy.indexing import cut, entry, fit_value, read, write
 from func.numpy.inplace import WRITE_HINT, rebind
 from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
@@ -235,9 +235,12 @@ def _occurrences(places: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
 
 def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands: Sequence[Array]) -> None:
     """Apply a ufunc at places, once for each occurrence."""
-    index = tuple(indices) if isinstance(indices, tuple) else (indices,)
-    known = tuple([np.asarray(concrete(i)) if type(i) is Tracer else i for i in index])
-    places = np.arange(count(a.shape)).reshape(a.shape)[known]
+    index = tuple([unboxed(i) for i in (indices if isinstance(indices, tuple) else (indices,))])
+    grid = np.arange(count(a.shape)).reshape(a.shape)
+    if holds_tracer(list(index)):
+        rebind(a, _in_turn(function, a, read(grid, index)[0], operands))
+        return
+    places = grid[index]
     values = [shapes.reshape(shapes.broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
     flat = shapes.reshape(fresh(a), shape=(count(a.shape),))
     for positions in _occurrences(places.ravel()):
@@ -245,6 +248,20 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
         new = function(gather(flat, where, axis=0), *[gather(v, positions, axis=0) for v in values])
         flat = write(flat, where, fit_value(new, where.shape, flat))
     rebind(a, shapes.reshape(flat, shape=a.shape))
+
+
+def _in_turn(function: Callable[..., Array], a: Tracer, places: Array, operands: Sequence[Array]) -> Array:
+    """A ufunc applied at one place after the other: places that are traced may be equal."""
+    shape = shape_of(places)
+    size = count(shape)
+    places = shapes.reshape(places, shape=(size,))
+    values = [shapes.reshape(shapes.broadcast(operand(b), shape=shape), shape=(size,)) for b in operands]
+    flat = shapes.reshape(fresh(a), shape=(count(a.shape),))
+    for i in range(size):
+        place = entry(places, i)
+        new = function(read(flat, place)[0], *[entry(v, i) for v in values])
+        flat = write(flat, place, fit_value(new, (), flat))
+    return shapes.reshape(flat, shape=a.shape)
 
 
 def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:

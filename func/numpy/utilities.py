@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
+from func.interpreters.core.strides import order_letter
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import creation, memory
@@ -95,7 +96,7 @@ def _known(x: Any) -> Any:
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
     """The index for each axis of flat indices, as numpy.unravel_index."""
-    if type(indices) is not Tracer or order != "C":
+    if type(indices) is not Tracer or order_letter(order, "C") != "C":
         return np.unravel_index(_known(indices), shape, order)  # type: ignore[call-overload, no-any-return]
     if indices.dtype.kind not in "iub":
         raise TypeError("only int indices permitted")
@@ -162,7 +163,7 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     """Whether a write to one array may change the other, as numpy.shares_memory."""
     if type(a) is not Tracer and type(b) is not Tracer:
         return bool(np.shares_memory(a, b, max_work))
-    return memory.shares_memory(a, b)
+    return memory.shares_memory(operand(a), operand(b))
 
 
 @implements(np.may_share_memory)

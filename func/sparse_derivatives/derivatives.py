@@ -8,6 +8,7 @@ import enum
 import functools
 import math
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -475,13 +476,19 @@ class _Plan:
             raise _untraceable(self.transform)
         return matrix
 
+    @property
+    def lent(self) -> Any:
+        """The plan for functions that it keeps: if they kept it too, both would wait for the garbage collector."""
+        return weakref.proxy(self)
+
     def evaluate_by(self, products: Callable[..., Any]) -> None:
         """Compute the entries term by term where that takes less work than the products of the colouring."""
+        plan = self.lent
 
         def compute(*values: Any) -> Any:
-            if self.staged is not None and not nan_safe.are_zeros_structural():
+            if plan.staged is not None and not nan_safe.are_zeros_structural():
                 with contextlib.suppress(NotWorthwhile):
-                    data = entries(self.staged, values, self.active, self.pattern, self.products)
+                    data = entries(plan.staged, values, plan.active, plan.pattern, plan.products)
                     nan_safe.note_pullback([data])
                     return _for_scipy(data)
             return _for_scipy(products(*values))
@@ -572,7 +579,8 @@ class _Plan:
         direction = rng.uniform(0.5, 1.5, matrix.shape[1]) * rng.choice([-1.0, 1.0], matrix.shape[1])
         multiply = self.multiply
         if multiply is None:
-            multiply = self.multiply = jit(lambda direction, *values: self.product(values, direction))
+            plan = self.lent
+            multiply = self.multiply = jit(lambda direction, *values: plan.product(values, direction))
         true = multiply(direction, *values)
         found = matrix @ direction
         scale = abs(matrix) @ abs(direction) + abs(true)
@@ -646,17 +654,19 @@ class _JacobianPlan(_Plan):
         colors = _small(colors)
         places = _places(colors[columns].astype(np.int64) * self.pattern.shape[0] + entries)
         self.products = count
-        return lambda *values: _read(self.products_by_columns(values, colors, count), places)
+        plan = self.lent
+        return lambda *values: _read(plan.products_by_columns(values, colors, count), places)
 
     def _or_by_columns(self, products: Callable[..., Any], entries: Any, columns: Any) -> Callable[..., Any]:
         """Products that take pullbacks; of a function that has none, as a loop of unknown length, those by columns."""
+        plan = self.lent
 
         def compute(*values: Any) -> Any:
             try:
                 return products(*values)
             except NotDifferentiableError:
-                by_columns = self._column_products(color_columns(self.pattern), entries, columns)
-                self.check_products()
+                by_columns = plan._column_products(color_columns(plan.pattern), entries, columns)
+                plan.check_products()
                 return by_columns(*values)
 
         return compute
@@ -666,9 +676,11 @@ class _JacobianPlan(_Plan):
         colors = _small(colors)
         places = _places(colors[entries].astype(np.int64) * self.pattern.shape[1] + columns)
         self.products = count
-        products = self.products_by_rows
+        plan = self.lent
         self.evaluate_by(
-            self._or_by_columns(lambda *values: _read(products(values, colors, count), places), entries, columns)
+            self._or_by_columns(
+                lambda *values: _read(plan.products_by_rows(values, colors, count), places), entries, columns
+            )
         )
 
     def _by_both(self, entries: Any, columns: Any, least: float) -> bool:
@@ -687,9 +699,11 @@ class _JacobianPlan(_Plan):
         places[~is_row] = by_column.reshape(-1) * rows + entries[~is_row]
         places[is_row] = len(used_columns) * rows + by_row.reshape(-1) * width + columns[is_row]
 
+        plan = self.lent
+
         def compute(*values: Any) -> Any:
-            down = self.products_by_columns(values, column_colors, len(used_columns))
-            across = self.products_by_rows(values, row_colors, len(used_rows))
+            down = plan.products_by_columns(values, column_colors, len(used_columns))
+            across = plan.products_by_rows(values, row_colors, len(used_rows))
             return _read(np.concatenate([down.reshape(-1), across.reshape(-1)]), places)
 
         self.products = len(used_columns) + len(used_rows)
@@ -766,7 +780,8 @@ class _HessianPlan(_Plan):
         renumbered = _renumbered(colors, used)
         places = _places(number.reshape(-1) * size + others)
         self.products = len(used)
-        self.evaluate_by(lambda *values: _read(self.products_by_columns(values, renumbered, len(used)), places))
+        plan = self.lent
+        self.evaluate_by(lambda *values: _read(plan.products_by_columns(values, renumbered, len(used)), places))
         self.freeze()
 
     def _by_trees(self, size: int, entries: Any, columns: Any) -> None:
@@ -775,7 +790,8 @@ class _HessianPlan(_Plan):
         used, colors = np.unique(coloring.colors, return_inverse=True)
         small, count, diagonal = _small(colors), len(used), coloring.diagonal
         places = colors[columns[diagonal]] * size + columns[diagonal]
-        products = jit(lambda *values: self.products_by_columns(values, small, count))
+        plan = self.lent
+        products = jit(lambda *values: plan.products_by_columns(values, small, count))
 
         def compute(*values: Any) -> Any:
             found = products(*values)

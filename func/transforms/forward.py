@@ -14,6 +14,8 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Tracer,
+    bind,
     dtype_of,
     innermost,
     is_inexact,
@@ -85,19 +87,10 @@ def jvp(
     """
     check_callable(f, "jvp")
     selection = Selection.at_call(f, "jvp", argnums, argnames)
-    return _jvp_by(Jvp, f, primals, tangents, selection, kwargs, strict, has_aux)
+    return _jvp_of(f, primals, tangents, selection, kwargs, strict, has_aux)
 
 
-def jvp_by(
-    kind: type[Jvp], f: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
-) -> Any:
-    """`jvp` by an interpreter of this kind."""
-    check_callable(f, "jvp")
-    return _jvp_by(kind, f, primals, tangents, None, {}, strict, has_aux)
-
-
-def _jvp_by(
-    kind: type[Jvp],
+def _jvp_of(
     f: Callable[..., Any],
     primals: Any,
     tangents: Any,
@@ -111,7 +104,7 @@ def _jvp_by(
     dots = as_seeds(dots, call.arguments.values())
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-        interpreter = kind(transform, live)
+        interpreter = Jvp(transform, live)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
             place_arguments(interpreter, f, call.arguments, lifted, call.arguments.values())
@@ -464,19 +457,27 @@ class LinearTranspose:
 
 
 def _check_linear(program: Program, name: str) -> None:
-    """A constant output, or a sum with a constant, is affine rather than linear."""
+    """A sum with a constant other than zero is affine rather than linear."""
     linear = set(program.inputs)
+    known: dict[Any, Any] = dict(program.constants)
+    """The numbers of what does not depend on the inputs."""
+
+    def is_linear(x: Any) -> bool:
+        return hasattr(x, "serial") and x in linear
+
     for equation in program.equations:
-        flags = [x in linear for x in equation.inputs if hasattr(x, "serial")]
-        depends = any(flags)
-        if (
-            depends
-            and equation.primitive.name in ("add", "subtract")
-            and not all([hasattr(x, "serial") and x in linear for x in equation.inputs])
-        ):
-            raise NotDifferentiableError(f"{name} is not linear: it adds a constant to its argument")
-        if depends:
-            linear.update(equation.outputs)
+        primitive, operands = equation.primitive, equation.inputs
+        if not any(map(is_linear, operands)):
+            values = tuple([known.get(x) if hasattr(x, "serial") else x for x in operands])
+            if not any([x is None or type(x) is Tracer for x in values]):
+                out = bind(primitive, values, equation.params)
+                known.update(zip(equation.outputs, out if primitive.multiple else (out,), strict=True))
+            continue
+        linear.update(equation.outputs)
+        if primitive.name in ("add", "subtract"):
+            constants = [known.get(x) if hasattr(x, "serial") else x for x in operands if not is_linear(x)]
+            if any([x is None or type(x) is Tracer or bool(np.any(x)) for x in constants]):
+                raise NotDifferentiableError(f"{name} is not linear: it adds a constant to its argument")
 
 
 @without_engine_frames
@@ -519,7 +520,7 @@ def hvp(
     gradient, options, is_single = _gradient("hvp", f, primals, argnums, argnames, holomorphic)
     tangents = tangents if options else _as_tuple(tangents)
     selection = Selection.at_call(gradient, "hvp", argnums, argnames)
-    _, product = _jvp_by(Jvp, gradient, primals, tangents, selection, kwargs, False, False, "hvp")
+    _, product = _jvp_of(gradient, primals, tangents, selection, kwargs, False, False, "hvp")
     return product[0] if is_single else product
 
 
@@ -604,7 +605,7 @@ def ggnvp(
     is_selected = selection is not None
     options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, **kwargs}
     tangents = tangents if is_selected else _as_tuple(tangents)
-    out, out_dot = _jvp_by(Jvp, model, primals, tangents, selection, kwargs, False, False, "ggnvp")
+    out, out_dot = _jvp_of(model, primals, tangents, selection, kwargs, False, False, "ggnvp")
     _, ct = jvp(reverse.grad(loss), (out,), (out_dot,))
     _, pullback = reverse.vjp(model, *primals, **options)
     product = pullback(ct)

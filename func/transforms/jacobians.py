@@ -12,6 +12,7 @@ from typing import Any
 from func import tree
 from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
+from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import without_engine_frames
@@ -21,9 +22,10 @@ from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live
-from func.interpreters.primitives.elementwise.builder import conjugate
+from func.interpreters.primitives.elementwise.builder import conjugate, multiply
+from func.interpreters.primitives.elementwise.table import make_complex
 from func.interpreters.primitives.structural.identity import as_seed
-from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
+from func.interpreters.primitives.structural.shapes import convert, full_like, move_axis, reshape, zeros_like
 from func.interpreters.stage import DerivedStage
 from func.numpy.memory import own_box
 from func.numpy.sharing import shared_groups
@@ -64,7 +66,8 @@ def jacrev(
         memory_limit: The most memory that a call may need, arguments and result included: bytes, or a text as
             "2 GiB". The chunks are chosen so that the peak planned from the function's Program stays below;
             `func.memory` shows the plan.
-        holomorphic: Needed for complex outputs; gives the complex derivative of a holomorphic function.
+        holomorphic: Needed for complex arguments; gives the complex derivative of a holomorphic function. Complex
+            outputs of real arguments have their complex derivative without it.
         progress: Show a progress bar over the chunks.
         executor: Where chunks of rows are computed, as in `vmap`.
 
@@ -114,14 +117,18 @@ def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
         rows = []
         for value, node in outs:
             shapes = [(*shape_of(value), *shape_of(leaf)) for leaf in leaves]
+            is_complex = dtype_of(value).kind == "c"
+            dtypes = [dtype_of(value if is_complex else x) for x in leaves]
             if node is None or _size(value) == 0:
-                rows.append([zero_result(value, shape, dtype_of(x)) for x, shape in zip(leaves, shapes, strict=True)])
+                rows.append([zero_result(value, *info) for info in zip(shapes, dtypes, strict=True)])
                 continue
 
             def pull(ct: Array, node: Any = node, value: Array = value) -> list[Array]:
                 cts = pull_back([(node, ct)], nodes, (value,))
                 return [zero_result(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
 
+            if is_complex and not blocks.holomorphic:
+                pull = functools.partial(_complex_row, pull)
             cts = pull(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(pull, value)
             rows.append(_reshaped(cts, shapes, blocks.holomorphic))
             del cts  # which `result` copies where something else refers to them
@@ -221,6 +228,13 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
     return blocks.within_limit(jacobian_of)
 
 
+def _complex_row(pull: Callable[[Array], list[Array]], ct: Array) -> list[Array]:
+    """The row of a complex output of real inputs: the pullback of ct is its real part, that of i ct the imaginary."""
+    turned = multiply(ct, 1j)
+    parts = zip(pull(ct), pull(turned), strict=True)
+    return [convert(make_complex(real, imaginary), dtype=dtype_of(ct)) for real, imaginary in parts]
+
+
 def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjugated: bool = False) -> list[Array]:
     """Blocks of a Jacobian in their shapes."""
     shaped = [reshape(block, shape=shape) for block, shape in zip(blocks, shapes, strict=True)]
@@ -298,8 +312,9 @@ class _Blocks:
             if self.plan is None:
                 return jacobian_of(args, kwargs, self)
             directions = functools.partial(self._directions, args, kwargs)
-            size = self.plan.chunk(directions, planned, args, kwargs, "directions")
-            return jacobian_of(args, kwargs, self.in_chunks(size))
+            with by_nodes():
+                size = self.plan.chunk(directions, planned, args, kwargs, "directions")
+                return jacobian_of(args, kwargs, self.in_chunks(size))
 
         return call
 
@@ -322,14 +337,9 @@ class _Blocks:
         return FlatCall(self.function, self.transform, arguments, self.has_aux)
 
     def check_outputs(self, values: Sequence[Array]) -> None:
-        """Raise TypeError for outputs that are not floating point, or complex without holomorphic=True."""
+        """Raise TypeError for outputs that are not floating point."""
         for value in values:
             dtype = dtype_of(value)
-            if dtype.kind == "c" and not self.holomorphic:
-                raise TypeError(
-                    f"func.{self.transform} of a complex output needs holomorphic=True; {name_of(self.function)} "
-                    f"returned {dtype}"
-                )
             if not is_inexact(dtype):
                 raise TypeError(
                     f"func.{self.transform} needs floating point outputs, but {name_of(self.function)} returned {dtype}"
@@ -528,7 +538,7 @@ def hessian(
         has_aux: The function returns (output, aux); the result is then (hessian, aux).
         mode: "auto" or "fwd-rev" (forward over reverse), "rev-rev", "fwd-fwd", "rev-fwd": outer, then inner mode.
         chunk_size: Columns (rows) at a time, to bound memory.
-        holomorphic: Needed for complex outputs; gives the complex second derivatives of a holomorphic function.
+        holomorphic: Needed for complex arguments; gives the complex second derivatives of a holomorphic function.
         memory_limit: The most memory that a call may need, from which the chunks follow; see `jacrev`.
         progress: Show a progress bar over the chunks.
         executor: Where chunks of columns (rows) are computed, as in `vmap`.

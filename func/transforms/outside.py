@@ -9,8 +9,9 @@ from func import tree
 from func.backends.records import ValueRecord
 from func.interpreters.calls.callback import VMAP_METHODS, name_of_function
 from func.interpreters.calls.callback import pure_callback as primitive
-from func.interpreters.core import Aval, dtype_of, shape_of
+from func.interpreters.core import Aval, Tracer, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
+from func.interpreters.core.modes import body_above
 from func.interpreters.core.source import without_engine_frames
 from func.transforms.boundary import array_leaf, check_callable
 
@@ -81,10 +82,11 @@ def pure_callback(f: Callable[..., Any], result_shape: Any, *args: Any, vmap_met
     names = tree.path_names(args, "args")
     leaves = [array_leaf(leaf, name, "pure_callback") for leaf, name in zip(leaves, names, strict=True)]
     shapes, out_spec = tree.flatten(result_shape)
-    outs = primitive(
-        *leaves,
-        function=FlatOutside(f, in_spec, out_spec),
-        outs=tuple([promised(leaf) for leaf in shapes]),
-        vmap_method=vmap_method,
-    )
+    params = {
+        "function": FlatOutside(f, in_spec, out_spec),
+        "outs": tuple([promised(leaf) for leaf in shapes]),
+        "vmap_method": vmap_method,
+    }
+    body = None if any([type(leaf) is Tracer for leaf in leaves]) else body_above(0)
+    outs = primitive(*leaves, **params) if body is None else body.apply(primitive, tuple(leaves), params)
     return tree.unflatten(out_spec, outs)

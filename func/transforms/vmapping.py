@@ -11,6 +11,7 @@ import numpy as np
 
 from func import tree
 from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.core.wiring import WIRING
@@ -185,7 +186,8 @@ def vmap(
         def size() -> int:
             return BatchedCall(f, in_dims, axis_size, args, kwargs, axis_name, randomness).size
 
-        return run(args, kwargs, plan.chunk(size, planned, args, kwargs, "elements"))
+        with by_nodes():
+            return run(args, kwargs, plan.chunk(size, planned, args, kwargs, "elements"))
 
     return mapped
 

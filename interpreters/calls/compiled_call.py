@@ -7,6 +7,7 @@ reverse mode, its batched forms, its NaN-safe variant.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from func.interpreters import drivers
@@ -23,6 +24,7 @@ from func.interpreters.calls.partition import (
     select,
 )
 from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, present
+from func.interpreters.calls.validated_calls import check_batch, validated_partition
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -37,7 +39,9 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.garbage import rare_collections
+from func.interpreters.core.modes import tracing_body
 from func.interpreters.core.parameters import COMPILED
+from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live
 from func.interpreters.nan_safe import structural_zeros, with_fallback
@@ -45,6 +49,8 @@ from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage, Stage
 
 T = TypeVar("T")
+SCANS_KEEP: ContextVar[tuple[int, int | None]] = ContextVar("func_scans_keep", default=(1 << 30, None))
+"""For what is being traced: the residuals in bytes beyond which a scan runs in blocks, and a length of all blocks."""
 BEST = "best"
 """The compiler of jitted functions that name none: native code where there is a compiler for it, else NumPy."""
 
@@ -63,7 +69,7 @@ class CompiledCall:
     ) -> None:
         self.program = program
         self.compiler = compiler
-        self._make_variant = make_variant
+        self._make_variant = None if make_variant is None else _once(make_variant)
         self._derived: dict[Any, Any] = {}
         self._executables: dict[Any, Any] = {}
 
@@ -101,14 +107,15 @@ class CompiledCall:
         key = (xp, donated) if donated else xp
         executable = self._executables.get(key)
         if executable is None:
-            variant = None if self._make_variant is None else NanSafeRun(self, xp)
+            variant = None if self._make_variant is None else NanSafeRun(self._make_variant, xp)
             with rare_collections():
                 executable = WIRING.compile_program(self.program, xp, self.compiler, donated, variant)
             self._executables[key] = executable
         return executable
 
     def memoized(self, key: Any, derive: Callable[[], T]) -> T:
-        """What `derive` gives, computed once for each key."""
+        """What `derive` gives, computed once for each key and for what scans may keep."""
+        key = key, SCANS_KEEP.get()
         result: Any = self._derived.get(key)
         if result is None:
             result = self._derived[key] = derive()
@@ -121,30 +128,33 @@ class CompiledCall:
     def transformed(self, transform: Callable[[CompiledCall], Program]) -> CompiledCall:
         """A call of the program that `transform` makes of this one, and of its NaN-safe variant if there is one."""
 
-        def make_variant() -> CompiledCall:
-            return (self.nan_safe_variant() or self).transformed(transform)
-
-        return CompiledCall(transform(self), make_variant if self.has_pullbacks else None, self.compiler)
+        make = self._make_variant  # this call may keep the other one, which must not refer to it
+        return CompiledCall(transform(self), make and (lambda: make().transformed(transform)), self.compiler)
 
     def batched(self, size: int, which: tuple[bool, ...]) -> CompiledCall:
         """The program on a leading batch axis of the arguments in `which`; all outputs have it."""
 
-        def batched_program(compiled: CompiledCall) -> Program:
-            def flat(*args: Array) -> Sequence[Array]:
-                return drivers.all_mapped(*drivers.map_flat(compiled.run_on, size, which, args), size)
+        def transform(compiled: CompiledCall) -> Program:
+            if TRANSLATIONS.are_validated:
+                check_batch(compiled.program, size, which, batched_program)
+            return batched_program(compiled.program, size, which)
 
-            return drivers.stage_flat(flat, batched_avals(compiled.in_avals, size, which), DerivedStage("vmap"))
-
-        return self.memoized(("vmap", size, which), lambda: self.transformed(batched_program))
+        return self.memoized(("vmap", size, which), lambda: self.transformed(transform))
 
     def jvp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
         """The derivative for tangents of the active arguments."""
-        return self.memoized(("jvp", active), lambda: PartitionedCall(self, partition_jvp(self.program, active)))
+        return self.memoized(
+            ("jvp", active), lambda: PartitionedCall(self, validated_partition(partition_jvp, self.program, active))
+        )
 
     def vjp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
         """The derivative for cotangents of the inexact outputs."""
+
+        def by_vjp(program: Program, active: Sequence[bool]) -> Partition:
+            return partition_vjp(program, active, self.compiler)
+
         return self.memoized(
-            ("vjp", active), lambda: PartitionedCall(self, partition_vjp(self.program, active, self.compiler))
+            ("vjp", active), lambda: PartitionedCall(self, validated_partition(by_vjp, self.program, active, True))
         )
 
     @property
@@ -154,24 +164,35 @@ class CompiledCall:
 
     def nan_safe_variant(self) -> CompiledCall | None:
         """The same function with NaN-safe pullbacks, traced when first asked for; None without pullbacks inside."""
-        if self._make_variant is None:
-            return None
-        variant = self._make_variant()
-        self._make_variant = lambda: variant
-        return variant
+        return None if self._make_variant is None else self._make_variant()
 
     def unchecked(self) -> CompiledCall:
         """The same program without a NaN-safe variant: the code around it checks for NaN."""
         return self.memoized("unchecked", lambda: self.with_program(self.program))
 
 
+def _once(make: Callable[[], T]) -> Callable[[], T]:
+    """A function that gives what `make` gives, made when it is first called."""
+    made: list[T] = []
+    first: Callable[[], T] | None = make
+
+    def get() -> T:
+        nonlocal first
+        if first is not None:
+            made.append(first())
+            first = None  # what it needed is not needed any more
+        return made[0]
+
+    return get
+
+
 class NanSafeRun:
     """The NaN-safe variant of a program on arrays of a backend, traced when it is first needed."""
 
-    __slots__ = ("compiled", "xp")
+    __slots__ = ("_variant", "xp")
 
-    def __init__(self, compiled: CompiledCall, xp: Any) -> None:
-        self.compiled = compiled
+    def __init__(self, variant: Callable[[], CompiledCall], xp: Any) -> None:
+        self._variant = variant
         self.xp = xp
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
@@ -180,9 +201,18 @@ class NanSafeRun:
     @property
     def variant(self) -> CompiledCall:
         """The variant."""
-        variant = self.compiled.nan_safe_variant()
-        assert variant is not None
-        return variant
+        return self._variant()
+
+
+def batched_program(program: Program, size: int, which: Sequence[bool]) -> Program:
+    """A program on a leading batch axis of the inputs in `which`; all outputs have it."""
+
+    def flat(*args: Array) -> Sequence[Array]:
+        outs = drivers.map_flat(lambda *elements: program.run(elements), size, which, args)
+        return drivers.all_mapped(*outs, size)
+
+    avals = [var.aval for var in program.inputs]
+    return drivers.stage_flat(flat, batched_avals(avals, size, which), DerivedStage("vmap"))
 
 
 def batched_avals(avals: Sequence[Aval], size: int, which: Sequence[bool]) -> list[Aval]:
@@ -206,20 +236,34 @@ class PartitionedCall:
     arguments (reverse mode). `has_result` tells which outputs (active arguments) have one.
     """
 
-    __slots__ = ("has_result", "known", "linear", "outputs", "seed_avals")
+    __slots__ = ("_arguments", "_run", "has_result", "known", "linear", "outputs", "seed_avals")
 
     def __init__(self, compiled: CompiledCall, partition: Partition) -> None:
         self.known = compiled.with_program(partition.known)
         self.linear = compiled.with_program(partition.linear)
         self.has_result = partition.has_result
         self.outputs = len(compiled.program.outputs)
-        residuals = len(partition.known.outputs) - self.outputs
+        outputs, residual_vars = partition.known.outputs[: self.outputs], partition.known.outputs[self.outputs :]
+        position: dict[Any, int] = {var: i for i, var in enumerate(partition.known.inputs)}
+        self._arguments = [position.get(x) for x in residual_vars]
+        """For each residual the argument that it is, if any: code would return a copy of it."""
+        made = [x for x in residual_vars if x not in position]
+        self._run = self.known
+        if len(made) < len(residual_vars):
+            self._run = self._with_outputs(compiled, [*outputs, *made])
+        residuals = len(residual_vars)
         self.seed_avals = [var.aval for var in partition.linear.inputs[residuals:]]
+
+    def _with_outputs(self, compiled: CompiledCall, outputs: Sequence[Any]) -> CompiledCall:
+        """The known program with these outputs."""
+        known = self.known.program
+        return compiled.with_program(Program(known.inputs, known.equations, outputs, known.constants).pruned())
 
     def run_known(self, args: Sequence[Array]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """(outputs, residuals)."""
-        outs = self.known(*args)
-        return outs[: self.outputs], outs[self.outputs :]
+        outs = self._run(*args)
+        made = iter(outs[self.outputs :])
+        return outs[: self.outputs], tuple([next(made) if i is None else args[i] for i in self._arguments])
 
     def run_linear(self, residuals: Sequence[Array], seeds: Sequence[Array]) -> list[Any]:
         """The (co)tangents as a call of `linear`, ZERO where there is none."""
@@ -235,8 +279,15 @@ class PartitionedCall:
 def trace_function(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array = None
 ) -> tuple[CompiledCall, list[Array]]:
-    """(compiled call, captured): traced values of outer levels that `fun` closes over are additional leading inputs."""
-    return trace_call(lambda stage: drivers.stage_flat(fun, avals, stage, example), transform)
+    """(compiled call, captured) of a body: traced values of outer levels that it closes over are additional leading
+    inputs. What it does with them, and with nothing else, are equations of the body, too.
+    """
+
+    def trace(stage: Stage) -> Program:
+        with tracing_body(stage):
+            return drivers.stage_flat(fun, avals, stage, example)
+
+    return trace_call(trace, transform)
 
 
 def trace_call(

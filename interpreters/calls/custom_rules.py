@@ -162,6 +162,12 @@ custom_jvp_call = function_call(
 """fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
 
 
+def _needing(rule: Any, needed: tuple[bool, ...]) -> Any:
+    """A rule that knows which arguments are differentiated, if it asks for that by a method `needing`."""
+    needing = getattr(rule, "needing", None)
+    return rule if needing is None else needing(needed)
+
+
 class CustomBackward(ValueRecord):
     """The user's bwd as the transpose of a linear call: cotangents of the active arguments."""
 
@@ -200,12 +206,13 @@ class CustomBackward(ValueRecord):
 
     def _called(self, residuals: Sequence[Array], cts: Sequence[Any]) -> Sequence[Any]:
         """What bwd returns. Where it cannot compute on traced cotangents, it gets arrays and no element is dead."""
+        bwd = _needing(self.bwd, self.active)
         try:
-            return self.bwd(residuals, cts)  # type: ignore[no-any-return]
+            return bwd(residuals, cts)  # type: ignore[no-any-return]
         except Exception:
             if not any([is_live(ct) for ct in cts]):
                 raise
-        return self.bwd(residuals, [without_mask(ct) for ct in cts])  # type: ignore[no-any-return]
+        return bwd(residuals, [without_mask(ct) for ct in cts])  # type: ignore[no-any-return]
 
     def _checked(self, ct: Any, i: int) -> Any:
         shape, dtype = self.args[i]
@@ -224,12 +231,17 @@ class CustomForward(ValueRecord):
     push: Any
     residuals: int
     active: tuple[bool, ...]
+    args: tuple[Info, ...]
     outs: tuple[Info, ...]
 
     def __call__(self, *operands: Array) -> list[Any]:
         residuals, active_tangents = operands[: self.residuals], iter(operands[self.residuals :])
         like = operands[self.residuals]
-        douts = self.push(residuals, [next(active_tangents) if is_active else None for is_active in self.active])
+        tangents = [
+            next(active_tangents) if is_active else absent_like(like, *info) if is_inexact(info[1]) else None
+            for is_active, info in zip(self.active, self.args, strict=True)
+        ]
+        douts = _needing(self.push, self.active)(residuals, tangents)
         return [absent_like(like, *info) if dout is None else dout for dout, info in zip(douts, self.outs, strict=True)]
 
 
@@ -269,6 +281,10 @@ class BatchedBwd(ValueRecord):
         """Whether the pullback takes None for cotangents that are zero."""
         return getattr(self.bwd, "takes_missing", False)
 
+    def needing(self, needed: tuple[bool, ...]) -> BatchedBwd:
+        """The rule for these arguments."""
+        return BatchedBwd(_needing(self.bwd, needed), self.size, self.which, self.residuals)
+
     def __call__(self, residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
         count = len(residuals)
         has_ct = [ct is not None for ct in cts]
@@ -289,6 +305,10 @@ class BatchedPush(ValueRecord):
     size: int
     which: tuple[bool, ...]
     residuals: tuple[bool, ...]
+
+    def needing(self, needed: tuple[bool, ...]) -> BatchedPush:
+        """The rule for these arguments."""
+        return BatchedPush(_needing(self.push, needed), self.size, self.which, self.residuals)
 
     def __call__(self, residuals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
         count = len(residuals)
@@ -347,21 +367,23 @@ class _CustomVjp(CallPrimitive):
         dargs, douts, _ = layout.split(tangents)  # an output has a tangent where the forward function captured a value
         if all([tangent is ZERO for tangent in dargs]):
             return outs, tuple(douts)
-        dense = inexact_tangents(args, dargs)
-        active = tuple([tangent is not ZERO for tangent in dense])
         residuals = layout.residual_values((*args, *outs, *others))
         if "bwd" not in params:
+            dense = inexact_tangents(args, dargs)
             pushed = params["push"](residuals, [None if tangent is ZERO else tangent for tangent in dense])
             return outs, without_integer_tangents(outs, pushed)
+        active = tuple([t is not ZERO and is_inexact(dtype_of(x)) for x, t in zip(args, dargs, strict=True)])
+        if not any(active):
+            return outs, tuple(douts)
         backward = CustomBackward(params["bwd"], active, _infos(args), _infos(outs))
         forward: Any
         if params.get("push") is None:
             forward = TransposedBackward(backward, len(residuals))
         else:
-            forward = CustomForward(params["push"], len(residuals), active, backward.outs)
+            forward = CustomForward(params["push"], len(residuals), active, backward.args, backward.outs)
         by_rule = linear_call(
             *residuals,
-            *select(dense, active),
+            *select(dargs, active),
             forward=forward,
             backward=backward,
             residuals=len(residuals),
@@ -390,7 +412,7 @@ class _CustomVjp(CallPrimitive):
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         layout: KnownOutputs = params["layout"]
         operands, args, outs = saved
-        active = tuple([parent is not None for parent in layout.split(parents)[0]])
+        active = tuple([i < len(parents) and parents[i] is not None for i in range(layout.args)])
         cts = [ZERO] * layout.args
         if any(active):
             backward = CustomBackward(params["bwd"], active, args, outs)

@@ -22,12 +22,12 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
+    kept,
     next_level,
-    snapshot,
     unboxed,
 )
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
@@ -73,6 +73,8 @@ class ForwardRun(Interpreter):
         return Tracer(self, value, Origin(None, place))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         values = []
         operands = []
         for arg in args:
@@ -80,7 +82,7 @@ class ForwardRun(Interpreter):
                 values.append(arg._value)
                 operands.append(arg._attached)
             else:
-                value = snapshot(unboxed(arg))
+                value = kept(unboxed(arg))
                 values.append(stop_gradient(value) if type(value) is Tracer and self.args is not None else value)
                 operands.append(value)
         out = bind(primitive, tuple(values), params)
@@ -149,6 +151,8 @@ class FinishedRun(ForwardRun):
     """What a ForwardRun becomes: a value that was kept elsewhere is a constant."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         out = bind(primitive, tuple([self.value(arg) for arg in args]), params)
         outs = [self._output(value, None, 0) for value in (out if primitive.multiple else (out,))]
         return tuple(outs) if primitive.multiple else outs[0]
@@ -161,6 +165,8 @@ class FinishedCheckpoint(FinishedRun):
     """What the run of a checkpoint becomes: a value that was kept elsewhere has its derivative by the arguments."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and (body := body_above(self.level)) is not None:
+            return body.apply(primitive, args, params)
         values = [self.with_derivative([arg])[0] if self.owns(arg) else arg for arg in args]
         return bind(primitive, tuple(values), params)
 

@@ -30,8 +30,10 @@ from func.interpreters.calls.graph_readers import Reader, Unlike, reader_of
 from func.interpreters.calls.pass_levels import Form, Opener, PassLevels, Unknown, levels_of
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, innermost, shape_of
 from func.interpreters.core.backward_fusion import FUSION, Look
+from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
+from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import (
     AVAL,
@@ -48,6 +50,7 @@ from func.interpreters.grad import (
 from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
+from func.interpreters.program.plain_runs import plain_run
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage
 
@@ -271,6 +274,8 @@ class Structure:
         avals = [Aval(x.shape, x.dtype) for x in self.arrays]
         flat, out_forms = self.levels.traced(pulled, self.forms)
         program = drivers.stage_flat(flat, avals, BackwardStage("grad"))
+        if TRANSLATIONS.are_validated and self.xp is np and not self.levels.kinds:
+            WIRING.check_translation("the trace of a backward pass", program, plain_run, reference=lambda other: flat)
         return TracedPass(program, out_forms, tuple(has_cotangent), len(pulled_back) == len(self._nodes))
 
 
@@ -394,6 +399,8 @@ class PassPlan:
                 call = self._call_of(structure, executable)
                 if call is not None and structure.levels.kinds:
                     call = _on_levels(call, structure.levels, structure.forms, traced.out_forms)
+        except ValidationError:
+            raise
         except Exception as error:
             messages.debug("a backward pass is not compiled: %s", error)
             self._is_hopeless = True

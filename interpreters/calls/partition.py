@@ -17,6 +17,7 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.live import absent_like
+from func.interpreters.primitives.structural.identity import barrier
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage
 
@@ -86,7 +87,7 @@ def partition(program: Program, known_inputs: int, known_outputs: int) -> tuple[
     """(known, linear): what depends on the first inputs alone, and the rest.
 
     The known program gives the first outputs and the residuals, the linear one takes the residuals and the other inputs
-    to the other outputs.
+    to the other outputs. What a checkpoint computes again, behind a barrier, is computed in the linear one.
     """
     unknown_inputs = program.inputs[known_inputs:]
     unknown: set[Var] = set(unknown_inputs)
@@ -100,6 +101,7 @@ def partition(program: Program, known_inputs: int, known_outputs: int) -> tuple[
         else:
             known_equations.append(equation)
             defining.update(dict.fromkeys(equation.outputs, equation))
+    again = _computed_again(known_equations, program.outputs[:known_outputs])
     residuals: dict[Var, None] = {}
     repeated: set[int] = set()
     stack = [x for equation in linear_equations for x in equation.inputs] + list(program.outputs[known_outputs:])
@@ -109,12 +111,13 @@ def partition(program: Program, known_inputs: int, known_outputs: int) -> tuple[
         if type(x) is not Var or x in unknown or x in program.constants or x in residuals:
             continue
         definition = defining.get(x)
-        if definition is not None and definition.primitive.recompute:
+        if definition is not None and (definition.primitive.recompute or x in again):
             repeated.add(id(definition))
             stack.extend(definition.inputs)
         else:
             residuals[x] = None
     repeated_equations = [equation for equation in known_equations if id(equation) in repeated]
+    is_linear = repeated.union(map(id, linear_equations))
     known = Program(
         program.inputs[:known_inputs],
         known_equations,
@@ -131,12 +134,26 @@ def partition(program: Program, known_inputs: int, known_outputs: int) -> tuple[
         [*[copies[var] for var in residuals], *unknown_inputs],
         [
             Equation(e.primitive, tuple(map(renamed, e.inputs)), e.params, tuple(map(renamed, e.outputs)), e.line)
-            for e in (*repeated_equations, *linear_equations)
+            for e in program.equations  # in this order: what a checkpoint computes again, just before its pullback
+            if id(e) in is_linear
         ],
         list(map(renamed, program.outputs[known_outputs:])),
         program.constants,
     ).pruned()
     return known, linear
+
+
+def _computed_again(equations: Sequence[Equation], outputs: Sequence[Any]) -> set[Any]:
+    """The variables behind barriers that the outputs do not need."""
+    needed: set[Any] = set(outputs)
+    for equation in reversed(equations):
+        if not needed.isdisjoint(equation.outputs) or equation.has_effect:
+            needed.update(equation.inputs)
+    behind: set[Any] = set()
+    for equation in equations:
+        if equation.primitive is barrier or not behind.isdisjoint(equation.inputs):
+            behind.update([out for out in equation.outputs if out not in needed])
+    return behind
 
 
 def output_avals(program: Program) -> tuple[Aval, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from func.backends import namespace_of
 from func.backends.error_base import DeviceError
 from func.interpreters.compile.inlining import inline, optimized, prepare_program
+from func.interpreters.core.translations import PLAIN, TRANSLATIONS, validated
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
@@ -48,7 +49,7 @@ def reroll_loops(program: Program, compiler: str | None) -> Program:
         return program
     from func.interpreters.compile.passes.reroll.reroll import reroll  # start-up time: few programs are long
 
-    return reroll(prepare_program(program))
+    return validated(reroll)(prepare_program(program))
 
 
 class Executable(NamedTuple):
@@ -78,6 +79,23 @@ def compile_program(
 
     Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
     """
+    if xp is PLAIN:
+        from func.interpreters.program.plain_runs import plain_run  # for validation alone
+
+        return Executable(checked(plain_run(program), nan_safe))
+    executable = _compiled(program, xp, compiler, donated, nan_safe)
+    if TRANSLATIONS.are_validated and xp is np:
+        _check_code(program, compiler, donated, executable, nan_safe)
+    return executable
+
+
+def _compiled(
+    program: Program,
+    xp: Any,
+    compiler: str | None,
+    donated: frozenset[int],
+    nan_safe: Callable[..., tuple[Any, ...]] | None,
+) -> Executable:
     name, *options = (compiler or "").split("+")
     prepared = Prepared(program, xp)
     xp = prepared.xp
@@ -97,6 +115,37 @@ def compile_program(
     if nan_safe is not None or xp is not np:
         donated = frozenset()
     return Executable(checked(compile_source(prepared.optimized, xp, donated), nan_safe), overwrites=donated)
+
+
+def _check_code(
+    program: Program,
+    compiler: str | None,
+    donated: frozenset[int],
+    executable: Executable,
+    nan_safe: Callable[..., tuple[Any, ...]] | None,
+) -> None:
+    """Raise ValidationError where code computes something else than its program."""
+    from func.interpreters.program.plain_runs import Undefined, plain_run  # for validation alone
+
+    text = "NumPy source" if executable.native is None and executable.parts is None else "native code"
+
+    def translated(other: Program) -> Callable[..., tuple[Any, ...]]:
+        return in_order(_compiled(other, np, compiler, donated, None).call)
+
+    def in_order(run: Callable[..., Any]) -> Callable[..., Any]:
+        """Code that overwrites arguments is given none but arrays in C order."""
+        return (lambda *args: run(*[x.copy() if type(x) is np.ndarray else x for x in args])) if donated else run
+
+    def reference(other: Program) -> Callable[..., Any]:
+        return checked(plain_run(other), None if nan_safe is None else undefined)
+
+    def undefined(*args: Any) -> Any:
+        """Where the NaN-safe variant would run, inputs say nothing."""
+        raise Undefined
+
+    WIRING.check_translation(
+        text, program.pruned(), translated, in_order(executable.call), reference=reference, keeps_overflow=True
+    )
 
 
 class Prepared:

@@ -10,6 +10,7 @@ from typing import Any
 from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Array
+from func.interpreters.core.translations import keeps_bits, validated
 from func.interpreters.program.program import Equation, Program
 from func.interpreters.rank_axis import with_plain_numbers
 from func.interpreters.stage import DerivedStage
@@ -43,6 +44,12 @@ def prepare_call(compiled: CompiledCall) -> Program:
 
 def inline(program: Program) -> Program:
     """The program with the calls of custom rules, checkpoints and small programs inlined."""
+    return validated(inline_calls)(program)
+
+
+@keeps_bits
+def inline_calls(program: Program) -> Program:
+    """`inline` as a pass."""
     while any([_body(equation) is not None for equation in program.equations]):
         equations = program.equations
 

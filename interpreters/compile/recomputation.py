@@ -95,7 +95,7 @@ class _Round:
 
     def program(self) -> Program | None:
         """The program with less memory at this peak; None where nothing can be dropped."""
-        dropped = self._dropped()
+        dropped = self._dropped() if self.place >= 0 else set()
         return self._rewritten(dropped) if dropped else None
 
     def _dropped(self) -> set[Var]:
@@ -103,7 +103,9 @@ class _Round:
         here = {self.roots[x] for x in (*self._equation().inputs, *self._equation().outputs) if type(x) is Var}
         made = [out for e in self.source.equations[: self.place] for out in e.outputs if self.roots[out] is out]
         candidates = [
-            var for var in made if self.last.get(var, -1) > self.place and var in self.next_use and var not in here
+            var
+            for var in made
+            if bytes_of(var) and self.last.get(var, -1) > self.place and var in self.next_use and var not in here
         ]
         candidates = sorted(candidates, key=lambda var: -bytes_of(var))[:MOST_CANDIDATES]
         dropped: set[Var] = set()

@@ -12,7 +12,7 @@ from func.interpreters.calls.compiled_call import CompiledCall, batched_avals
 from func.interpreters.core import Array, Aval, Shaped, Tracer, is_inexact, materialize, shape_of
 from func.interpreters.primitives.structural.reductions import argmax
 from func.interpreters.primitives.structural.shapes import iota, reshape, where
-from func.interpreters.program.program import Program, Var
+from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage, Stage
 
 T = TypeVar("T")
@@ -112,6 +112,28 @@ def batched_body(body: CompiledCall, size: int, which: tuple[bool, ...], carried
         return drivers.stage_flat(flat, batched_avals(compiled.in_avals, size, which), DerivedStage("compiled"))
 
     return body.memoized(("batched body", size, which, tuple(carried)), lambda: body.transformed(batched_program))
+
+
+def without_effects(compiled: CompiledCall) -> CompiledCall:
+    """The same values without effects, for a loop that runs a second time."""
+    if not compiled.program.has_effects:
+        return compiled
+
+    def quiet(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple([quiet(each) for each in value])
+        return without_effects(value) if type(value) is CompiledCall else value
+
+    def edited(original: CompiledCall) -> Program:
+        program = original.program
+        equations = [
+            Equation(e.primitive, e.inputs, {k: quiet(v) for k, v in e.params.items()}, e.outputs, e.line)
+            for e in program.equations
+            if e.outputs
+        ]
+        return Program(program.inputs, equations, program.outputs, program.constants).pruned()
+
+    return compiled.memoized("quiet", lambda: compiled.transformed(edited))
 
 
 def representative(size: int, selected: Array) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.compiled_call import (
+    SCANS_KEEP,
     CompiledCall,
     agree,
     outputs_and_tangents,
@@ -31,7 +32,7 @@ from func.interpreters.control.compiled_bodies import (
     unshared,
 )
 from func.interpreters.control.masked_bodies import masked_body, operands_with_masks, outputs_with_masks
-from func.interpreters.control.scan_blocks import RESIDUAL_LIMIT, block_lengths, in_blocks
+from func.interpreters.control.scan_blocks import block_lengths, in_blocks
 from func.interpreters.control.scan_derivatives import (
     PartitionedScan,
     ScanCotangents,
@@ -148,11 +149,19 @@ def _known(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> Part
 
 def _blocks(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> tuple[int, ...]:
     """The lengths of blocks in which a scan runs whose residuals take too much memory."""
-    most = RESIDUAL_LIMIT.get()
+    most, interval = SCANS_KEEP.get()
     if loop.recompute or loop.length < 2:
         return ()
+    if interval is not None:
+        return (interval,) if interval < loop.length and not _is_in_blocks(body) else ()
     carries = split(body.in_avals, loop.consts, loop.carries)[1]
     return block_lengths(loop.length, carries, _known(body, loop, active).stacked_avals, most)
+
+
+def _is_in_blocks(body: CompiledCall) -> bool:
+    """Whether a step is a block of steps that the backward pass runs again."""
+    calls = [equation.params["loop"] for equation in body.program.equations if equation.primitive is scan_call]
+    return any([loop.recompute for loop in calls])
 
 
 def _cotangents(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], ct: dict[int, Any]) -> ScanCotangents:

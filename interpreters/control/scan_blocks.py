@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from func.interpreters import drivers
@@ -23,10 +22,6 @@ from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.program.storage import bytes_of
 from func.interpreters.stage import DerivedStage
 
-MOST_BYTES_KEPT = 1 << 30
-"""The residuals that a scan keeps for its backward pass; one that would keep more runs in blocks."""
-RESIDUAL_LIMIT: ContextVar[int] = ContextVar("func_scan_residuals", default=MOST_BYTES_KEPT)
-"""The same for what is being traced."""
 MOST_LEVELS = 8
 CACHED, LEAST_STEPS = 1 << 19, 16
 """Bytes that stay in the cache from a step to its pullback, and steps that a block should have in any case."""
@@ -59,6 +54,11 @@ def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Sh
     return tuple([block for block in reversed(lengths) if 1 < block < length])
 
 
+def intervals(length: int) -> list[int]:
+    """The lengths of blocks that are worth a look: of those that make as many blocks, the shortest."""
+    return sorted({-(-length // count) for count in range(1, length + 1)})[:-1]
+
+
 def _bytes_of_level(levels: int, length: int, carry: int, kept: int) -> float:
     return float(math.exp((math.log(length) + (levels - 1) * math.log(carry) + math.log(kept)) / levels))
 
@@ -68,13 +68,18 @@ def in_blocks(body: CompiledCall, loop: ScanLoop, blocks: Sequence[int]) -> Comp
 
     def program_of(compiled: CompiledCall) -> Any:
         def flat(*operands: Array) -> list[Array]:
-            return _run(compiled, loop, operands, loop.length, blocks, False)
+            return run_in_blocks(compiled, loop, operands, blocks)
 
         unstacked, rows = split(compiled.in_avals, loop.consts + loop.carries)
         avals = [*unstacked, *[stacked(aval, loop.length) for aval in rows]]
         return drivers.stage_flat(flat, avals, DerivedStage("compiled"))
 
     return body.transformed(program_of)
+
+
+def run_in_blocks(body: CompiledCall, loop: ScanLoop, operands: Sequence[Array], blocks: Sequence[int]) -> list[Array]:
+    """The outputs of a scan in blocks of these lengths, the outermost first."""
+    return _run(body, loop, operands, loop.length, blocks, False)
 
 
 def _run(

@@ -73,7 +73,8 @@ class PartitionedScan:
         self.stacked_avals = strong(per_step)
         outputs = (*program.outputs[: self.outputs], *per_step)
         self.body = CompiledCall(Program(program.inputs, program.equations, outputs, program.constants).pruned())
-        before_loop = Program(program.inputs[: loop.consts], program.equations, hoisted, program.constants).pruned()
+        equations = [equation for equation in program.equations if not equation.has_effect]  # effects stay in steps
+        before_loop = Program(program.inputs[: loop.consts], equations, hoisted, program.constants).pruned()
         used = {x for equation in before_loop.equations for x in equation.inputs if type(x) is Var}
         self.hoisted_consts = [i for i, var in enumerate(before_loop.inputs) if var in used]
         inputs = [before_loop.inputs[i] for i in self.hoisted_consts]

@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters.core import Aval, Linear, Primitive, aval_of
+from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.control.compiled_bodies import split
+from func.interpreters.core import Array, Aval, Linear, Primitive, aval_of
 from func.interpreters.primitives.elementwise.builder import add, multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, spec
@@ -26,13 +28,47 @@ MOST_BYTES = 1 << 26
 
 
 def unchanging_variables(step: Program, fixed: int) -> set[Var]:
-    """The variables that depend on constants and the first inputs alone, these among them."""
+    """The variables that depend on constants and the first inputs alone, these among them; not those with effects."""
     changing = set(step.inputs[fixed:])
     unchanging = {*step.inputs[:fixed], *step.constants}
     for equation in step.equations:
-        depends = any([type(x) is Var and x in changing for x in equation.inputs])
+        depends = any([type(x) is Var and x in changing for x in equation.inputs]) or equation.has_effect
         (changing if depends else unchanging).update(equation.outputs)
     return unchanging
+
+
+def without_invariants(body: CompiledCall, consts: Sequence[Array]) -> tuple[CompiledCall, list[Array]]:
+    """The body of a loop that takes at least one step, with what is the same in all steps computed ahead of it.
+
+    The consts of the loop are the first inputs. Effects and messages stay in the steps.
+    """
+    program = body.program
+    inputs, rest = split(program.inputs, len(consts))
+    known: set[Any] = {*inputs, *program.constants}
+    ahead: list[Equation] = []
+    steps: list[Equation] = []
+    for equation in program.equations:
+        is_ahead = all([type(x) is not Var or x in known for x in equation.inputs]) and not _has_effects(equation)
+        (ahead if is_ahead else steps).append(equation)
+        known.update(equation.outputs if is_ahead else ())
+    if body.has_pullbacks or not ahead:
+        return body, list(consts)
+    made = {out for equation in ahead for out in equation.outputs}
+    used = dict.fromkeys([x for equation in steps for x in equation.inputs if x in made])
+    used |= dict.fromkeys([x for x in program.outputs if x in made])
+    first = Program(inputs, ahead, list(used), program.constants).pruned()
+    step = Program((), steps, program.outputs, program.constants).pruned()
+    needed = {x for equation in step.equations for x in equation.inputs} | set(step.outputs)
+    still = [i for i, var in enumerate(inputs) if var in needed]
+    step = Program([*[inputs[i] for i in still], *used, *rest], step.equations, step.outputs, step.constants)
+    return body.with_program(step), [*[consts[i] for i in still], *first.run(consts)]
+
+
+def _has_effects(equation: Equation) -> bool:
+    """Whether an equation, or one in its programs, calls Python or exchanges messages."""
+    if equation.primitive.calls_python or equation.communicates or equation.has_effect:
+        return True
+    return any([_has_effects(inner) for _, program in equation.nested() for inner in program.equations])
 
 
 class SumsBehindLoop:

@@ -29,6 +29,7 @@ from func.interpreters.control.compiled_bodies import (
     split,
     strong,
     unshared,
+    without_effects,
     zeros,
 )
 from func.interpreters.control.masked_bodies import BOOL, masked_body, operands_with_masks, outputs_with_masks
@@ -162,13 +163,14 @@ def _active(body: CompiledCall, loop: WhileLoop, active: Sequence[bool], derivat
 def _with_tangents(body: CompiledCall, loop: WhileLoop, active: tuple[bool, ...]) -> CompiledCall:
     """(consts, their tangents, carry, its tangents) -> (carry, its tangents)."""
     derivative = body.jvp_partition(active)
+    known = without_effects(derivative.known)  # which have happened when the values were computed
     consts, carry = split(body.in_avals, loop.consts)
     const_flags, carry_flags = split(active, loop.consts)
     const_tangents, carry_tangents = strong(select(consts, const_flags)), strong(select(carry, carry_flags))
 
     def step(*values: Array) -> list[Array]:
         c, dc, s, ds = split(values, len(consts), len(const_tangents), len(carry))
-        outs, residuals = split(derivative.known.run_on(*c, *s), len(carry))
+        outs, residuals = split(known.run_on(*c, *s), len(carry))
         douts = select(derivative.inline_linear(residuals, [*dc, *ds]), carry_flags)
         return [
             *outs,

@@ -5,7 +5,7 @@ arguments applies the primitive, and an array or a tracer comes out. Everything 
 """
 
 # fmt: off
-from func.interpreters.core.containers import has_rules, is_scipy_sparse, refuse_array
+from func.interpreters.core.containers import has_rules, is_machine_number, is_scipy_sparse, refuse_array
 from func.interpreters.core.primitive import (
     COMPLEX, EVALUATE, PRIMITIVES, Bilinear, Facts, Formula, Linear, NonDifferentiable, Primitive, add_tangents, bind,
     evaluate, general, leading_axes, linear, materialize, nondifferentiable, primitive_named, refuse_captured, unboxed,

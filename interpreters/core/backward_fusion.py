@@ -67,12 +67,18 @@ BY_NODES: ContextVar[bool] = ContextVar("func_by_nodes", default=False)
 
 
 @contextlib.contextmanager
-def passes_by_nodes() -> Iterator[None]:
-    """Inside, backward passes run node by node: chunks and ranks give results that do not depend on which process, or
-    how many, computed which of them before."""
+def by_nodes() -> Iterator[None]:
+    """Inside, backward passes run node by node: their memory is the one that is planned, and none is compiled."""
     token = BY_NODES.set(True)
     try:
-        with in_one_thread():
-            yield
+        yield
     finally:
         BY_NODES.reset(token)
+
+
+@contextlib.contextmanager
+def passes_by_nodes() -> Iterator[None]:
+    """`by_nodes` in one thread: chunks and ranks give results that do not depend on which process, or how many,
+    computed which of them before."""
+    with by_nodes(), in_one_thread():
+        yield

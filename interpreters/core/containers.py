@@ -81,6 +81,19 @@ def as_plain_array(value: Any) -> Any:
     return refuse_array(value)
 
 
+def is_machine_number(value: Any) -> bool:
+    """Whether a Python object is a number of Python or NumPy, which an array of numbers holds as it is."""
+    return isinstance(value, (int, float, complex, np.number, np.bool_))
+
+
+def _foreign_number(value: Any) -> str | None:
+    """The name of another class of numbers (mpmath's, Fraction, Decimal) that an array of objects holds."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "O":
+        return None
+    items = [item for item in value.ravel().tolist() if not is_machine_number(item)]
+    return next((type(item).__name__ for item in items if isinstance(item, numbers.Number)), None)
+
+
 def refuse_array(value: Any) -> NoReturn:
     """Raise for objects that func cannot trace, saying what to pass instead."""
     kind = type(value).__name__
@@ -92,6 +105,10 @@ def refuse_array(value: Any) -> NoReturn:
         hint = "func computes on numbers without units; pass x.value (astropy), x.d (unyt) or x.magnitude (pint)"
     elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
         hint = "func traces plain ndarrays only; pass np.asarray(x)"
+    elif foreign := _foreign_number(value):
+        hint = (
+            f"its elements, {foreign} objects, would lose what they have beyond float64; convert with x.astype(float)"
+        )
     elif isinstance(value, (np.ndarray, np.generic)):
         hint = f"arrays of dtype {value.dtype} carry no numbers to trace; convert with x.astype(float)"
     elif is_scipy_sparse(type(value)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from func.backends.error_base import PUBLIC
@@ -169,6 +171,17 @@ class RankError(FuncError, RuntimeError):
 
 class ProgramError(FuncError, ValueError):
     """A Program is not well formed."""
+
+
+class ValidationError(FuncError, RuntimeError):
+    """A pass or a lowering of a Program computes something else than the Program; see `func.config.validate`."""
+
+    translation: str = ""
+    """The pass or the lowering."""
+    program: Any = None
+    """A Program, made small, that it changes."""
+    arguments: tuple[Any, ...] = ()
+    """Inputs that show it."""
 
 
 class ProgramFileError(FuncError, ValueError):

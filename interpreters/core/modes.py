@@ -68,6 +68,19 @@ class Mode(Setting):
             WATCHED.inference = True
 
 
+class Body(Mode):
+    """A stage traces the body of a branch or a loop: what interpreters below it would apply are equations of the body.
+
+    As a mode it switches nothing off, and marks what the mode around it marks.
+    """
+
+    __slots__ = ("stage",)
+
+    def __init__(self, stage: Any, outer: Mode | None) -> None:
+        super().__init__(0.0, True, outer is not None and outer.inference, outer)
+        self.stage = stage
+
+
 class Entered:
     """What a block holds while a setting is in force."""
 
@@ -167,6 +180,32 @@ def is_suspended(level: float) -> bool:
             return not mode.records
         mode = mode.outer
     return False
+
+
+def body_above(level: float) -> Any:
+    """The stage of the innermost body that is being traced, where that is above this level; None elsewhere."""
+    mode = MODE.get()
+    while mode is not None:
+        if type(mode) is Body and not mode.ended:
+            return mode.stage if mode.stage.level > level else None
+        mode = mode.outer
+    return None
+
+
+def is_bypassed(level: float) -> bool:
+    """Whether an interpreter of that level does not interpret: gradients are off, or a body above it is traced."""
+    return is_suspended(level) or body_above(level) is not None
+
+
+@contextlib.contextmanager
+def tracing_body(stage: Any) -> Iterator[None]:
+    """Inside, the stage traces a body, which owns what it does with values of outer levels."""
+    body = Body(stage, MODE.get())
+    entered = enter(MODE, body)
+    try:
+        yield
+    finally:
+        leave(MODE, body, entered)
 
 
 @contextlib.contextmanager

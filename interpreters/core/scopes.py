@@ -161,6 +161,15 @@ def current_transform() -> Interpreter | None:
     return None if entry is None else entry.interpreter
 
 
+def present_stage() -> Any:
+    """The innermost stage that records what runs now; what is linear in unknowns is no place for known values."""
+    for entry in live_entries():
+        stage = entry.interpreter
+        if stage.is_stage and not stage.is_linear:
+            return stage
+    return None
+
+
 def current_staging() -> str | None:
     """The name of the transform that stages a program to be run later, while it does."""
     entry = live_entry()

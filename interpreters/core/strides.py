@@ -52,6 +52,21 @@ def dense_strides(shape: Sequence[int], itemsize: int, order: Sequence[int] | No
     return tuple(strides)
 
 
+def order_letter(order: Any, default: str = "K") -> str:
+    """A memory order as one of the letters C, F, A and K: NumPy takes them in lower case as well, and None.
+
+    Raises: ValueError and TypeError, as NumPy.
+    """
+    if order is None:
+        return default
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    letter = order.upper()
+    if letter not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return letter
+
+
 def axes_by_stride(strides: Strides) -> tuple[int, ...]:
     """The axes from the slowest to the fastest in memory, which is NumPy's order "K" for copies of one array."""
     return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
@@ -136,26 +151,16 @@ def joined_order(*arrays: Any, axis: int) -> tuple[int, ...]:
     return tuple(order)
 
 
-def copied_strides(shape: Sequence[int], strides: Strides, itemsize: int, order: str | None) -> Strides:
-    """The strides of a copy in one of NumPy's orders C, F, A and K."""
-    return dense_strides(shape, itemsize, copied_order(shape, strides, itemsize, order))
-
-
-def copied_order(shape: Sequence[int], strides: Strides, itemsize: int, order: str | None) -> tuple[int, ...]:
+def copied_order(array: Any, order: str = "K") -> tuple[int, ...]:
     """The axes of a copy from the slowest to the fastest, in one of NumPy's orders C, F, A and K.
 
     They are also those of an array like this one of another shape, where axes of length one are longer.
     """
-    order = "K" if order is None else order.upper()
     if order in ("A", "K"):
-        flags = stand_in(shape, strides, np.dtype((np.void, itemsize))).flags
-        if flags.c_contiguous:
-            order = "C"
-        elif flags.f_contiguous:
-            order = "F"
-        elif order != "A":
-            return axes_by_stride(strides)
-    return tuple(range(len(shape)))[:: -1 if order == "F" else 1]
+        if order == "K" and not array.flags.forc:
+            return axes_by_stride(array.strides)
+        order = "F" if array.flags.fnc else "C"
+    return tuple(range(array.ndim))[:: -1 if order == "F" else 1]
 
 
 def without_copy(array: Any, shape: Sequence[int]) -> Any:

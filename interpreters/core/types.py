@@ -277,6 +277,8 @@ class Interpreter:
     """Whether it takes derivatives beyond the first by itself."""
     carries_series = False
     """Whether it is a level of Taylor mode."""
+    is_stage = False
+    """Whether it records a program."""
     is_linear = False
     """Whether its values are the unknowns of a linear program."""
     is_readable = False

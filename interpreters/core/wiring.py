@@ -20,6 +20,7 @@ SET_BY = {
     "box_arguments": "func.numpy.sharing",
     "cast_operand": "func.numpy.creation",
     "check_program": "func.interpreters.program.checking",
+    "check_translation": "func.interpreters.compile.validation",
     "check_write": "func.numpy.inplace",
     "compile_program": "func.interpreters.compile.execution",
     "convert_traced": "func.numpy.creation",
@@ -45,6 +46,7 @@ SET_BY = {
     "sparse_jacobian": "func.sparse_derivatives.derivatives",
     "staged_hint": "func.numpy.conversions",
     "tensor_repr": "func.autograd",
+    "validated_pass": "func.interpreters.compile.validation",
     "vmap": "func.transforms.vmapping",
     "write_into": "func.numpy.inplace",
     "zeros_like": "func.interpreters.primitives.structural.shapes",
@@ -86,6 +88,10 @@ class Wiring:
     """(program, path): a picture of the program is in the file; the path."""
     check_program: Callable[[Any], None]
     """(program): raises ProgramError where the program is not valid."""
+    check_translation: Callable[..., None]
+    """(name, program, translated, run): raises where a translation of the program computes something else."""
+    validated_pass: Callable[[Any], Any]
+    """(pass): the pass, validated wherever it changes something."""
     run_nan_safe: Callable[[Any, Any], Any]
     """(program, arguments): the outputs of a program that has a NaN-safe variant, or of the variant."""
     same_program: Callable[[Any, Any], bool]

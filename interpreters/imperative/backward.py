@@ -26,22 +26,18 @@ from func.interpreters.imperative.node_state import (
     FREED,
     HOOKS,
     LINE,
+    PUT_AWAY,
     SAVED,
     STATE,
-    Freed,
-    PackedValues,
     free,
-    has_hooks,
     leading_to,
+    needs_general_pass,
     node_name,
     output_node,
     reachable,
     unpacked,
 )
 from func.interpreters.live import Live, replaced_by, without_mask
-
-_PUT_AWAY = (Freed, PackedValues)
-"""What stands in a node for values that it no longer holds, or not as they are."""
 
 
 class _NeedsGeneralPass(Exception):
@@ -78,7 +74,7 @@ class BackwardPass:
         self.notes: dict[Any, Any] = {}
         """What hooks on several tensors remember during this pass."""
         self._needed: set[int] | None = None
-        self._has_hooks: bool | None = None
+        self._is_general: bool | None = None
         self.attempt: nan_safe.Attempt | None = None
         """Where rules of users are not to be called again."""
 
@@ -104,9 +100,12 @@ class BackwardPass:
         if self.create or not nan_safe.Attempt.ever or nan_safe.are_zeros_structural():
             self._run(accumulating)
             return
-        self.attempt = nan_safe.Attempt(self._refuse_hooks)
-        with nan_safe.in_attempt(self.attempt):
-            self._run(accumulating)
+        self.attempt = nan_safe.Attempt(self._refuse_general)
+        try:
+            with nan_safe.in_attempt(self.attempt):
+                self._run(accumulating)
+        finally:
+            self.attempt = None  # the two refer to each other, and would wait for the garbage collector
 
     def _run(self, accumulating: bool) -> None:
         can_be_fast = self.targets is None and not self.create and anomaly() is None
@@ -123,11 +122,11 @@ class BackwardPass:
                 restore_error_state(error, before)
                 raise
 
-    def _refuse_hooks(self) -> None:
-        """Before a tentative pass calls a rule of a user: with hooks in the graph it would start again."""
-        if self._has_hooks is None:
-            self._has_hooks = has_hooks([node for node, _ in self.seeds])
-        if self._has_hooks:
+    def _refuse_general(self) -> None:
+        """Before a tentative pass calls a rule of a user: with hooks or packed values it would start again."""
+        if self._is_general is None:
+            self._is_general = needs_general_pass([node for node, _ in self.seeds])
+        if self._is_general:
             raise nan_safe.StartAgain
 
     def _start_again(self, is_tentative: bool) -> None:
@@ -165,7 +164,7 @@ class BackwardPass:
                 leaves.append((node, ct))
                 return None
             saved = state[SAVED]
-            if type(saved) in _PUT_AWAY:
+            if type(saved) in PUT_AWAY:
                 raise _NeedsGeneralPass
             visited.append(node)
             return saved

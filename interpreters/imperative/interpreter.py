@@ -170,6 +170,13 @@ class Imperative(FastGrad):
         return outs
 
 
+def new_leaf(interpreter: Imperative, value: Array) -> Any:
+    """A leaf of an interpreter that requires a gradient."""
+    leaf = Tracer(interpreter, value, None)
+    leaf._attached = interpreter.leaf(value, state_of(leaf))
+    return leaf
+
+
 def _without_trailing(node: Any) -> Any:
     """A node without its last parents as far as they are None."""
     count = max([i + 1 for i, parent in enumerate(node[PARENTS]) if parent is not None], default=0)

@@ -66,6 +66,10 @@ class PackedValues:
         self.structure = structure
 
 
+PUT_AWAY = (Freed, PackedValues)
+"""What stands in a node for values that it no longer holds, or not as they are."""
+
+
 class Hooks:
     """The hooks of a node: on the cotangent of its tensor, then before and after its pullback.
 
@@ -182,12 +186,22 @@ def reachable(roots: Sequence[Any]) -> set[int]:
 
 def has_hooks(roots: Sequence[Any]) -> bool:
     """Whether some node that some roots depend on has hooks."""
+    return _any_node(roots, lambda node: node[STATE][HOOKS] is not None)
+
+
+def needs_general_pass(roots: Sequence[Any]) -> bool:
+    """Whether some node that some roots depend on has hooks, or values that are packed or freed."""
+    return _any_node(roots, lambda node: node[STATE][HOOKS] is not None or type(node[STATE][SAVED]) in PUT_AWAY)
+
+
+def _any_node(roots: Sequence[Any], test: Callable[[Any], bool]) -> bool:
+    """Whether the test holds of some node that some roots depend on."""
     serials: set[int] = set()
     stack = list(roots)
     while stack:
         node = stack.pop()
         if node[SERIAL] not in serials:
-            if node[STATE][HOOKS] is not None:
+            if test(node):
                 return True
             serials.add(node[SERIAL])
             stack.extend([parent for parent in node[PARENTS] if parent is not None])

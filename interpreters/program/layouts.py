@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array
-from func.interpreters.core.strides import Strides, copied_order, dense_strides, stand_in
+from func.interpreters.core.strides import Strides, dense_strides, stand_in
 from func.interpreters.program.program import Equation, Var
 
 
@@ -18,8 +18,6 @@ class Layouts:
     def __init__(self, equations: Sequence[Equation], constants: dict[Var, Array]) -> None:
         self.inputs: dict[Var, Callable[[], Strides]] = {}
         """How inputs lie in memory; those that are not listed are in C order."""
-        self.like: dict[Var, Var] = {}
-        """Variables whose axes lie in memory in the order of those of others, into which they were written."""
         self.rules: dict[Var, tuple[Callable[..., Sequence[int]], Sequence[Any]]] = {}
         """Variables whose axes lie in an order that a function finds from how other variables and arrays lie."""
         self.depend_on_inputs = False
@@ -71,28 +69,21 @@ class Layouts:
             return
         operands = [self._stand_in(x) if type(x) is Var else np.empty((), bool) for x in equation.inputs]
         lies = layout(*operands, **equation.params)
+        is_dependent = any([x in self._dependent for x in equation.inputs if type(x) is Var])
         for place, output in enumerate(outputs):
             if output not in self._strides:
-                self._place(output, equation, lies[place] if isinstance(lies, list) else lies)
+                self._place(output, lies[place] if isinstance(lies, list) else lies, is_dependent)
 
     def _stand_in(self, var: Var) -> Any:
         return stand_in(var.shape, self._known(var), var.dtype)
 
     def _place_by_rule(self, output: Var, find: Callable[..., Sequence[int]], arrays: Sequence[Any]) -> None:
         order = find(*[self._stand_in(x) if type(x) is Var else x for x in arrays])
-        self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, order)
-        if len(output.shape) > 1 and any([x in self._dependent for x in arrays if type(x) is Var]):
-            self._dependent.add(output)
+        self._place(output, tuple(order), any([x in self._dependent for x in arrays if type(x) is Var]))
 
-    def _place(self, output: Var, equation: Equation, lies: Any) -> None:
+    def _place(self, output: Var, lies: Any, is_dependent: bool) -> None:
         is_new = isinstance(lies, tuple)
-        memory = self.like.get(output)
-        if memory is not None and (memory in self._strides or memory in self.inputs or memory in self._constants):
-            like = copied_order(memory.shape, self._known(memory), memory.dtype.itemsize, "K")
-            self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, like)
-            is_dependent, is_new = memory in self._dependent, True
-        else:
-            self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, lies) if is_new else lies.strides
-            is_dependent = any([x in self._dependent for x in equation.inputs if type(x) is Var])
-        if is_dependent and not (is_new and len(output.shape) < 2):
+        shape, itemsize = output.shape, output.dtype.itemsize
+        self._strides[output] = dense_strides(shape, itemsize, lies) if is_new else lies.strides
+        if is_dependent and not (is_new and len(shape) < 2):
             self._dependent.add(output)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, snapshot
+from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, Tracer, bind, snapshot
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.scopes import present_stage
 from func.interpreters.core.source import Line, hide_engine_frames, note_line
 from func.interpreters.core.wiring import WIRING
 
@@ -99,6 +100,13 @@ class Equation:
             return self.primitive.communicates
         return any([program.communicates for _, program in self.nested()])
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether it, or an equation of a program among its parameters, has no outputs, and so an effect."""
+        if not self.outputs or not self.params or self.primitive.holds_no_program:
+            return not self.outputs
+        return any([program.has_effects for _, program in self.nested()])
+
 
 class _Evaluated(threading.local):
     """The user's line of the equation that `Program.run` evaluates in this thread."""
@@ -110,6 +118,15 @@ EVALUATED = _Evaluated()
 """Programs that are derived from another one, by evaluating it on tracers, take the lines of its equations."""
 
 
+def _bound(primitive: Primitive, operands: tuple[Any, ...], params: Params) -> Any:
+    """An equation that is evaluated. One that calls Python with plain arrays alone waits where a program is derived."""
+    if primitive.calls_python and not any([type(x) is Tracer for x in operands]):
+        stage = present_stage()
+        if stage is not None:
+            return stage.apply(primitive, operands, params)
+    return bind(primitive, operands, params)
+
+
 class Program:
     """A traced function: straight-line equations from inputs and constants to outputs.
 
@@ -118,7 +135,7 @@ class Program:
     they are those of the NaN-safe variant `nan_safe`, which a Program has where a derivative was traced that needs one.
     """
 
-    __slots__ = ("_communicates", "_hash", "constants", "equations", "inputs", "nan_safe", "outputs")
+    __slots__ = ("_communicates", "_has_effects", "_hash", "constants", "equations", "inputs", "nan_safe", "outputs")
 
     def __init__(
         self,
@@ -134,6 +151,7 @@ class Program:
         self.constants = constants
         self.nan_safe = nan_safe
         self._communicates: bool | None = None
+        self._has_effects: bool | None = None
         self._hash: int | None = None
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
@@ -167,7 +185,7 @@ class Program:
                 outs = override(i, operands) if override is not None else None
                 if outs is None:
                     try:
-                        out = bind(equation.primitive, operands, equation.params)
+                        out = _bound(equation.primitive, operands, equation.params)
                     except Exception as error:
                         note_line(error, equation.line, "in a program")
                         raise
@@ -193,12 +211,12 @@ class Program:
     def pruned(self) -> Program:
         """The program without equations and constants that no output needs; itself where all are needed.
 
-        Equations without outputs have an effect and stay.
+        Equations with an effect stay.
         """
         needed: set[Any] = set(self.outputs)
         equations: list[Equation] = []
         for equation in reversed(self.equations):
-            if not equation.outputs or not needed.isdisjoint(equation.outputs):
+            if not needed.isdisjoint(equation.outputs) or equation.has_effect:
                 equations.append(equation)
                 needed.update(equation.inputs)
         constants = {var: value for var, value in self.constants.items() if var in needed}
@@ -219,6 +237,13 @@ class Program:
         if self._communicates is None:
             self._communicates = any([equation.communicates for equation in self.equations])
         return self._communicates
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether some equation has an effect."""
+        if self._has_effects is None:
+            self._has_effects = any([equation.has_effect for equation in self.equations])
+        return self._has_effects
 
     def check(self) -> None:
         """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""

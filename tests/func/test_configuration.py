@@ -15,6 +15,7 @@ import pytest
 import func
 from func.backends.llvm.threads import thread_count
 from func.errors import ArgumentError
+from func.interpreters.core.translations import TRANSLATIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,6 +79,13 @@ def test_compiler() -> None:
     assert func.config.compiler is None
 
 
+def test_validate_begins_as_the_environment_says() -> None:
+    for value, expected in (("1", "True"), ("0", "False"), ("", "False")):
+        assert run("import func; print(func.config.validate)", FUNC_VALIDATE=value) == expected
+    with func.config.override(validate=True):
+        assert func.config.validate is True
+
+
 def test_override_restores() -> None:
     func.config.num_threads = 2
     with pytest.raises(KeyError), func.config.override(num_threads=1, compiler="numpy"):
@@ -121,9 +129,10 @@ def test_cache_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNC_CACHE_DIR", "")
+    monkeypatch.setattr(TRANSLATIONS, "are_validated", False)
     func.config.num_threads = 3
     assert repr(func.config) == (
-        "func.config(num_threads=3, compiler=None, check_frozen=False, promote_integers=False, "
+        "func.config(num_threads=3, compiler=None, check_frozen=False, validate=False, promote_integers=False, "
         "compile_backward=True, array_cache=268435456, matmul_precision='highest', cache_dir=None)"
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -299,6 +301,114 @@ def test_a_leaked_array_raises() -> None:
         func.grad(f)(1.0)
     with pytest.raises(func.errors.LeakedTracerError):
         kept[0].sum()
+
+
+CREATED: dict[str, Callable[[Any], Any]] = {
+    "zeros": lambda a: np.zeros((3, 2, 2), order="F"),
+    "ones": lambda a: np.ones((3, 2, 2), order="F"),
+    "full": lambda a: np.full((3, 2, 2), 2.0, order="f"),
+    "copy": lambda a: np.copy(np.asfortranarray(a)),
+    "array": lambda a: np.array(a, order="F"),
+    "zeros_like": lambda a: np.zeros_like(np.asfortranarray(a)),
+    "transposed": lambda a: np.zeros((2, 2, 3)).T,
+    "an item": lambda a: np.zeros((2, 3, 2, 2), order="F")[1],
+    "permuted": lambda a: np.moveaxis(np.zeros((2, 3, 2)), 0, -1),
+    "reversed": lambda a: np.zeros((3, 2, 2), order="F")[::-1],
+}
+PLAIN = np.arange(1.0, 13.0).reshape(3, 2, 2)
+FILLS: dict[str, Callable[[Any, Any], Any]] = {
+    "whole": lambda c, x: c.__setitem__(slice(None), x),
+    "in place": lambda c, x: c.__iadd__(x),
+    "out": lambda c, x: np.multiply(x, 2, out=c),
+    "a row": lambda c, x: c.__setitem__(1, x[0]),
+    "a column": lambda c, x: c[:, 1].__setitem__(Ellipsis, x[:, 0]),
+    "reversed": lambda c, x: c[:, ::-1].__setitem__(Ellipsis, x),
+    "flipped": lambda c, x: np.flip(c[:, 0]).__setitem__(Ellipsis, x[:, 0]),
+    "by strides": lambda c, x: np.swapaxes(c[:, :, 0], 0, 1).__setitem__(0, x[:, 0, 1]),
+    "in the order of memory": lambda c, x: np.ravel(c, "K").__setitem__(slice(3), x[:, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("make", CREATED)
+def test_what_is_written_through_an_index_is_read_through_it_in_every_order(make: str, fill: str) -> None:
+    def f(x: Any) -> Any:
+        c = CREATED[make](PLAIN)
+        FILLS[fill](c, x)
+        return c * 1, c[:, 1, 1] * 1, c.T[0] * 1, np.ravel(c, "K") * 1, c.copy("F") * 1
+
+    x = PLAIN[::-1] * 10
+    expected = f(x)
+    with func.intercept():
+        out, tangents = func.jvp(f, (x,), (x,))
+        lanes = func.vmap(f)(np.stack([x, x]))
+        staged = func.make_program(f)(x)(x)
+    for i, wanted in enumerate(expected):
+        np.testing.assert_array_equal(out[i], wanted)
+        np.testing.assert_array_equal(lanes[i][1], wanted)
+        np.testing.assert_array_equal(staged[i], wanted)
+        np.testing.assert_array_equal(tangents[i], f(2 * x)[i] - wanted)
+
+
+def test_an_array_without_axes_shares_its_memory_with_views() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(())
+        a[...] = x
+        np.ravel(a)[0] += 1.0
+        return a * 1
+
+    with func.intercept():
+        assert func.jvp(f, (2.0,), (1.0,)) == (3.0, 1.0)
+
+
+def test_which_arrays_share_memory() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros((2, 2), order="F")
+        b, c, d = a.T, a.copy(), np.asarray(a, order="C")
+        a[0] = x
+        shares = [np.shares_memory(a, other) for other in (b, c, d, a[:, 1], np.flip(a), a.real, np.asarray(a))]
+        assert shares == [True, False, False, True, True, True, True]
+        assert not np.shares_memory(a[0], b[:, 1]) and np.shares_memory(a.real, a[...])
+        assert np.asarray(a, order="C").flags.c_contiguous and not np.shares_memory(a, np.asarray(a, order="C"))
+        return a.sum()
+
+    with func.intercept():
+        func.grad(f)(1.0)
+
+
+def test_read_only_views_stay_so() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros((2, 2))
+        view = np.broadcast_to(a, (3, 2, 2))
+        a[0] = x
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = x
+        return a.sum()
+
+    with func.intercept():
+        assert func.grad(f)(1.0) == 2.0
+
+
+def test_a_list_of_arrays_can_hold_traced_values() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(2)
+        b = np.array([a, a])
+        b[1] = x
+        return b.sum() + a.sum()
+
+    with func.intercept():
+        assert func.grad(f)(3.0) == 2.0
+
+
+def test_functions_that_are_first_used_inside_are_found_outside() -> None:
+    code = (
+        "import numpy as np, func\n"
+        "f = lambda x: np.sum(np.linspace(x, 2 * x, 3))\n"
+        "with func.intercept():\n    func.grad(f)(1.0)\n"
+        "print(func.grad(f)(1.0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == 4.5
 
 
 def trajectory(method: str) -> Callable[[Any], Any]:

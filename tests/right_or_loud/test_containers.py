@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import collections
+import decimal
 import fractions
 import functools
 import importlib
@@ -17,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -370,3 +372,15 @@ def test_a_leaked_value_still_has_a_class() -> None:
     for run in (func.grad, func.vmap, func.jit):
         run(lambda x: (leaked.append(x), np.sum(x))[1])(X)
     assert all(isinstance(value, np.ndarray) for value in leaked)
+
+
+@pytest.mark.parametrize("number", [fractions.Fraction(1, 3), decimal.Decimal("0.1"), mpmath.mpf(1) / 3])
+def test_numbers_of_other_classes_are_refused_in_arrays_too(number: Any) -> None:
+    x = np.array([number], dtype=object)
+    for transform in (func.grad, func.jacfwd, func.jit, func.vmap):
+        with pytest.raises(
+            func.errors.UnsupportedArrayError, match=f"its elements, {type(number).__name__} objects, would lose"
+        ):
+            transform(lambda x: np.sum(x * x))(x)
+    with pytest.raises(func.errors.UnsupportedArrayError, match="would lose"):
+        func.grad(lambda y: np.sum(y * x))(np.ones(1))

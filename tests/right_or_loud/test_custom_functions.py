@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -683,3 +683,133 @@ def test_gradients_of_dual_numbers_are_dual() -> None:
         d = forward_ad.make_dual(x, y * 1)
         with pytest.raises(func.errors.BackwardError, match=r"tangent\.detach\(\)"):
             func.autograd.grad((d**3).sum(), d)
+
+
+class Scaled(Function):
+    """x² y, whose rules compute what needs_input_grad asks for alone; `seen` has what they and forward were told."""
+
+    seen: ClassVar[list[tuple[bool, ...]]] = []
+    in_forward: ClassVar[list[tuple[bool, ...]]] = []
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        Scaled.in_forward.append(ctx.needs_input_grad)
+        ctx.save_for_backward(x, y)
+        return x * x * y
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        x, y = ctx.saved_tensors
+        Scaled.seen.append(ctx.needs_input_grad)
+        return (
+            2 * x * y * ct if ctx.needs_input_grad[0] else None,
+            x * x * ct if ctx.needs_input_grad[1] else None,
+        )
+
+
+class ScaledForward(Scaled):
+    """The same with a rule of its own for forward mode."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        Scaled.in_forward.append(ctx.needs_input_grad)
+        ctx.save_for_backward(x, y)
+        ctx.save_for_forward(x, y)
+        return x * x * y
+
+    @staticmethod
+    def jvp(ctx: Any, dx: Any, dy: Any) -> Any:
+        x, y = ctx.saved_tensors
+        Scaled.seen.append(ctx.needs_input_grad)
+        by_x = 2 * x * y * dx if ctx.needs_input_grad[0] else 0.0
+        return by_x + (x * x * dy if ctx.needs_input_grad[1] else 0.0)
+
+
+def by_dual(f: Call) -> Call:
+    def derivative(x: Any) -> Any:
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(f(forward_ad.make_dual(func.tensor(x), 1.0))).tangent.item()
+
+    return derivative
+
+
+def by_backward(f: Call) -> Call:
+    def derivative(x: Any) -> Any:
+        t = func.tensor(x, requires_grad=True)
+        f(t).backward()
+        return t.grad.item()
+
+    return derivative
+
+
+DERIVATIVES: dict[str, Callable[[Call], Call]] = {
+    "grad": func.grad,
+    "jvp": lambda f: lambda x: func.jvp(f, (x,), (1.0,))[1],
+    "jacfwd": func.jacfwd,
+    "jacrev": func.jacrev,
+    "linearize": lambda f: lambda x: func.linearize(f, x)[1](1.0),
+    "dual": by_dual,
+    "backward": by_backward,
+    "grad of jit": lambda f: func.grad(func.jit(f)),
+    "jit of grad": lambda f: func.jit(func.grad(f)),
+    "jvp of jit": lambda f: lambda x: func.jvp(func.jit(f), (x,), (1.0,))[1],
+    "grad of checkpoint": lambda f: func.grad(func.checkpoint(f)),
+    "backward of checkpoint": lambda f: by_backward(lambda t: func.autograd.checkpoint(f, t)),
+    "grad of vmap": lambda f: func.grad(lambda x: np.sum(func.vmap(f)(np.ones(1) * x))),
+    "vmap of grad": lambda f: lambda x: func.vmap(func.grad(f))(np.ones(1) * x)[0],
+    "sparse_jacobian": lambda f: lambda x: func.sparse_jacobian(f)(np.ones(1) * x).toarray()[0, 0],
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("rule", [Scaled, ScaledForward])
+def test_needs_input_grad_tells_which_arguments_move(name: str, rule: Any) -> None:
+    derivative = DERIVATIVES[name]
+    for f, right, needs in [
+        (lambda x: rule.apply(x, 5.0 * np.ones(np.shape(x))), 30.0, (True, False)),
+        (lambda y: rule.apply(3.0 * np.ones(np.shape(y)), y), 9.0, (False, True)),
+        (lambda x: rule.apply(x, x), 27.0, (True, True)),
+    ]:
+        Scaled.seen.clear()
+        Scaled.in_forward.clear()
+        assert derivative(f)(3.0) == right
+        assert Scaled.seen and set(Scaled.seen) == {needs}
+        assert needs in Scaled.in_forward and not any(flags > needs for flags in Scaled.in_forward)
+
+
+def test_needs_input_grad_under_a_laplacian_and_without_derivatives() -> None:
+    x = np.array([3.0, 2.0])
+    assert func.laplacian(lambda z: np.sum(Scaled.apply(z, 5.0 * np.ones(2))))(x) == 20.0
+    assert func.laplacian(lambda z: np.sum(Scaled.apply(z, z)))(x) == 30.0
+    Scaled.in_forward.clear()
+    Scaled.apply(x, x)
+    func.vmap(Scaled.apply)(x, x)
+    Scaled.apply(func.tensor(x), np.array([1, 2]))
+    assert set(Scaled.in_forward) == {(False, False)}
+
+
+@pytest.mark.parametrize("product", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
+def test_functional_products_inside_checkpoints_and_duals(product: str) -> None:
+    """They differ by the same number, with and without a checkpoint: each is a polynomial of x."""
+
+    def loss(x: Any) -> Any:
+        v = np.ones(2)
+        if product in ("jacobian", "vjp", "jvp"):
+            options: Any = {"create_graph": True} | ({} if product == "jacobian" else {"v": v})
+            out = getattr(functional, product)(lambda z: z**4, x, **options)
+        else:
+            options = {"create_graph": True} | ({} if product == "hessian" else {"v": v})
+            out = getattr(functional, product)(lambda z: (z**4).sum(), x, **options)
+        return (out[1] if isinstance(out, tuple) else out).sum()
+
+    x = np.array([1.0, 2.0])
+    right = 12 * x**2 if product in ("jacobian", "vjp", "jvp") else 24 * x
+    np.testing.assert_array_equal(func.grad(loss)(x), right)
+    np.testing.assert_array_equal(func.grad(func.checkpoint(loss))(x), right)
+    np.testing.assert_array_equal(func.jacfwd(func.checkpoint(loss))(x), right)
+    t = func.tensor(x, requires_grad=True)
+    func.autograd.checkpoint(loss, t).backward()
+    np.testing.assert_array_equal(t.grad.numpy(), right)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(func.tensor(x), func.tensor([1.0, 0.0]))
+        assert forward_ad.unpack_dual(loss(dual)).tangent.item() == right[0]

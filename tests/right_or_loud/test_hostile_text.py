@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
+import collections
 import enum
+import functools
+import os
+import re
 import tokenize
+import xml.dom.minidom
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import func
+from func.backends.c.declarations import comment
 from func.backends.source.literals import literal, quoted
 from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core import PRIMITIVES, Aval, aval_of
@@ -226,3 +233,112 @@ def test_parameters_with_names_of_generated_code(
 ) -> None:
     exported = module(func.to_source(function)(*args, **kwargs))
     np.testing.assert_allclose(exported(*args, **kwargs), function(*args, **kwargs))
+
+
+HOSTILE = [
+    "*/ int evil(void); /*",
+    "*/\nint evil(void);\n/*",
+    "*\\\n/ int evil(void); /*",
+    "*??/\n/ int evil(void); /*",
+    "??/\nint evil(void);",
+    '""" \nevil()\n"""',
+    "\\",
+    '"; int evil(void); "',
+    "\u2028evil\x00\r\n\x85",
+    "{evil} %s %n {0.__class__}",
+    "größe \ud800",
+    "/* /* **/",
+    type("Evil", (str,), {"__str__": lambda s: "*/", "__repr__": lambda s: "*/", "__format__": lambda s, how: "*/"})(
+        "x"
+    ),
+]
+
+
+def without_comments(text: str) -> str:
+    """C as a compiler sees it: trigraphs, lines that go on, comments."""
+    text = text.replace("??/", "\\").replace("\\\n", "")
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
+def named(name: str, doc: str) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        return {name: np.sin(x["a"][name])}
+
+    function.__name__, function.__doc__ = name, doc
+    return function
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_no_text_leaves_the_comments_of_c(text: str) -> None:
+    plain = func.to_c(named("sine", "Sines."), name="sine")({"a": {"sine": X}})
+    for transform in (lambda f: f, lambda f: functools.wraps(f)(lambda x: f(x))):
+        module = func.to_c(transform(named(text, text)), name="sine")({"a": {text: X}})
+        names = [plain.inputs[0].name, plain.outputs[0].name], [module.inputs[0].name, module.outputs[0].name]
+        for own, other in ((module.source, plain.source), (module.header, plain.header)):
+            own.encode("ascii")
+            code = without_comments(own)
+            for name, right in zip(names[1], names[0], strict=True):
+                assert re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
+                code = re.sub(rf"\b{name}\b", right, code)
+            assert code.split() == without_comments(other).split()
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_no_text_leaves_the_strings_of_python(text: str) -> None:
+    source = func.to_source(named(text, text))({"a": {text: X}})
+    exported = module(source)
+    assert set(exported({"a": {text: X}})) == {str.__str__(text)}
+    assert "evil" not in names(source) and not EXECUTED
+    source.encode("ascii")
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_paths_of_exported_files(text: str, tmp_path: Path) -> None:
+    """The name of a file reaches C in #include alone, where nothing can be escaped."""
+    path = os.path.join(tmp_path, str.__str__(text).replace("/", "-") + ".c")
+    try:
+        func.export(np.sin, path, name="sine")(X)
+    except (func.errors.ArgumentError, ValueError, UnicodeEncodeError):
+        assert not os.listdir(tmp_path)
+        return
+    source = Path(path).read_text(encoding="utf-8")
+    line = next(line for line in source.splitlines() if line.startswith('#include "'))
+    assert line == f'#include "{Path(path).stem}.h"' and "??" not in line and "\\" not in line
+    assert "evil" not in without_comments(source).replace(line, "")
+
+
+@pytest.mark.parametrize("text", [text for text in HOSTILE if "\x00" not in text], ids=ascii)
+def test_text_in_pictures_and_tables_is_escaped(text: str, tmp_path: Path) -> None:
+    program = func.make_program(named(text, text))({"a": {text: X}})
+    path = program.draw(tmp_path / "picture.svg")
+    xml.dom.minidom.parse(str(path))
+    assert "<script" not in program._repr_html_()
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "*/", "/*", "??", "a/b*c?d"], ids=ascii)
+def test_comments_of_c(text: str) -> None:
+    shown = comment(text)
+    assert shown.isascii() and shown.isprintable()
+    assert not re.search(r"\*/|/\*|\?\?|\n", shown)
+    assert comment("f(x): the sine / cosine * 2?") == "f(x): the sine / cosine * 2?"
+
+
+def test_a_path_without_an_ending_becomes_that_of_a_c_file(tmp_path: Path) -> None:
+    func.export(np.sin, tmp_path / "g", kind="c")(X)
+    assert sorted(os.listdir(tmp_path)) == ["g.c", "g.h"]
+    assert '#include "g.h"' in (tmp_path / "g.c").read_text()
+    with pytest.raises(func.errors.ArgumentError, match="has the name of its header"):
+        func.export(np.sin, tmp_path / "g.h")(X)
+
+
+def test_what_cannot_be_returned_is_named_inside_a_dict() -> None:
+    point = collections.namedtuple("point", "x y")
+    with pytest.raises(TypeError, match="returns a point, which plain NumPy source cannot name"):
+        func.to_source(lambda x: {"a": [point(x, x)]})(X)
+    with pytest.raises(TypeError, match="returns a dict, which"):
+        func.to_source(lambda x: {frozenset([1]): x})(X)
+
+
+def test_a_key_imports_nothing() -> None:
+    text = func.to_source(lambda p: p["scipy.fft.evil"] * 2)({"scipy.fft.evil": X, "math.evil": X})
+    assert [line for line in text.splitlines() if line.startswith("import")] == ["import numpy as np"]

@@ -588,3 +588,30 @@ def test_tangents_of_chosen_numbers_have_the_dtype_of_the_value() -> None:
         for run in (lambda y: func.jvp(f, (y,), (1.0,)), func.jit(lambda y: func.jvp(f, (y,), (1.0,)))):  # noqa: B023
             value, tangent = run(-2.75)
             assert value.dtype == tangent.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda tree: func.tree.map(lambda leaf: leaf, tree),
+        lambda tree: func.tree.map(lambda leaf, other: leaf, tree, tree),
+        lambda tree: func.tree.map_with_path(lambda path, leaf: leaf, tree),
+        lambda tree: func.tree.path_names(tree),
+        lambda tree: func.tree.leaves(tree),
+        lambda tree: func.tree.ravel(tree),
+    ],
+)
+def test_deep_trees_have_an_error_of_their_own(call: Any) -> None:
+    tree: Any = 1.0
+    for _ in range(3000):
+        tree = [tree]
+    with pytest.raises(func.errors.ArgumentError, match="nested too deeply"):
+        call(tree)
+
+
+def test_a_recursion_of_the_function_that_is_mapped_is_told_as_it_is() -> None:
+    def endless(x: Any) -> Any:
+        return endless(x)
+
+    with pytest.raises(RecursionError):
+        func.tree.map(endless, [1.0])

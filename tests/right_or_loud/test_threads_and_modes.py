@@ -199,3 +199,85 @@ def test_a_dual_level_may_be_left_in_another_thread() -> None:
         forward_ad.make_dual(func.tensor(3.0), 1.0)
     with forward_ad.dual_level() as level:
         assert level == 0
+
+
+def partly_constant(x: Any) -> Any:
+    """x² is held constant: the Jacobian is diag(x²), the second derivatives are zero."""
+    with func.no_grad():
+        factor = x**2
+    return factor * x
+
+
+def columns(transform: Any, f: Any = partly_constant) -> Any:
+    return lambda x: np.stack([transform(f, x, v) for v in np.eye(2)], axis=1)
+
+
+JACOBIANS: dict[str, Any] = {
+    "jacfwd": func.jacfwd(partly_constant),
+    "jacrev": func.jacrev(partly_constant),
+    "jacobian": func.jacobian(partly_constant),
+    "jacobian fwd": func.jacobian(partly_constant, mode="fwd"),
+    "sparse_jacobian": lambda x: func.sparse_jacobian(partly_constant)(x).toarray(),
+    "jvp": columns(lambda f, x, v: func.jvp(f, (x,), (v,))[1]),
+    "linearize": columns(lambda f, x, v: func.linearize(f, x)[1](v)),
+    "jet": columns(lambda f, x, v: func.jet(f, (x,), ([v],))[1][0]),
+    "jvp of jit": columns(lambda f, x, v: func.jvp(func.jit(f), (x,), (v,))[1]),
+    "jit of jacfwd": func.jit(func.jacfwd(partly_constant)),
+    "jacfwd of checkpoint": func.jacfwd(func.checkpoint(partly_constant)),
+    "linear_transpose": lambda x: np.stack(
+        [func.linear_transpose(func.linearize(partly_constant, x)[1], x)(v)[0] for v in np.eye(2)]
+    ),
+    "functional": lambda x: func.autograd.functional.jacobian(partly_constant, x).numpy(),
+    "functional fwd": lambda x: func.autograd.functional.jacobian(partly_constant, x, strategy="forward-mode").numpy(),
+}
+
+
+@pytest.mark.parametrize("name", JACOBIANS)
+def test_every_jacobian_follows_no_grad(name: str) -> None:
+    np.testing.assert_array_equal(JACOBIANS[name](np.array([3.0, 2.0])), np.diag([9.0, 4.0]))
+
+
+@pytest.mark.parametrize("mode", ["auto", "fwd-rev", "rev-rev", "fwd-fwd", "rev-fwd"])
+def test_second_derivatives_follow_no_grad(mode: str) -> None:
+    x = np.array([3.0, 2.0])
+    np.testing.assert_array_equal(func.hessian(lambda x: np.sum(partly_constant(x)), mode=mode)(x), np.zeros((2, 2)))
+    assert func.laplacian(lambda x: np.sum(partly_constant(x)))(x) == 0.0
+
+
+@pytest.mark.parametrize("shape", ["wide", "tall", "square"])
+def test_jacobian_gives_one_answer_whichever_mode_it_chooses(shape: str) -> None:
+    rows = {"wide": 1, "tall": 3, "square": 2}[shape]
+
+    def f(x: Any) -> Any:
+        return np.ones((rows, 2)) @ partly_constant(x)
+
+    x = np.array([3.0, 2.0])
+    for mode in ("auto", "fwd", "rev"):
+        np.testing.assert_array_equal(func.jacobian(f, mode=mode)(x), np.tile([9.0, 4.0], (rows, 1)))
+
+
+def test_dual_numbers_keep_their_tangents_under_no_grad() -> None:
+    with func.autograd.forward_ad.dual_level():
+        dual = func.autograd.forward_ad.make_dual(func.tensor(3.0), 1.0)
+        assert func.autograd.forward_ad.unpack_dual(partly_constant(dual)).tangent.item() == 27.0
+
+
+@pytest.mark.parametrize("before", [None, 1.0])
+def test_a_failed_backward_leaves_what_another_thread_has_added_meanwhile(before: float | None) -> None:
+    x = func.tensor(np.zeros(3), requires_grad=True)
+    if before is not None:
+        (before * x).sum().backward()
+    works = threading.Event()
+
+    def fail(tensor: Any) -> None:
+        if not works.is_set():
+            works.set()
+            other = threading.Thread(target=lambda: (10.0 * x).sum().backward())
+            other.start()
+            other.join()
+            raise ValueError("hook")
+
+    x.register_post_accumulate_grad_hook(fail)
+    with pytest.raises(ValueError, match="hook"):
+        (100.0 * x).sum().backward()
+    assert x.grad.tolist() == [10.0 + (before or 0.0)] * 3

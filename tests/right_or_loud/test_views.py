@@ -645,3 +645,71 @@ def test_copies_for_user_code_lie_as_the_original(layout: str) -> None:
             for view in (lambda a: a, lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::-1]):
                 shares = [np.shares_memory(a, view(a).reshape(shape)) for a in (copy, x)]
                 assert shares[0] == shares[1]
+
+
+ORDERED: dict[str, Callable[..., Any]] = {
+    "ravel": lambda x, order: np.ravel(x, order=order),
+    ".ravel": lambda x, order: x.ravel(order),
+    ".flatten": lambda x, order: x.flatten(order),
+    "reshape": lambda x, order: np.reshape(x, (3, 2), order=order),
+    ".reshape": lambda x, order: x.reshape(3, 2, order=order),
+    "copy": lambda x, order: np.copy(x, order),
+    ".copy": lambda x, order: x.copy(order),
+    "array": lambda x, order: np.array(x, order=order),
+    "asarray": lambda x, order: np.asarray(x, order=order),
+    "array of a list": lambda x, order: np.array([x, x], order=order),
+    ".astype": lambda x, order: x.astype(np.float32, order=order),
+    "zeros_like": lambda x, order: np.zeros_like(x, order=order) + x,
+    "full_like": lambda x, order: np.full_like(x, x[0, 0], order=order),
+    "full": lambda x, order: np.full((2, 3), x[0, 0], order=order),
+    "add": lambda x, order: np.add(x, 1.0, order=order),
+    "einsum": lambda x, order: np.einsum("ij,j->ij", x, np.ones(3), order=order),
+    "unravel_index": lambda x, order: np.unravel_index(3, (2, 3), order=order),
+}
+
+
+def ordered(name: str, x: Any, order: Any) -> list[Any]:
+    """The numbers of a result in the order of its memory, and the order itself."""
+    out = ORDERED[name](x, order)
+    out = np.stack(out) if isinstance(out, tuple) else out
+    return [np.ravel(out, "K") * 1, out.flags.c_contiguous, out.flags.f_contiguous]
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_orders_in_both_cases(name: str) -> None:
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    transforms: list[Callable[..., Any]] = [
+        lambda f: func.jvp(f, (x,), (x,)),
+        lambda f: func.make_program(f)(x)(x),
+        lambda f: func.vmap(f)(x[None]),
+    ]
+    for order in ["c", "f", "a", "k", "C", "F", "A", "K", None, "G", "", "CF", 1]:
+        expected: Any
+        try:
+            expected = ordered(name, x, order)
+        except (ValueError, TypeError) as error:
+            expected = type(error)
+
+        def looked(x: Any, order: Any = order, expected: Any = expected) -> Any:
+            if isinstance(expected, type):
+                with pytest.raises(expected, match="order"):
+                    ordered(name, x, order)
+                return x
+            numbers, *flags = ordered(name, x, order)
+            assert flags == expected[1:]
+            return numbers
+
+        outs = [transform(looked) for transform in transforms]
+        if not isinstance(expected, type):
+            for out in outs:
+                np.testing.assert_array_equal(out[0], expected[0])
+
+
+def test_flags_say_what_may_be_written() -> None:
+    def f(x: Any) -> Any:
+        views = [np.broadcast_to(x, (2, 3, 3)), x.diagonal(), np.broadcast_to(x, (2, 3, 3))[0], x.T, x[1:]]
+        assert [view.flags.writeable for view in views] == [False, False, False, True, True]
+        return x.sum()
+
+    for transform in (func.grad, func.make_program, lambda f: lambda x: func.vmap(f)(x[None])):
+        transform(f)(np.ones((3, 3)))

@@ -89,6 +89,12 @@ class HostDevice:
         return nullcontext()
 
     def compiled(self, source: str, fast: bool) -> Callable[[str], Any]:
+        """The kernels of a text by their names, which are in place when this returns, as on a device."""
+        with self.lock:
+            self._compile(source)
+        return lambda name: name
+
+    def _compile(self, source: str) -> None:
         definitions, _, kernels = source.partition('extern "C" __global__')
         new = [match for match in KERNEL.finditer(f'extern "C" __global__{kernels}') if match[2] not in self.known]
         self.known.update([match[2] for match in new])
@@ -98,8 +104,6 @@ class HostDevice:
             self.waiting.append(f"namespace n{len(self.known)} {{\n{definitions}\n{body}\n{launchers(body)}\n}}")
         if not self.is_dry:
             self.build()
-
-        return lambda name: name
 
     def build(self) -> None:
         """Compile what has been asked for."""

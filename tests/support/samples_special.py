@@ -19,17 +19,18 @@ UNARY = [
     "wofz", "ndtr", "log_ndtr", "ndtri", "j0", "j1", "y0", "y1", "bessel_i0", "i0e", "i1", "i1e", "k0", "k0e", "k1",
     "k1e", "entr", "expit", "logit", "log_expit", "special_cbrt", "special_exp2", "exp10", "special_expm1",
     "special_log1p", "cosm1", "sindg", "cosdg", "tandg", "cotdg", "exp1", "expi", "spence", "wrightomega", "fresnel",
-    "airy", "sici", "shichi",
+    "airy", "sici", "shichi", "exp_rest", "log_cosh",
 ]
 HOLOMORPHIC = [
     "gamma", "loggamma", "rgamma", "digamma", "erf", "erfc", "erfcx", "erfi", "dawsn", "wofz", "ndtr", "log_ndtr",
     "special_expm1", "special_log1p", "exp1", "expi", "spence", "wrightomega", "fresnel", "airy", "sici", "shichi",
 ]
-ORDERED = ["exprel", "log1prel", "ellipk", "ellipkm1", "ellipe"]
+ORDERED = ["exprel", "log1prel", "ellipk", "ellipkm1", "ellipe", "stirling"]
 BINARY = [
     "beta", "betaln", "poch", "binom", "gammainc", "gammaincc", "gammaincinv", "gammainccinv", "chdtr", "chdtrc",
     "xlogy", "xlog1py", "rel_entr", "kl_div", "pseudo_huber", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p",
-    "powm1", "owens_t", "agm",
+    "powm1", "owens_t", "agm", "gammaln_gap", "log_gammainc", "log_gammaincc", "pseudo_huber_ddelta",
+    "pseudo_huber_dr",
 ]
 HOLOMORPHIC_PAIRS = ["xlogy", "xlog1py"]
 BY_ARGUMENT = [
@@ -84,6 +85,10 @@ SAMPLES |= {
     "riemann_zeta": [Sample((real(3) + 1.5,), differentiable=())],
     "zetac": [Sample((real(3) + 1.5,), differentiable=())],
     "ndtri_exp": [Sample((-real(3, 2),))],
+    "polygamma_gap": [
+        Sample((0, real(3, 2), real(3, 2)), differentiable=(1, 2)),
+        Sample((integers(3, 1), 20 + real(2), 1e-3 * real(3, 2)), differentiable=(1, 2)),
+    ],
     "betainc_da": [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))],
     "betainc_db": [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))],
     **{

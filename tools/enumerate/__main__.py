@@ -7,15 +7,9 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any
 
 from tools.enumerate import scope
 from tools.fuzz.__main__ import seconds
-
-
-def _run(machine: str, name: str, options: dict[str, Any]) -> scope.Outcome:
-    part = next(part for part in scope.parts(machine) if part.name == name)
-    return scope.run_part(part, **options)
 
 
 def main() -> int:
@@ -48,7 +42,7 @@ def main() -> int:
                 {"seed": options.seed, "limit": limit, "complete": options.complete, "worker": (i, options.jobs)}
                 for i in range(options.jobs)
             ]
-            outcomes = list(pool.map(_run, [machine] * len(calls), [name] * len(calls), calls))
+            outcomes = list(pool.map(scope.run_named, [machine] * len(calls), [name] * len(calls), calls))
             programs = sum(outcome.programs for outcome in outcomes)
             kinds = sum((outcome.kinds for outcome in outcomes), Counter())
             word = "all" if all(outcome.is_complete for outcome in outcomes) else "sampled"

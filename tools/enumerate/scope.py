@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import random
 import time
 import traceback
@@ -14,9 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-FRAME = ("scope", "__main__")
-"""Modules of this folder that are no machines."""
 
 
 class OutOfScope(Exception):
@@ -57,6 +53,8 @@ class Part:
     name: str
     build: Callable[[Choices], Any]
     check: Callable[[Any], str | None]
+    quick: int | None = None
+    """How many of its programs the tests run; None: as many as its machine says."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +158,8 @@ def run_part(
 
 
 def machines() -> list[str]:
-    """The names of the machines."""
-    found = pkgutil.iter_modules([str(Path(__file__).parent)])
-    return sorted(module.name for module in found if module.name not in FRAME and not module.name.startswith("_"))
+    """The names of the machines: the modules of this folder that define PARTS."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if "\nPARTS" in path.read_text())
 
 
 def parts(machine: str) -> tuple[Part, ...]:
@@ -175,3 +172,9 @@ def quick(machine: str) -> int:
     """How many programs of each part of a machine the tests run."""
     found: int = importlib.import_module(f"tools.enumerate.{machine}").QUICK
     return found
+
+
+def run_named(machine: str, name: str, options: dict[str, Any]) -> Outcome:
+    """`run_part` for a part by its name, in another process."""
+    part = next(part for part in parts(machine) if part.name == name)
+    return run_part(part, **options)

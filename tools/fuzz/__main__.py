@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,8 @@ def run_slice(name: str, seed: int, first: int, limit: float, folder: Path) -> d
     words = ["--worker", name, "--seed", str(seed), "--first", str(first)]
     words += ["--time", str(limit), "--report", str(report)]
     command = [sys.executable, "-m", "tools.fuzz", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = {"FUNC_VALIDATE": "1"} | os.environ
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     entries = [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
     differences = {entry["difference"]["place"]: entry["difference"] for entry in entries if "difference" in entry}
     counted = next((entry["counted"] for entry in entries if "counted" in entry), None)

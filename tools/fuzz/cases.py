@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from func.interpreters.core.translations import TRANSLATIONS
+
 CASE_LIMIT = 120
 """Seconds that one case may take on a machine that does nothing else."""
 
@@ -129,8 +131,11 @@ def attempt(name: str, run: Case, key: str, tally: Tally, replayed: Sequence[int
     """Run one case; the difference, if there is one."""
     choices = Choices(key, replayed)
     tally.text = ""
+    TRANSLATIONS.reports.clear()
     try:
         run(choices, tally)
+        if TRANSLATIONS.reports:  # a fault that the case took for a refusal
+            raise TRANSLATIONS.reports[0]
     except Exception as error:
         where = traceback.format_exc(limit=-4)
         return Difference(name, key, where, tally.text, _place(error), tuple(choices.drawn))

@@ -57,8 +57,9 @@ class NativeExecutable:
 
     def load(self, key: str) -> bool:
         """Use the object code that is kept under a key; whether there is any."""
+        reference: Any = weakref.ref(self)  # which keeps the code
         with lock:
-            code = load_code(key, self.module)
+            code = load_code(key, lambda: reference().module())
             if code is not None:
                 self._code = self._with_constants(code)
         return code is not None
@@ -160,13 +161,14 @@ class NativeExecutable:
                     return self.fallback(*inputs)
                 if not leaf.shape:
                     arrays[place] = arrays[place].reshape(())
-            return stub(*arrays)
+            return reference()(*arrays)
 
         def failed(status: int, *inputs: Any) -> Any:
             return self.failed(status, inputs)
 
         stub = self.stub(args, result, slow, failed)
-        self._flat_stub = weakref.ref(stub)
+        reference: Any = weakref.ref(stub)  # of what the stub calls, that must not hold it
+        self._flat_stub = reference
         return stub
 
     def strict_stub(self, slow: Callable[..., Any], keeps_outputs: bool = True) -> Callable[..., tuple[Any, ...]]:

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, known_value, shape_of
-from func.interpreters.core.strides import dense_strides
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import singular, solving, spectral
 from func.interpreters.primitives.linalg.matrices import mH
 from func.interpreters.primitives.structural.shapes import expand
 from func.numpy.argument_checks import rank_of
+from func.numpy.inplace import view_real
 from func.numpy.linalg.checks import EighResult, EigResult, LinAlgError, QRResult, SVDResult, matrices
-from func.numpy.memory import with_strides
 from func.numpy.protocol import implements
 from func.numpy.selection import take_along_axis
 from func.numpy.shaping import flip
@@ -74,12 +73,6 @@ def _is_real(w: Array, a: Array) -> bool:
     return dtype_of(a).kind != "c" and known is not None and bool((known.imag == 0).all())
 
 
-def _real_part(x: Array) -> Array:
-    """The real part in the memory of the complex numbers, of which NumPy's result is a view."""
-    real = ops.real(x)
-    return with_strides(real, dense_strides(shape_of(real), 2 * dtype_of(real).itemsize))
-
-
 @implements(np.linalg.eig)
 def eig(a: Array) -> Any:
     """Eigenvalues and right eigenvectors of a square matrix, as numpy.linalg.eig.
@@ -91,7 +84,7 @@ def eig(a: Array) -> Any:
     a = _finite(matrices(a))
     w, v = spectral.eig(a)
     is_real = not _ALWAYS_COMPLEX and _is_real(w, a)
-    return EigResult(_real_part(w), _real_part(v)) if is_real else EigResult(w, v)
+    return EigResult(view_real(w), view_real(v)) if is_real else EigResult(w, v)
 
 
 @implements(np.linalg.eigvals)
@@ -104,7 +97,7 @@ def real_eigvals(a: Array) -> Array:
     """Eigenvalues of a square matrix, as real numbers where all those of a real matrix are."""
     a = _finite(matrices(a))
     w = spectral.eigvals(a)
-    return _real_part(w) if _is_real(w, a) else w
+    return view_real(w) if _is_real(w, a) else w
 
 
 @implements(np.linalg.svd)

@@ -12,8 +12,9 @@ import scipy.stats
 
 import func
 from func.interpreters.core import Array
+from func.interpreters.primitives.special.gamma import gammaln_gap
 from func.interpreters.primitives.special.logistic import log1prel
-from func.scipy.stats import counting, double_exponential, studentized_ranges
+from func.scipy.stats import counting, double_exponential, log_densities, studentized_ranges
 from func.scipy.stats.host_values import along, from_host
 
 HOST: dict[str, str] = {
@@ -198,10 +199,6 @@ def _gausshyper(x: Array, a: Array, b: Array, c: Array, z: Array) -> Array:
     exponents = (a1 - 1) * log_u + (b1 - 1) * log_rest - c1 * np.log1p(z1 * np.exp(log_u)) + log_weights
     powers = sc.xlogy(a - 1, x) + sc.xlog1py(b - 1, -x) - c * np.log1p(z * x)
     return powers - _log_sum(exponents, np.asarray(1.0))
-
-
-def _beta(x: Array, a: Array, b: Array) -> Array:
-    return sc.xlog1py(b - 1.0, -x) + sc.xlogy(a - 1.0, x) - sc.betaln(a, b)
 
 
 def _beta_pdf(x: Array, a: Array, b: Array) -> Array:
@@ -634,8 +631,17 @@ def _binom(k: Array, n: Array, p: Array) -> Array:
     return _log_ways(n, k) + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
 
 
+def _betabinom(k: Array, n: Array, a: Array, b: Array) -> Array:
+    return _log_ways(n, k) + gammaln_gap(a, k) + gammaln_gap(b, n - k) - gammaln_gap(a + b, n)
+
+
+def _betanbinom(k: Array, n: Array, a: Array, b: Array) -> Array:
+    ways = gammaln_gap(n, k) - sc.gammaln(k + 1)
+    return ways + gammaln_gap(a, n) + gammaln_gap(b, k) - gammaln_gap(a + b, n + k)
+
+
 def _nbinom(k: Array, n: Array, p: Array) -> Array:
-    return sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n) + n * np.log(p) + sc.xlog1py(k, -p)
+    return gammaln_gap(n, k) - sc.gammaln(k + 1) + n * np.log(p) + sc.xlog1py(k, -p)
 
 
 def _skellam(k: Array, mu1: Array, mu2: Array) -> Array:
@@ -676,7 +682,7 @@ def _zipf_moment(order: int, a: Array) -> Array:
 
 
 def _log_ways(n: Array, k: Array) -> Array:
-    return sc.gammaln(n + 1) - sc.gammaln(k + 1) - sc.gammaln(n - k + 1)
+    return gammaln_gap(n - k + 1.0, 1.0 * k) - sc.gammaln(k + 1)
 
 
 def _fisher(k: Array, total: Array, n: Array, draws: Array, odds: Array) -> Array:
@@ -724,6 +730,8 @@ def _zipf(k: Array, a: Array) -> Array:
 
 
 DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
+    "betabinom": _mass(_betabinom),
+    "betanbinom": _mass(_betanbinom),
     "bernoulli": _mass(lambda k, p: sc.xlogy(k, p) + sc.xlog1py(1 - k, -p)),
     "binom": _mass(_binom),
     "nbinom": _mass(_nbinom),
@@ -769,7 +777,7 @@ def _pareto_stats(b: Array) -> tuple[Any, ...]:
 
 OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "argus": {"pdf": _argus_pdf},
-    "beta": {"logpdf": _beta, "pdf": _beta_pdf},
+    "beta": {"pdf": _beta_pdf},
     "burr": {"pdf": _burr_pdf},
     "chi": {"pdf": _chi_pdf},
     "chi2": {"pdf": _chi2_pdf},
@@ -795,10 +803,13 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "pearson3": {name: PEARSON3[name] for name in ("logpdf", "pdf")},
     "skewnorm": _exp(_skewnorm),
     "studentized_range": _log(studentized_ranges.density),
+    "t": {"pdf": lambda *args: np.exp(log_densities.student(*args))},
     "truncnorm": TRUNCNORM,
     "tukeylambda": _log(_tukeylambda),
 }
 OWN.update(DISCRETE)
+for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS):
+    OWN.update({_name: {**OWN.get(_name, {}), **_own} for _name, _own in _methods.items()})
 """Methods that are written here, where SciPy's code is compiled or asks for the values."""
 
 SLOPES: dict[str, Callable[..., Any]] = {

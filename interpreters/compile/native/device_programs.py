@@ -21,6 +21,7 @@ from func.interpreters.compile.native.failures import warn_of_failure
 from func.interpreters.compile.native.native_parts import Run, foreign_equations, with_native_parts
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.translate import translate
+from func.interpreters.core.errors import ValidationError
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
 
@@ -46,12 +47,16 @@ def compile_for_device(
         return whole, None, None
     except NotNative:
         pass
+    except ValidationError:
+        raise
     except Exception as error:
         warn_of_failure(program, error, FAILED)
         return checked(compile_source(program, xp), nan_safe), None, None
     try:
         foreign = foreign_equations(program, libraries=False)
         parts = with_native_parts(program, foreign, lambda part: _part(part, xp, options))
+    except ValidationError:
+        raise
     except Exception as error:
         warn_of_failure(program, error, FAILED)
         return checked(compile_source(program, xp), nan_safe), None, None

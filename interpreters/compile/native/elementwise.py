@@ -58,10 +58,7 @@ def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> A
     name: str = op or ufunc.__name__
     if not has_operation(name, loop[0]):
         raise NotNative(f"{name} of {loop[0]}")
-    for x, dtype in zip(context.args, loop, strict=False):
-        if x.root is None and dtype.kind in "iu" and type(x.number) is int and not _fits(x, dtype):
-            raise NotNative(f"{x.number} as {dtype}, which NumPy refuses")
-    args = [context.convert(x, dtype) for x, dtype in zip(context.args, loop, strict=False)]
+    args = [context.fitted(place, loop[place]) for place in range(len(context.args))]
     return context.convert(context.map(name, *args, dtype=loop[-1]), context.out.dtype)
 
 
@@ -138,7 +135,7 @@ def _where(context: TranslationContext) -> ArrayValue:
 
 @native("convert")
 def _convert(context: TranslationContext) -> ArrayValue:
-    return context.convert(context.args[0], context.out.dtype)
+    return context.fitted(0, context.out.dtype)
 
 
 @native("barrier")
@@ -214,6 +211,9 @@ def _power(context: TranslationContext) -> ArrayValue:
     n = y.number if y.root is None else None
     dtype = context.out.dtype
     if dtype.kind in "iub" and isinstance(n, (int, np.integer)) and n >= 0:
+        if dtype.kind in "iu":
+            x = context.fitted(0, dtype)
+            context.fitted(1, dtype)
         return _power_by_squares(context, _as_output(context, x), int(n))
     if dtype.kind == "i":
         raise NotNative("powers of integers, which may be negative")

@@ -18,6 +18,8 @@ from func.interpreters.compile.execution import LONG, Prepared, compile_source
 from func.interpreters.compile.native import stored_programs
 from func.interpreters.compile.native.failures import warn_of_failure
 from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.core.errors import ValidationError
+from func.interpreters.core.translations import validated
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
 
@@ -181,7 +183,7 @@ def rerolled(program: Program) -> Program:
         return program
     from func.interpreters.compile.passes.reroll.reroll import reroll
 
-    return reroll(program)
+    return validated(reroll)(program)
 
 
 def _in_parts(program: Program, compiler: _Compiler) -> Program | None:
@@ -190,6 +192,8 @@ def _in_parts(program: Program, compiler: _Compiler) -> Program | None:
 
     try:
         foreign = foreign_equations(program)
+    except ValidationError:
+        raise
     except Exception as error:
         compiler.warn(program, error)
         return None
@@ -213,7 +217,7 @@ class _Compiler:
             executable = _executable(native, checked(fallback, nan_safe), nan_safe, native.interface)
             executable.code  # noqa: B018  (compiled now, so that an error is met here)
             return with_aliased(executable.flat_stub(), native.interface), executable
-        except NotNative:
+        except (NotNative, ValidationError):
             raise
         except Exception as error:
             self.warn(program, error)

@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.loops.fusion import Fuser
-from func.backends.loops.kernels import Buffer, DType
+from func.backends.loops.kernels import Buffer, DType, FlagCheck
 from func.backends.loops.schedule import Schedule
 from func.backends.loops.value_storage import ValueStorage
 from func.backends.loops.values import ArrayValue, uniform
+from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.program.program import Equation, Var
 
@@ -66,6 +67,27 @@ class TranslationContext:
         if x.root is None:
             return uniform(np.asarray(x.number).astype(dtype)[()], dtype, x.shape)
         return self.fuser.map("convert", [x], dtype)
+
+    def fitted(self, place: int, dtype: DType) -> ArrayValue:
+        """An operand as another dtype. A Python integer that it does not hold is an error, as it is in NumPy."""
+        x = self.args[place]
+        if dtype.kind in "iu" and x.dtype.kind in "iu" and self.avals[place].weak:
+            bounds = np.iinfo(dtype)
+            if x.root is None:
+                if not bounds.min <= int(x.number) <= bounds.max:
+                    raise NotNative(f"{x.number} as {dtype}, which NumPy refuses")
+            elif not np.can_cast(x.dtype, dtype):
+                self._check_bounds(x, int(bounds.min), int(bounds.max))
+        return self.convert(x, dtype)
+
+    def _check_bounds(self, x: ArrayValue, low: int, high: int) -> None:
+        """Let the program report an error where an integer is out of bounds."""
+        bit = np.dtype(bool)
+        is_out = self.map("less", x, self.number(low, x.dtype), dtype=bit)
+        if high < np.iinfo(x.dtype).max:
+            is_out = self.map("logical_or", is_out, self.map("greater", x, self.number(high, x.dtype), dtype=bit))
+        is_out = self.fuser.reduce("logical_or", is_out, range(len(is_out.shape)), False) if is_out.shape else is_out
+        self.schedule.add(FlagCheck(self.storage.ref(self.storage.copied(is_out))))
 
     def keep(self, x: ArrayValue, shape: Sequence[int], axes: Sequence[int]) -> ArrayValue:
         """A reduced array with its axes back, at length one."""

@@ -46,9 +46,9 @@ def _embed(context: TranslationContext) -> ArrayValue:
 
 @native("update")
 def _update(context: TranslationContext) -> ArrayValue:
-    x, value = context.args
+    x = context.args[0]
     array = context.storage.copied(x)
-    return context.fuser.overwritten(array, entries_of(context.params["index"]), context.convert(value, x.dtype))
+    return context.fuser.overwritten(array, entries_of(context.params["index"]), context.fitted(1, x.dtype))
 
 
 @native("concatenate")
@@ -101,10 +101,10 @@ def _spread(context: TranslationContext, index: ArrayValue, shape: Sequence[int]
 
 
 def _scattered(context: TranslationContext, adds: bool) -> ArrayValue:
-    x, value, *indices = context.args
+    x, _, *indices = context.args
     array = context.storage.copied(x)
     indexing = _Indexing(context, indices, x.shape, row_major(x.shape), context.params["axis"])
-    updates = context.fuser.broadcast(context.convert(value, x.dtype), indexing.shape)
+    updates = context.fuser.broadcast(context.fitted(1, x.dtype), indexing.shape)
     return context.fuser.put(array, indexing.indices, indexing.rest, updates, adds)
 
 

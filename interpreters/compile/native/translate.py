@@ -24,6 +24,7 @@ from func.interpreters.compile.native.not_native import NotNative, RuleError
 from func.interpreters.compile.native.rules import PRINTED, RULES, Rule, TranslationContext
 from func.interpreters.compile.native.small_first import small_first
 from func.interpreters.core import Aval, aval_of, is_inexact
+from func.interpreters.core.errors import ValidationError
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -164,7 +165,7 @@ class Translator:
         """Apply the rule of an equation. Raises NotNative where it has none, RuleError where the rule fails."""
         try:
             self._apply(equation)
-        except (NotNative, RuleError):
+        except (NotNative, RuleError, ValidationError):
             raise
         except Exception as error:
             raise RuleError(equation) from error

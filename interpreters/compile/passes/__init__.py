@@ -1,7 +1,8 @@
 """Optimisation of a Program for execution.
 
 Each pass is a function from Program to Program that returns its argument where it changes nothing. A traced Program
-comes in; a Program with the same outputs and less work comes out of `optimize`, which repeats the passes.
+comes in; a Program with the same outputs and less work comes out of `optimize`, which repeats the passes. Outputs are
+the same up to rounding, and bit by bit where a pass is marked so (`keeps_bits`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from func.interpreters.compile.passes.cleanup import (
     strip_annotations,
 )
 from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
+from func.interpreters.core.translations import validated
 from func.interpreters.program.program import Equation, Program
 
 Pass: TypeAlias = Callable[[Program], Program]
@@ -95,7 +97,7 @@ MAX_ROUNDS_IF_LONG = 2
 
 def clean(program: Program) -> Program:
     """The program without equations that are not needed or there twice."""
-    for apply_pass in CLEANING:
+    for apply_pass in map(validated, CLEANING):
         program = apply_pass(program)
     return program
 
@@ -112,7 +114,7 @@ def optimize(program: Program) -> Program:
 def _optimized(program: Program) -> Program:
     rounds = MAX_ROUNDS if len(program.equations) < LONG_PROGRAM else MAX_ROUNDS_IF_LONG
     idle = 0
-    for apply_pass in PIPELINE * rounds:
+    for apply_pass in tuple(map(validated, PIPELINE)) * rounds:
         changed = apply_pass(program)
         idle = 0 if changed is not program else idle + 1
         if idle == len(PIPELINE):

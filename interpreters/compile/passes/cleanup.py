@@ -12,6 +12,7 @@ from func.backends import is_device_array
 from func.backends.quiet import quietly
 from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
+from func.interpreters.core.translations import keeps_bits
 from func.interpreters.primitives.elementwise.conventions import CONVENTIONS
 from func.interpreters.primitives.structural.identity import barrier, named, renumbered, seed, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
@@ -24,8 +25,9 @@ MAX_FOLDED_BYTES = 1 << 16
 """Larger results are folded only where they are no larger than their operands."""
 
 
+@keeps_bits
 def eliminate_dead_code(program: Program) -> Program:
-    """Drop equations and constants that no output needs; equations without outputs have an effect and stay."""
+    """Drop equations and constants that no output needs; equations with an effect stay."""
     return program.pruned()
 
 
@@ -39,6 +41,7 @@ def pin_messages(program: Program) -> Program:
     return Program(program.inputs, program.equations, [*program.outputs, *pinned], program.constants)
 
 
+@keeps_bits
 def strip_annotations(program: Program) -> Program:
     """Drop what only transforms read: names for checkpoint policies, stopped gradients, derivatives of written values,
     the derivatives of conventions.
@@ -56,6 +59,7 @@ def strip_annotations(program: Program) -> Program:
     return EquationBuilder(program).replace_equations(operand)
 
 
+@keeps_bits
 def eliminate_common_subexpressions(program: Program) -> Program:
     """Keep one of equal equations, and one of equal small constants."""
     replacements: dict[Var, Var] = {}
@@ -70,10 +74,10 @@ def eliminate_common_subexpressions(program: Program) -> Program:
     equations: list[Equation] = []
     for equation in program.equations:
         equation = substitute(equation, replacements)
-        if equation.communicates:
+        if equation.communicates or equation.has_effect:
             equations.append(equation)
             continue
-        try:  # equations without outputs have an effect; all of them share the empty tuple, so none is replaced
+        try:
             outputs = seen.setdefault(_equation_key(equation), equation.outputs)
         except TypeError:  # a parameter that cannot be hashed
             outputs = equation.outputs
@@ -120,6 +124,7 @@ def with_small_constants_on_host(program: Program) -> Program:
     return Program(program.inputs, program.equations, program.outputs, {**program.constants, **moved})
 
 
+@keeps_bits
 def fold_constants(program: Program) -> Program:
     """Evaluate the equations whose operands are constants and scalars."""
     constants = dict(program.constants)
@@ -157,14 +162,17 @@ def _fold(equation: Equation, constants: dict[Var, Array]) -> Any:
 
 
 def _evaluate(equation: Equation, operands: Sequence[Any]) -> Any:
-    """The value of an equation on host arrays and scalars; None where it is too large or has another aval."""
+    """The value of an equation on host arrays and scalars; None where it is too large, raises, or has another aval."""
     (out,) = equation.outputs
     if not all([isinstance(value, (np.ndarray, np.generic)) or type(value) in PYTHON_SCALARS for value in operands]):
         return None
     size = out.size * out.dtype.itemsize
     if size > MAX_FOLDED_BYTES and size > sum([getattr(value, "nbytes", 0) for value in operands]):
         return None
-    value = quietly(functools.partial(equation.primitive, **equation.params), *operands)
+    try:
+        value = quietly(functools.partial(equation.primitive, **equation.params), *operands)
+    except Exception:  # it is raised where the equation runs, if it does
+        return None
     if type(value) in PYTHON_SCALARS:
         return value if implements(value, out) else None
     return value if not out.weak and aval_of(value) == Aval(out.shape, out.dtype) else None

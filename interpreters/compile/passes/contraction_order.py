@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from func.interpreters.compile.passes.equation_builder import count_uses
 from func.interpreters.compile.passes.index_arithmetic import partial_axes, whole_index
-from func.interpreters.compile.passes.rewriting.contraction_rules import contract_or_scale, sum_alone
+from func.interpreters.compile.passes.rewriting.contraction_rules import can_be_summed, contract_or_scale, sum_alone
 from func.interpreters.compile.passes.rewriting.rewriter import Rewriter, Rule, rewrite
 from func.interpreters.compile.passes.rewriting.sum_trees import add_all, tree_roots, tree_terms
 from func.interpreters.core import Primitive
@@ -75,7 +75,11 @@ def _reorder_chain(rw: Rewriter, out: Var, x: Any, y: Any, labels: Spec) -> Any:
         return None
     sizes: dict[int, int] = {}
     chain = _flatten_chain(rw, x, y, labels, sizes)
-    if len(chain.operands) < 3 or any([operand.dtype != out.dtype for operand, _ in chain.operands]):
+    if (
+        len(chain.operands) < 3
+        or 0 in sizes.values()
+        or any([operand.dtype != out.dtype for operand, _ in chain.operands])
+    ):
         return None
     path = _cheapest_path(chain.operands, labels.out, sizes)
     cost, largest, _ = _follow_path(None, chain.operands, path, labels.out, sizes)
@@ -231,9 +235,10 @@ def _join_contractions(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
         return None
     groups: dict[Any, list[Pair]] = {}
     terms = []
-    for term in tree_terms(rw, x, y):
+    for term in tree_terms(rw, out, x, y):
         equation = rw.definition(term, contract)
-        if equation is None or not rw.used_once(term) or term.shape != out.shape:
+        is_joinable = equation is not None and rw.used_once(term) and term.shape == out.shape
+        if equation is None or not is_joinable or not all([can_be_summed(x, out) for x in equation.inputs]):
             terms.append(term)
         else:
             first, second = equation.inputs

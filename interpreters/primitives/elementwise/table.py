@@ -61,20 +61,21 @@ nextafter = elementwise("nextafter", 1, None)
 spacing = elementwise_constant("spacing", 1)
 exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1])
 
+
+@on_arrays(np.sign)
+def slope_of_modulus(x: Array) -> Array:
+    """The sign of x, zero at zero by convention."""
+    return by_convention(sign(x), lambda: equal(x, 0), x)
+
+
 subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
 divide: Elementwise = elementwise(
     "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), weak=True, cost=4
 )
 reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), cost=4)
 positive: Elementwise = elementwise("positive", 1, weak=True, cost=0)
-absolute: Elementwise = elementwise("absolute", lambda x: slope_of_modulus(x), weak=True)
+absolute: Elementwise = elementwise("absolute", slope_of_modulus, weak=True)
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
-
-
-@on_arrays(np.sign)
-def slope_of_modulus(x: Array) -> Array:
-    """The sign of x, zero at zero by convention."""
-    return by_convention(sign(x), lambda: equal(x, 0), x)
 
 
 def reciprocal_of(y: Array) -> Array:

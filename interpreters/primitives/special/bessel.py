@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from func.interpreters.core import Array, Primitive
+from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
-from func.interpreters.primitives.elementwise.table import divide, exp, log, maximum, sign, subtract
+from func.interpreters.primitives.elementwise.table import (
+    absolute,
+    divide,
+    equal,
+    exp,
+    greater,
+    log,
+    maximum,
+    remainder,
+    sign,
+    sqrt,
+    subtract,
+)
 from func.interpreters.primitives.scipy_functions import special
 from func.interpreters.primitives.special.builders import (
     missing,
@@ -17,6 +30,7 @@ from func.interpreters.primitives.special.builders import (
     times,
 )
 from func.interpreters.primitives.special.gamma import rgamma
+from func.interpreters.primitives.structural.shapes import full_like, where
 
 
 def _half(first: Array, second: Array) -> Array:
@@ -89,29 +103,88 @@ kv: Elementwise = special_primitive(
 kn: Elementwise = special_primitive(
     "kn", missing("kn", "its order n"), lambda x, y: negative(_half(kv(subtract(x, 1), y), kv(add(x, 1), y)))
 )
-kve: Elementwise = special_primitive(
-    "kve",
-    missing("kve", "its order v"),
-    lambda x, y, out: subtract(out, _half(kve(subtract(x, 1), y), kve(add(x, 1), y))),
-)
+FAR, TERMS = 40.0, 24
+"""Where Hankel's expansions begin for the order 0, and their number of terms."""
+
+
+def _far_slope(v: Array, x: Array, scale: float, step: float) -> Array:
+    """-x^(-3/2) Σ (k + 1/2) aₖ(v) (step/x)ᵏ, the derivative of a scaled function for large x. DLMF 10.40.1.
+
+    Without the scale, the function and its derivative are nearly equal there.
+    """
+    square_v, inverse = multiply(multiply(v, v), 4.0), divide(step, x)
+    term = full_like(inverse, scale, ())
+    total = multiply(term, 0.5)
+    for k in range(1, TERMS):
+        term = multiply(multiply(term, divide(subtract(square_v, (2 * k - 1) ** 2), 8 * k)), inverse)
+        total = add(total, multiply(term, k + 0.5))
+    return negative(divide(divide(total, x), sqrt(x)))
+
+
+def _scaled_slope(v: Array, x: Array, scale: float, step: float, plain: Callable[[Array], Array]) -> Array:
+    """The derivative of a scaled function: by the expansion where it holds, which for the order v is from v² on.
+
+    A function that is even or odd by its order is taken at |x|.
+    """
+    size = absolute(x)
+    is_far = greater(size, add(multiply(v, v), FAR))
+    is_even = equal(remainder(v, 2), 0)
+    far = _far_slope(v, where(is_far, size, full_like(x, FAR, ())), scale, step)
+    far = where(is_even, multiply(sign(x), far), far)
+    return where(is_far, far, plain(where(is_far, full_like(x, FAR, ()), x)))
+
+
+I_SCALE, K_SCALE = 1 / math.sqrt(2 * math.pi), math.sqrt(math.pi / 2)
+
+
+def _ie_slope(v: Array, x: Array, plain: Callable[[Array], Array]) -> Array:
+    """The derivative of e^(-|x|) I_v(x)."""
+    return _scaled_slope(v, x, I_SCALE, -1.0, plain)
+
+
+def _ke_slope(v: Array, x: Array, plain: Callable[[Array], Array]) -> Array:
+    """The derivative of e^x K_v(x), x > 0."""
+    return _scaled_slope(v, x, K_SCALE, 1.0, plain)
+
+
+def _kve_partial(x: Array, y: Array, out: Array) -> Array:
+    """K_v - (K_(v-1) + K_(v+1)) / 2, scaled."""
+
+    def plain(y: Array) -> Array:
+        return subtract(kve(x, y), _half(kve(subtract(x, 1), y), kve(add(x, 1), y)))
+
+    return plain(y) if dtype_of(y).kind == "c" else _ke_slope(x, y, plain)
+
+
+kve: Elementwise = special_primitive("kve", missing("kve", "its order v"), _kve_partial)
 
 
 def _ive_partial(x: Array, y: Array, out: Array) -> Array:
     """The scale is e^(-|Re y|), which is not holomorphic."""
     refuse_complex("ive", y)
-    return subtract(_half(ive(subtract(x, 1), y), ive(add(x, 1), y)), multiply(sign(y), out))
+
+    def plain(y: Array) -> Array:
+        return subtract(_half(ive(subtract(x, 1), y), ive(add(x, 1), y)), multiply(sign(y), ive(x, y)))
+
+    return _ie_slope(x, y, plain)
 
 
 ive: Elementwise = special_primitive("ive", missing("ive", "its order v"), _ive_partial)
 
 i0: Elementwise = special_primitive("bessel_i0", lambda x: i1(x), ufunc="i0")
 i1: Elementwise = special_primitive("i1", lambda x: _half(i0(x), iv(2, x)))
-i0e: Elementwise = special_primitive("i0e", lambda x, out: subtract(i1e(x), multiply(sign(x), out)))
-i1e: Elementwise = special_primitive("i1e", lambda x, out: subtract(_half(i0e(x), ive(2, x)), multiply(sign(x), out)))
+i0e: Elementwise = special_primitive(
+    "i0e", lambda x: _ie_slope(0, x, lambda x: subtract(i1e(x), multiply(sign(x), i0e(x))))
+)
+i1e: Elementwise = special_primitive(
+    "i1e", lambda x: _ie_slope(1, x, lambda x: subtract(_half(i0e(x), ive(2, x)), multiply(sign(x), i1e(x))))
+)
 k0: Elementwise = special_primitive("k0", lambda x: negative(k1(x)))
 k1: Elementwise = special_primitive("k1", lambda x, out: negative(add(k0(x), divide(out, x))))
-k0e: Elementwise = special_primitive("k0e", lambda x, out: subtract(out, k1e(x)))
-k1e: Elementwise = special_primitive("k1e", lambda x, out: subtract(out, add(k0e(x), divide(out, x))))
+k0e: Elementwise = special_primitive("k0e", lambda x: _ke_slope(0, x, lambda x: subtract(k0e(x), k1e(x))))
+k1e: Elementwise = special_primitive(
+    "k1e", lambda x: _ke_slope(1, x, lambda x: subtract(k1e(x), add(k0e(x), divide(k1e(x), x))))
+)
 
 
 def _spherical(name: str, below: int, above: int) -> Elementwise:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from func.backends.support import special
-from func.interpreters.core import Array
+from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import (
     cos,
@@ -19,7 +19,7 @@ from func.interpreters.primitives.elementwise.table import (
     subtract,
 )
 from func.interpreters.primitives.scipy_functions import reporting_missing
-from func.interpreters.primitives.special.builders import missing, special_constant, special_primitive, times
+from func.interpreters.primitives.special.builders import missing, ordered, special_constant, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 gamma: Elementwise = special_primitive("gamma", lambda x, out: multiply(out, digamma(x)))
@@ -63,25 +63,50 @@ riemann_zeta: Elementwise = special_primitive("riemann_zeta", missing("zeta", "i
 zetac: Elementwise = special_primitive("zetac", missing("zetac", "its argument"))
 
 
-def _beta_slope(a: Array, b: Array) -> Array:
-    """ψ(a) - ψ(a + b)."""
-    return subtract(digamma(a), digamma(add(a, b)))
+polygamma_gap: Elementwise = special_primitive(
+    "polygamma_gap",
+    missing("polygamma_gap", "its order n"),
+    lambda x, y, z: polygamma_gap(add(x, 1), y, z),
+    lambda x, y, z: polygamma(add(x, 1), add(y, z)),
+    impl=reporting_missing(special.polygamma_gap, "special"),
+)
+"""ψ⁽ⁿ⁾(a + d) - ψ⁽ⁿ⁾(a), the arguments in the order n, a, d: differences that keep their digits."""
 
+
+def digamma_gap(a: Array, d: Array) -> Array:
+    """ψ(a + d) - ψ(a)."""
+    return polygamma_gap(0, a, d)
+
+
+gammaln_gap: Elementwise = special_primitive(
+    "gammaln_gap",
+    lambda x, y: digamma_gap(x, y),
+    lambda x, y: digamma(add(x, y)),
+    impl=reporting_missing(special.gammaln_gap, "special"),
+)
+"""log Γ(a + d) - log Γ(a)."""
+stirling: Primitive = ordered("stirling", special.stirling)
+"""log Γ(x) - (x - 1/2) log x + x - log(2π)/2, which is small for large x."""
 
 beta: Elementwise = special_primitive(
     "beta",
-    lambda x, y, out: multiply(out, _beta_slope(x, y)),
-    lambda x, y, out: multiply(out, _beta_slope(y, x)),
+    lambda x, y, out: negative(multiply(out, digamma_gap(x, y))),
+    lambda x, y, out: negative(multiply(out, digamma_gap(y, x))),
 )
-betaln: Elementwise = special_primitive("betaln", lambda x, y: _beta_slope(x, y), lambda x, y: _beta_slope(y, x))
+betaln: Elementwise = special_primitive(
+    "betaln", lambda x, y: negative(digamma_gap(x, y)), lambda x, y: negative(digamma_gap(y, x))
+)
 
 
 def _poch_partial_x(x: Array, y: Array, out: Array) -> Array:
     """(x)_m (ψ(x + m) - ψ(x)), which is zero for m = 0 also at the poles of ψ."""
-    start = digamma(x)
-    nothing = logical_and(equal(y, 0), logical_not(isfinite(start)))
-    plain = multiply(out, subtract(digamma(add(x, y)), start))
-    return where(nothing, full_like(out, 0, ()), plain)
+    return multiply(out, _gap_or_nothing(x, y))
+
+
+def _gap_or_nothing(a: Array, d: Array) -> Array:
+    """ψ(a + d) - ψ(a), which is zero for d = 0 also at the poles of ψ."""
+    nothing = logical_and(equal(d, 0), logical_not(isfinite(digamma(a))))
+    return where(nothing, full_like(a, 0, ()), digamma_gap(a, d))
 
 
 poch: Elementwise = special_primitive("poch", _poch_partial_x, lambda x, y, out: multiply(out, digamma(add(x, y))))
@@ -90,15 +115,12 @@ poch: Elementwise = special_primitive("poch", _poch_partial_x, lambda x, y, out:
 
 def _binom_partial_n(x: Array, y: Array, out: Array) -> Array:
     """C(n, k) (ψ(n + 1) - ψ(n - k + 1)), which is zero for k = 0 also at the poles of ψ."""
-    start = digamma(add(x, 1))
-    nothing = logical_and(equal(y, 0), logical_not(isfinite(start)))
-    plain = multiply(out, subtract(start, digamma(add(subtract(x, y), 1))))
-    return where(nothing, full_like(out, 0, ()), plain)
+    return multiply(out, negative(_gap_or_nothing(add(x, 1), negative(y))))
 
 
 def _binom_partial_k(x: Array, y: Array, out: Array) -> Array:
     """C(n, k) (ψ(n - k + 1) - ψ(k + 1))."""
-    return multiply(out, subtract(digamma(add(subtract(x, y), 1)), digamma(add(y, 1))))
+    return multiply(out, digamma_gap(add(y, 1), subtract(x, multiply(y, 2))))
 
 
 binom: Elementwise = special_primitive("binom", _binom_partial_n, _binom_partial_k)

@@ -53,6 +53,28 @@ gammaincc: Elementwise = special_primitive(
 )
 
 
+def _gamma_hazard(a: Array, x: Array, out: Array) -> Array:
+    """The density of log x, x^a e^(-x) / Γ(a), over a probability with the logarithm `out`."""
+    return exp(subtract(subtract(subtract(multiply(a, log(x)), x), gammaln(a)), out))
+
+
+def _gamma_log_partials(sign: float) -> tuple[Rule, Rule]:
+    """The partials of log P(a, x), and with the sign -1 of log Q(a, x)."""
+    return (
+        lambda x, y, out: multiply(multiply(_gamma_hazard(x, y, out), gamma_slope(x, log(y), order=0)), -sign),
+        lambda x, y, out: multiply(divide(_gamma_hazard(x, y, out), y), sign),
+    )
+
+
+log_gammainc: Elementwise = special_primitive(
+    "log_gammainc", *_gamma_log_partials(1.0), impl=reporting_missing(special.log_gammainc, "special")
+)
+log_gammaincc: Elementwise = special_primitive(
+    "log_gammaincc", *_gamma_log_partials(-1.0), impl=reporting_missing(special.log_gammaincc, "special")
+)
+"""The logarithms of P and Q in tails, where these are below all numbers."""
+
+
 def gamma_quantile_da(a: Array, x: Array) -> Array:
     """∂x/∂a at fixed P(a, x): x times the slope of log x."""
     return unless_zero(x, full_like(x, 0, ()), lambda x: multiply(x, gamma_slope(a, log(x), order=0)))

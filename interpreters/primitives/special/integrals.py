@@ -8,7 +8,19 @@ from typing import Any
 from func.backends.support import special as support_special
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
-from func.interpreters.primitives.elementwise.table import cos, divide, equal, exp, less, sin, sqrt, square, subtract
+from func.interpreters.primitives.elementwise.table import (
+    absolute,
+    cos,
+    divide,
+    equal,
+    exp,
+    less,
+    log,
+    sin,
+    sqrt,
+    square,
+    subtract,
+)
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.special.builders import (
     missing,
@@ -66,7 +78,17 @@ def _shichi_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
 
 sici: Primitive = several("sici", 2, _sici_slopes, lambda xp, x: special(xp, "sici")(x))
 shichi: Primitive = several("shichi", 2, _shichi_slopes, lambda xp, x: special(xp, "shichi")(x))
-spence: Elementwise = special_primitive("spence", lambda x: negative(log1prel(subtract(x, 1), order=0)))
+
+
+def _spence_partial(x: Array) -> Array:
+    """log x / (1 - x); near 1 by a function of x - 1, which loses the digits of a small x."""
+    gap = subtract(x, 1)
+    near = less(absolute(gap), 0.5)
+    inner, outer = where(near, gap, full_like(gap, 0, ())), where(near, full_like(x, 2, ()), x)
+    return where(near, negative(log1prel(inner, order=0)), divide(log(outer), subtract(1, outer)))
+
+
+spence: Elementwise = special_primitive("spence", _spence_partial)
 """The dilogarithm -∫₁ˣ log t / (t - 1) dt. DLMF 25.12.2."""
 
 lambertw: Elementwise = special_primitive(
@@ -133,11 +155,12 @@ ellipeinc_dmm: Elementwise = special_primitive(
 
 
 def _agm_partial(a: Array, b: Array, out: Array) -> Array:
-    """By a, from agm = π (a + b) / (4 K(m)) with m = ((a - b) / (a + b))². DLMF 19.8.5."""
+    """By a, from agm = π (a + b) / (4 K) with K at the complement p = 4 a b / (a + b)². DLMF 19.8.5."""
     total_ab, gap = add(a, b), subtract(a, b)
-    slope = ellipk(square(divide(gap, total_ab)), order=1)
-    bend = divide(times(square(out), slope, b, gap, 16 / math.pi), square(square(total_ab)))
-    return subtract(divide(out, total_ab), bend)
+    first, second = divide(a, total_ab), divide(b, total_ab)
+    slope = ellipkm1(times(first, second, 4), order=1)
+    turn = times(divide(out, total_ab), divide(out, total_ab), slope, second, divide(gap, total_ab), 16 / math.pi)
+    return add(divide(out, total_ab), turn)
 
 
 agm: Elementwise = special_primitive(
@@ -188,8 +211,12 @@ def _ladder(n: Array, m: Array, theta: Array, phi: Array, step: int) -> Array:
 
 
 def _harmonic_partial_theta(n: Array, m: Array, theta: Array, phi: Array, out: Array) -> Array:
-    """Half the difference of the two ladder operators. DLMF 14.10.3 and 14.30.1."""
-    return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), 0.5)
+    """Half the difference of the two ladder operators. DLMF 14.10.3 and 14.30.1.
+
+    SciPy's function depends on cos θ alone, so its slope changes the sign where sin θ does.
+    """
+    half = where(less(sin(theta), 0), full_like(theta, -0.5, ()), full_like(theta, 0.5, ()))
+    return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), half)
 
 
 sph_harm_y: Primitive = of_many(

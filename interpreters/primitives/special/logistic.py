@@ -10,6 +10,9 @@ from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
     exp,
+    expm1,
+    greater,
+    hypot,
     less_equal,
     log,
     log1p,
@@ -20,9 +23,9 @@ from func.interpreters.primitives.elementwise.table import (
     power,
     power_partial_x,
     power_partial_y,
-    sqrt,
     square,
     subtract,
+    tanh,
 )
 from func.interpreters.primitives.special.builders import ordered, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
@@ -43,7 +46,10 @@ def _log_ratio(x: Array, y: Array, at_zero: float) -> Array:
     """log(x / y), and the given number where both vanish."""
     nothing = logical_and(equal(x, 0), equal(y, 0))
     unit = full_like(x, 1, ())
-    ratio = log(divide(where(nothing, unit, x), where(nothing, unit, y)))
+    x, y = where(nothing, unit, x), where(nothing, unit, y)
+    near = logical_and(less_equal(absolute(subtract(x, y)), absolute(multiply(y, 0.5))), greater(absolute(y), 0))
+    alike = log(divide(where(near, x, unit), where(near, y, unit)))
+    ratio = where(near, alike, subtract(log(where(near, unit, x)), log(where(near, unit, y))))
     return where(nothing, full_like(ratio, at_zero, ()), ratio)
 
 
@@ -68,27 +74,48 @@ huber: Elementwise = special_primitive(
 """Huber's loss of delta and r."""
 
 
-def _pseudo_root(x: Array, y: Array) -> Array:
-    """√(1 + (r / delta)²)."""
-    return sqrt(add(square(over(y, x)), 1))
+def _ratio_and_root(x: Array, y: Array) -> tuple[Array, Array]:
+    """u = r / delta and h = √(1 + u²)."""
+    ratio = over(y, x)
+    return ratio, hypot(1.0, ratio)
 
 
-def _pseudo_huber_partial_delta(x: Array, y: Array, out: Array) -> Array:
-    """2 loss / delta - r² / (delta √(1 + (r / delta)²))."""
-    return subtract(multiply(over(out, x), 2), over(square(y), multiply(x, _pseudo_root(x, y))))
+def _pseudo_huber_mixed(x: Array, y: Array) -> Array:
+    """u³ / h³."""
+    ratio, root = _ratio_and_root(x, y)
+    sine = divide(ratio, root)
+    return times(sine, sine, sine)
+
+
+def _pseudo_huber_bend(x: Array, y: Array) -> Array:
+    """-(h - 1)² (2h + 1) / h³."""
+    ratio, root = _ratio_and_root(x, y)
+    rise = multiply(divide(ratio, root), divide(ratio, add(root, 1)))
+    return negative(times(rise, rise, add(divide(1, root), 2)))
 
 
 pseudo_huber: Elementwise = special_primitive(
-    "pseudo_huber",
-    _pseudo_huber_partial_delta,
-    lambda x, y: where(equal(x, 0), 0.0, divide(y, _pseudo_root(x, y))),
+    "pseudo_huber", lambda x, y: pseudo_huber_ddelta(x, y), lambda x, y: pseudo_huber_dr(x, y)
 )
+pseudo_huber_ddelta: Elementwise = special_primitive(
+    "pseudo_huber_ddelta", _pseudo_huber_bend, _pseudo_huber_mixed, impl=special.pseudo_huber_ddelta
+)
+pseudo_huber_dr: Elementwise = special_primitive(
+    "pseudo_huber_dr",
+    _pseudo_huber_mixed,
+    lambda x, y: divide(divide(divide(1, (root := _ratio_and_root(x, y)[1])), root), root),
+    impl=special.pseudo_huber_dr,
+)
+"""Its derivatives, as the terms of their own derivatives cancel."""
 
 exprel: Primitive = ordered("exprel", special.exprel)
 
 
 log1prel: Primitive = ordered("log1prel", special.log1prel)
 """log(1 + x) / x, which is 1 at 0."""
+exp_rest: Elementwise = special_primitive("exp_rest", lambda x: expm1(x), impl=special.exp_rest)
+"""e^x - 1 - x, whose derivative keeps its digits near zero."""
+log_cosh: Elementwise = special_primitive("log_cosh", lambda x: tanh(x), impl=special.log_cosh)
 
 
 def _boxcox_partial_lambda(base: Array, lmbda: Array) -> Array:
@@ -122,5 +149,5 @@ inv_boxcox1p: Elementwise = special_primitive(
     lambda x, y, out: _inverse_partial_lambda(x, y, add(out, 1)),
 )
 powm1: Elementwise = special_primitive(
-    "powm1", lambda x, y: power_partial_x(x, y), lambda x, y, out: power_partial_y(x, y, add(out, 1))
+    "powm1", lambda x, y: power_partial_x(x, y), lambda x, y: power_partial_y(x, y, power(x, y))
 )

@@ -14,17 +14,46 @@ import numpy as np
 
 from func.backends.support import characteristic_values as support
 from func.interpreters.core import Array, Primitive
-from func.interpreters.primitives.elementwise.table import cos, cosh, exp, greater, imag, less, real, sqrt
+from func.interpreters.primitives.elementwise.table import cos, cosh, exp, greater, imag, less, log, real, sqrt
 from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
 from func.interpreters.primitives.special.builders import by_name, near_zero, refuse_complex
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 
+AIRY_FAR, AIRY_TERMS = 16.0, 20
+
+
+def _airy_numbers() -> tuple[list[float], list[float]]:
+    """The coefficients uₖ and vₖ of the expansions in 1/ζ. DLMF 9.7.2."""
+    u = [1.0]
+    for k in range(1, AIRY_TERMS):
+        u.append(u[-1] * (6 * k - 5) * (6 * k - 3) * (6 * k - 1) / ((2 * k - 1) * 216 * k))
+    return u, [(6 * k + 1) / (1 - 6 * k) * number for k, number in enumerate(u)]
+
+
+def _airye_far(z: Array, numbers: list[float], power: float, scale: float, step: float) -> Array:
+    """The derivative of scale z^power Σ numbersₖ (step/ζ)ᵏ, term by term. DLMF 9.7.5 to 9.7.8."""
+    inverse = 1.5 * step / (z * sqrt(z))
+    total = full_like(z, 0, ())
+    for k in range(AIRY_TERMS - 1, -1, -1):
+        total = total * inverse + numbers[k] * (power - 1.5 * k)
+    return scale * total * exp((power - 1) * log(z))
+
 
 def _airye_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tuple[Array, ...]:
-    """The scales are e^ζ and e^(-|Re ζ|) with ζ = 2/3 z^(3/2), whose slope is √z; the second is not holomorphic."""
+    """The scales are e^ζ and e^(-|Re ζ|) with ζ = 2/3 z^(3/2), whose slope is √z; the second is not holomorphic.
+
+    For large z the terms cancel, and the slopes are those of the expansions.
+    """
     refuse_complex("airye", z)
     root = sqrt(where(greater(z, 0), z, full_like(z, 0, ())))
-    return aip + root * ai, z * ai + root * aip, bip - root * bi, z * bi - root * bip
+    plain = (aip + root * ai, z * ai + root * aip, bip - root * bi, z * bi - root * bip)
+    is_far = greater(z, AIRY_FAR)
+    far, (u, v), unit = where(is_far, z, full_like(z, AIRY_FAR, ())), _airy_numbers(), 1 / math.sqrt(math.pi)
+    series = (
+        _airye_far(far, u, -0.25, unit / 2, -1.0), _airye_far(far, v, 0.25, -unit / 2, -1.0),
+        _airye_far(far, u, -0.25, unit, 1.0), _airye_far(far, v, 0.25, unit, 1.0),
+    )  # fmt: skip
+    return tuple([where(is_far, one, other) for one, other in zip(series, plain, strict=True)])
 
 
 airye: Primitive = by_name("airye", "z", outs=4, z=_airye_slopes)

@@ -36,6 +36,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "gammainccinv": (ORDERS + 1e-2, SHARES),
     "binom": (ORDERS + 0.05, BESIDE),
     "polygamma": (WHOLE.astype(int), BESIDE),
+    "polygamma_gap": (np.resize([0, 1, 2], 500), ORDERS + 0.05, BESIDE + 0.3),
+    "gammaln_gap": (ORDERS + 0.05, BESIDE + 30.0),
     "pdtr": (WHOLE, BESIDE),
     "pdtrc": (WHOLE, BESIDE),
     "betainc": (ORDERS + 1e-3, BESIDE + 1e-3, SHARES),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import func
 from func.backends.cuda import device_runs
 from func.backends.cuda.device import DeviceIndexError, KernelError
 from func.errors import DeviceError
+from tests.support import cuda_host
 from tests.support.cuda_cases import Case, run_together
 from tests.support.cuda_host import HostDevice, needs_compiler
 from tests.support.device_double import DeviceArray, namespace, to_device
@@ -48,6 +51,23 @@ def test_the_same_addresses_are_captured_once(device: HostDevice) -> None:
         np.testing.assert_allclose(out.get(), np.sin(x.get()) * 2, rtol=1e-15)
         x.get()[:] += 0.25
     assert device.captures == 1
+
+
+def test_kernels_are_in_place_before_another_thread_starts_them(
+    device: HostDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = cuda_host.built
+
+    def slowly(source: str) -> Any:
+        time.sleep(0.3)
+        return compiled(source)
+
+    monkeypatch.setattr(cuda_host, "built", slowly)
+    x = np.linspace(0, 1, 2000)
+    with ThreadPoolExecutor(3) as pool:  # each compiles the same kernel
+        found = list(pool.map(lambda _: func.jit(lambda x: np.sin(x) * 2)(to_device(x)).get(), range(3)))
+    for one in found:
+        np.testing.assert_allclose(one, np.sin(x) * 2, rtol=1e-15)
 
 
 def test_other_addresses_are_copied_to_one_place(device: HostDevice) -> None:

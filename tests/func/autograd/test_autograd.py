@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import pickle
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -911,3 +913,75 @@ def test_prehooks_may_replace_the_gradient() -> None:
     y.grad_fn.register_prehook(lambda grads: (grads[0] * 10,))
     (y * 3).backward()
     np.testing.assert_allclose(x.grad.numpy(), 30 * np.cos(2.0))
+
+
+def test_a_multi_gradient_hook_of_a_tensor_that_requires_no_gradient_any_more() -> None:
+    x, z = leaf(), leaf()
+    seen: list[Any] = []
+    func.autograd.graph.register_multi_grad_hook([x, z], seen.append)
+    x.requires_grad_(False)
+    (x * z).sum().backward()
+    assert len(seen) == 1 and seen[0][0] is None
+    np.testing.assert_array_equal(seen[0][1].numpy(), x.numpy())
+
+
+def test_zeros_that_are_made_for_unused_inputs_require_gradients() -> None:
+    x, y = func.tensor(2.0, requires_grad=True), func.tensor(3.0, requires_grad=True)
+    used, unused = func.autograd.grad(x * x, [x, y], create_graph=True, materialize_grads=True)
+    assert used.requires_grad and unused.requires_grad and unused.item() == 0.0
+    (used + unused).backward()
+    assert x.grad.item() == 2.0 and y.grad is None
+    plain = func.autograd.grad(x * x, [x, y], materialize_grads=True)
+    assert not any(g.requires_grad for g in plain)
+
+
+def test_a_gradient_keeps_its_history_through_a_plain_backward() -> None:
+    x = func.tensor(2.0, requires_grad=True)
+    (x**3).backward(create_graph=True)
+    (x**2).backward()
+    assert x.grad.item() == 16.0 and x.grad.requires_grad
+    (second,) = func.autograd.grad(x.grad, x)
+    assert second.item() == 12.0
+
+
+def test_a_leaf_whose_gradient_has_a_history_pickles() -> None:
+    x = func.tensor(2.0, requires_grad=True)
+    (x**3).backward(create_graph=True)
+    restored = pickle.loads(pickle.dumps(x))
+    assert restored.requires_grad and restored.item() == 2.0
+    assert restored.grad.item() == 12.0 and not restored.grad.requires_grad
+    assert x.grad.requires_grad
+    copied = copy.deepcopy(x)
+    assert copied.grad.item() == 12.0
+
+
+@pytest.mark.parametrize("order", ["Function in checkpoint", "Function after checkpoint", "checkpoint alone"])
+def test_a_pass_with_packed_values_runs_rules_and_checkpoints_once(order: str) -> None:
+    runs: list[str] = []
+
+    class Square(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            runs.append("backward")
+            return 2 * ct * ctx.saved_tensors[0]
+
+    def body(x: Any) -> Any:
+        runs.append("body")
+        return Square.apply(x) if order == "Function in checkpoint" else x * x
+
+    x = leaf()
+    value = x.detach().numpy().copy()
+    with func.autograd.graph.saved_tensors_hooks(lambda t: t.detach().numpy().copy(), func.tensor):
+        y = x * x
+    z = func.autograd.checkpoint(body, y)
+    if order == "Function after checkpoint":
+        z = Square.apply(z)
+    z.sum().backward()
+    assert runs.count("body") == 2 and runs.count("backward") == (0 if order == "checkpoint alone" else 1)
+    power = 8 if order == "Function after checkpoint" else 4
+    np.testing.assert_allclose(x.grad.numpy(), power * value ** (power - 1))

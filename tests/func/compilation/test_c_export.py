@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import func
+from func.backends.c.declarations import stored_literal
 from func.compilation.c_export import CModule
 from func.interpreters.core import PRIMITIVES, dtype_of
 from tests.support.c_programs import COMPILER, STRICT, loaded, needs_compiler
@@ -810,3 +811,9 @@ def test_a_rust_caller(tmp_path: Path) -> None:
     subprocess.run([*command, "-l", "m"], check=True, capture_output=True)
     done = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[-2.0, -2.0, 2.0, 2.0]"
+
+
+def test_the_smallest_whole_numbers_fit_their_types() -> None:
+    assert stored_literal(-(2**63), np.dtype("i8")) == "(-INT64_C(9223372036854775807) - 1)"
+    assert stored_literal(1 - 2**63, np.dtype("i8")) == "INT64_C(-9223372036854775807)"
+    assert stored_literal(-(2**31), np.dtype("i4")) == "(-2147483647 - 1)"

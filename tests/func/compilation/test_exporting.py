@@ -159,3 +159,12 @@ def test_what_cannot_be_exported_is_refused() -> None:
         func.to_source(lambda x: x if x[0] > 0 else -x)(X)
     with pytest.raises(TypeError, match=r"func\.to_source takes a function first"):
         func.to_source(3)
+
+
+def test_a_constant_keeps_the_signs_of_complex_zeros() -> None:
+    constant = np.array([complex(-0.0, 1.0), complex(1.0, -0.0)])
+    text = func.to_source(lambda x: x + constant)(np.zeros(2))
+    names: dict[str, Any] = {}
+    exec(text, names)
+    kept = next(value for value in names.values() if isinstance(value, np.ndarray))
+    assert np.signbit(kept.real).tolist() == [True, False] and np.signbit(kept.imag).tolist() == [False, True]

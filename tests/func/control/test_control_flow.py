@@ -847,3 +847,20 @@ def test_ys_must_agree_from_step_to_step() -> None:
 def test_python_choices_in_a_traced_body_say_what_to_write() -> None:
     with pytest.raises(errors.StagingError, match=r"func\.cond"):
         func.jit(lambda x: func.scan(lambda c, r: (c if c > 0 else r, None), x[0], x))(ONES)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_reverse_associative_scans_begin_with_the_last_element(n: int) -> None:
+    """The order of operands is that of JAX: f(e2, e1), then f(f(e2, e1), e0)."""
+
+    def f(first: Any, second: Any) -> Any:
+        return first[0] * second[0], first[1] * second[0] + second[1]
+
+    slopes, offsets = np.array([0.5, 2.0, 3.0, 4.0, 0.25])[:n], np.array([1.0, 10.0, 100.0, 3.0, 5.0])[:n]
+    state = slopes[-1], offsets[-1]
+    right = [state[1]]
+    for element in list(zip(slopes, offsets, strict=True))[-2::-1]:
+        state = f(state, element)
+        right.insert(0, state[1])
+    for scan in (func.associative_scan, func.jit(func.associative_scan, static_argnums=(0, 2))):
+        np.testing.assert_array_equal(scan(f, (slopes, offsets), True)[1], right)

@@ -420,3 +420,31 @@ def test_piecewise_passes_the_elements_of_each_condition() -> None:
     check.check_value((f, V), exact=False)
     check.check_modes((f, V))
     check.check_mapped((f, V))
+
+
+UPDATES = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_at_takes_traced_indices(name: str) -> None:
+    """Of a plain array too; an index may occur twice."""
+    base = np.array([1.0, 2.0, 3.0])
+    for indices, values in [(np.array([0, 2]), 2.0), (np.array([[0, 0], [2, 1]]), np.array([2.0, 3.0]))]:
+
+        def update(i: Any, values: Any = values) -> Any:
+            return getattr(func.numpy.at(base)[i], name)(values)
+
+        right = np.stack([base, base])
+        for row, i in zip(right, indices, strict=True):
+            UPDATES[name].at(row, i, values)
+        np.testing.assert_array_equal(func.vmap(update)(indices), right)
+        np.testing.assert_array_equal(func.vmap(func.jit(update))(indices), right)
+        np.testing.assert_array_equal([func.jit(update)(i) for i in indices], right)

@@ -332,3 +332,36 @@ def test_a_plan_is_for_the_objects_among_the_arguments_too() -> None:
             func.eval_shape(lambda x, f=f: limited(x, f), x)
         chosen.append(plan.notes[0].split(": ")[1].split(" of ")[0])
     assert chosen == ["16", "4"]
+
+
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x,
+        lambda x: 2.0,
+        lambda x: (x, x[:0]),
+        lambda x: np.sum(np.sin(x[:0])) + np.sum(np.sin(x) * np.cos(x)),
+        lambda x: np.sin(x) + np.sum(x[:0] * 2.0),
+    ],
+    ids=["identity", "constant", "view of nothing", "nothing alive at the peak", "sum of nothing"],
+)
+def test_limits_of_programs_without_equations_and_with_empty_arrays(
+    function: Callable[..., Any], compiler: str
+) -> None:
+    if compiler == "llvm":
+        pytest.importorskip("llvmlite")
+    x = np.linspace(0.0, 1.0, 1000)
+    for limit in (1, 10_000):
+        jitted = func.jit(function, memory_limit=limit, compiler=compiler)
+        try:
+            found = jitted(x)
+        except MemoryLimitError as error:
+            assert "cannot be met" in str(error)
+        else:
+            for one, other in zip(func.tree.leaves(found), func.tree.leaves(function(x)), strict=True):
+                np.testing.assert_allclose(one, other)
+    np.testing.assert_allclose(
+        func.tree.leaves(func.jit(function, memory_limit="1 MB", compiler=compiler)(x))[0],
+        func.tree.leaves(function(x))[0],
+    )

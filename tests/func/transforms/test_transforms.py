@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import operator
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -462,3 +465,63 @@ def test_user_code_that_catches_exceptions_does_not_hide_the_split() -> None:
             return x * 0
 
     np.testing.assert_allclose(func.vmap(f)(X), [0.3, 1.4, 2.2])
+
+
+WAVE = np.array([0.3, 0.4])
+COMPLEX_JACOBIANS: dict[str, Any] = {
+    "jacfwd": func.jacfwd,
+    "jacrev": func.jacrev,
+    "jacobian": func.jacobian,
+    "jacrev in chunks": lambda f: func.jacrev(f, chunk_size=1),
+    "jacrev on an executor": lambda f: lambda x: _on_two_threads(func.jacrev, f, x),
+    "jit of jacrev": lambda f: func.jit(func.jacrev(f)),
+    "jit of jacfwd": lambda f: func.jit(func.jacfwd(f)),
+    "jacrev of jit": lambda f: func.jacrev(func.jit(f)),
+    "vmap of jacrev": lambda f: lambda x: func.tree.map(lambda block: block[0], func.vmap(func.jacrev(f))(x[None])),
+}
+
+
+def _on_two_threads(transform: Any, f: Any, x: Any) -> Any:
+    with ThreadPoolExecutor(2) as executor:
+        return transform(f, executor=executor)(x)
+
+
+@pytest.mark.parametrize("name", COMPLEX_JACOBIANS)
+def test_jacobians_of_complex_outputs_of_real_arguments(name: str) -> None:
+    transform = COMPLEX_JACOBIANS[name]
+    out = transform(lambda x: np.exp(1j * x))(WAVE)
+    np.testing.assert_allclose(out, np.diag(1j * np.exp(1j * WAVE)), rtol=1e-15)
+    single = transform(lambda x: np.exp(1j * x))(WAVE.astype(np.float32))
+    assert single.dtype == np.complex64
+    sums = transform(lambda x: (np.sum(x * 1j), x**2, np.ones(1) * 1j))(WAVE)
+    assert [np.asarray(part).dtype.kind for part in sums] == ["c", "f", "c"]
+    np.testing.assert_array_equal(sums[0], [1j, 1j])
+    np.testing.assert_array_equal(sums[2], np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize("mode", ["fwd-rev", "rev-rev", "fwd-fwd", "rev-fwd"])
+def test_hessians_of_complex_outputs_of_real_arguments(mode: str) -> None:
+    x, y = WAVE
+    right = np.exp(1j * x) * np.array([[-(y**3), 3j * y**2], [3j * y**2, 6 * y]])
+    np.testing.assert_allclose(func.hessian(lambda v: np.exp(1j * v[0]) * v[1] ** 3, mode=mode)(WAVE), right)
+
+
+ACCUMULATORS: dict[str, Any] = {
+    "a number": lambda x: 0.0 + 2 * x,
+    "sum": lambda x: sum([2 * x, 3 * x]),
+    "zeros_like": lambda x: np.zeros_like(x) + x,
+    "zeros": lambda x: x + np.zeros(3),
+    "a difference": lambda x: np.zeros(3) - x,
+    "in place": lambda x: functools.reduce(operator.iadd, [x, 2 * x], np.zeros_like(x)),
+}
+
+
+@pytest.mark.parametrize("name", ACCUMULATORS)
+def test_linear_transpose_takes_sums_that_begin_with_zero(name: str) -> None:
+    f = ACCUMULATORS[name]
+    ct = np.array([1.0, 10.0, 100.0])
+    right = f(np.ones(3)) * ct
+    np.testing.assert_array_equal(func.linear_transpose(f, np.ones(3))(ct)[0], right)
+    np.testing.assert_array_equal(func.jit(lambda ct: func.linear_transpose(f, np.ones(3))(ct)[0])(ct), right)
+    with pytest.raises(func.errors.NotDifferentiableError, match="adds a constant"):
+        func.linear_transpose(lambda x: f(x) + np.array([0.0, 0.0, 1.0]), np.ones(3))

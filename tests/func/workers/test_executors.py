@@ -267,3 +267,11 @@ def test_options_that_do_not_go_together(case: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         call()
     assert str(caught.value) == message
+
+
+def test_a_later_chunk_may_have_a_wider_dtype() -> None:
+    def f(x: Any) -> Any:
+        return np.int64(1) if x < 2 else x * 0.75
+
+    found = func.vmap(f, executor=Serial(), chunk_size=2)(np.arange(4.0))
+    assert found.tolist() == [1.0, 1.0, 1.5, 2.25]

@@ -16,6 +16,7 @@ import pytest
 
 import func
 from func.errors import ArgumentError, RaggedChunksError, ScalarOutputError
+from func.workers.running import Results
 from func.workers.sources import _memory
 from tests.support.executors import Serial
 
@@ -332,3 +333,20 @@ def test_what_is_wrong_is_said(case: str, tmp_path: Path) -> None:
     with pytest.raises(kind) as caught:
         call(tmp_path)
     assert str(caught.value).replace(", namespace='func'", "") == message.replace(", namespace='func'", "")
+
+
+def test_chunks_may_arrive_in_any_order() -> None:
+    numbers = np.random.default_rng(0).standard_normal(7)
+
+    def total(order: Any) -> Any:
+        results = Results(False, [(i, i + 1, None) for i in range(7)], "sum")
+        for i in order:
+            results.add(int(i), [numbers[i]])
+        return results.finished()[0]
+
+    assert {total(order).tobytes() for order in (range(7), range(6, -1, -1), [3, 0, 6, 1, 5, 2, 4])} == {
+        total(range(7)).tobytes()
+    }
+    assert total(range(7)) == ((numbers[0] + numbers[1]) + (numbers[2] + numbers[3])) + (
+        (numbers[4] + numbers[5]) + numbers[6]
+    )

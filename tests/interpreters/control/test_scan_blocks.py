@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.control.scan_blocks import RESIDUAL_LIMIT, WORTH, block_lengths
+from func.interpreters.calls.compiled_call import SCANS_KEEP
+from func.interpreters.control.scan_blocks import WORTH, block_lengths
 from func.interpreters.core import Aval
 
 RNG = np.random.default_rng(0)
@@ -69,11 +70,11 @@ MODELS: dict[str, Callable[..., Any]] = {
 
 
 def limited(function: Callable[..., Any], most: int, *args: Any) -> Any:
-    token = RESIDUAL_LIMIT.set(most)
+    token = SCANS_KEEP.set((most, None))
     try:
         return function(*args)
     finally:
-        RESIDUAL_LIMIT.reset(token)
+        SCANS_KEEP.reset(token)
 
 
 def agree(x: Any, y: Any, rtol: float = 1e-11) -> None:

@@ -29,7 +29,11 @@ NOT_NATIVE = {
     "NumPy's selection and FFT are as fast": "argpartition fft irfft lexsort partition partition_order rfft",
     "a special function of several outputs, or with a parameter": """
         airy ellipe ellipk ellipkm1 exprel fresnel i0 log1prel polygamma shichi sici spherical_in spherical_jn
-        spherical_kn spherical_yn weighted_logsumexp
+        spherical_kn spherical_yn stirling weighted_logsumexp
+    """,
+    "a relative of a special function, computed in NumPy": """
+        exp_rest gammaln_gap log_cosh log_gammainc log_gammaincc polygamma_gap
+        pseudo_huber_ddelta pseudo_huber_dr
     """,
     "a function of SciPy of degrees and derivatives": """
         assoc_legendre_p_0 assoc_legendre_p_1 assoc_legendre_p_2 assoc_legendre_p_normalized_0

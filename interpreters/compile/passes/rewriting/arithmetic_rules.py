@@ -133,8 +133,8 @@ def double_negative(rw: Rewriter, out: Var, x: Any) -> Any:
     if product is None or out.dtype.kind != "f":
         return None
     for factor, other in (product.inputs, product.inputs[::-1]):
-        if rw.operand(factor, negative) is not None:
-            return rw.emit(multiply, rw.operand(factor, negative), other)
+        if rw.negated(factor) is not None:
+            return rw.emit(multiply, rw.negated(factor), other)
         if type(factor) is float and rw.used_once(x):
             return rw.emit(multiply, other, -factor)
     return None
@@ -142,22 +142,21 @@ def double_negative(rw: Rewriter, out: Var, x: Any) -> Any:
 
 def plus_negative(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     """x + (−y) = x − y, in either order."""
-    if rw.operand(y, negative) is not None and out.dtype.kind in "fc":
-        return rw.emit(subtract, x, rw.operand(y, negative))
-    if rw.operand(x, negative) is not None and out.dtype.kind in "fc":
-        return rw.emit(subtract, y, rw.operand(x, negative))
+    for value, other in ((x, y), (y, x)):
+        if rw.negated(other) is not None:
+            return rw.emit(subtract, value, rw.negated(other))
     return None
 
 
 def minus_negative(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     """x − (−y) = x + y."""
-    inner = rw.operand(y, negative)
-    return None if inner is None or out.dtype.kind not in "fc" else rw.emit(add, x, inner)
+    inner = rw.negated(y)
+    return None if inner is None else rw.emit(add, x, inner)
 
 
 def signs_of_factors(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     """(−x)(−y) = x y, (−x) c = x (−c)."""
-    minus_x, minus_y = rw.operand(x, negative), rw.operand(y, negative)
+    minus_x, minus_y = rw.negated(x), rw.negated(y)
     if minus_x is not None and minus_y is not None and out.dtype.kind == "f":
         return rw.emit(multiply, minus_x, minus_y)
     if minus_x is not None and type(y) is float:

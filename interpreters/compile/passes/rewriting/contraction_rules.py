@@ -89,7 +89,7 @@ def of_permute(rw: Rewriter, out: Var, x: Any, y: Any, lx: Labels, ly: Labels, l
 
 def of_broadcast(rw: Rewriter, out: Var, x: Any, y: Any, lx: Labels, ly: Labels, lout: Labels) -> Any:
     """Σₖ x yₖ = x Σₖ yₖ where x does not depend on the label k; the result is broadcast along free labels of x."""
-    if out.dtype.kind not in "fc" or x.size == 0 or y.size == 0:
+    if not can_be_summed(y, out) or x.size == 0 or y.size == 0:
         return None
     inner = rw.operand(x, broadcast)
     if type(inner) is Var:
@@ -114,8 +114,8 @@ def of_multiple(rw: Rewriter, out: Var, x: Any, y: Any, lx: Labels, ly: Labels, 
     """contract(c x, y) = c contract(x, y) and contract(−x, y) = −contract(x, y), if the result is not larger than x."""
     if out.size > x.size or not rw.used_once(x) or out.dtype.kind not in "fc" or out.dtype.itemsize < 4:
         return None
-    if rw.operand(x, negative) is not None:
-        return rw.emit(negative, rw.emit(contract, rw.operand(x, negative), y, spec=spec(lx, ly, lout)))
+    if rw.negated(x) is not None:
+        return rw.emit(negative, rw.emit(contract, rw.negated(x), y, spec=spec(lx, ly, lout)))
     rest, factor = split_factor(rw, x)
     return None if rest is None else rw.emit(multiply, rw.emit(contract, rest, y, spec=spec(lx, ly, lout)), factor)
 
@@ -180,10 +180,18 @@ def sum_of_contraction(rw: Rewriter, out: Var, x: Any, *, axes: tuple[int, ...],
     equation = rw.definition(x, contract)
     if equation is None or not rw.used_once(x) or x.dtype.kind not in "fc" or params.get("dtype") is not None:
         return None
+    if x.size == 0 or not all([can_be_summed(operand, x) for operand in equation.inputs]):
+        return None
     labels = equation.params["spec"]
     summed = {labels.out[axis] for axis in axes}
     (x, lx), (y, ly) = sum_alone(rw, equation.inputs, (labels.x, labels.y), summed)
     return contract_or_scale(rw, x, y, lx, ly, tuple([label for label in labels.out if label not in summed]))
+
+
+def can_be_summed(x: Var, out: Var) -> bool:
+    """Whether a sum of x has the digits of an inexact output: integers wrap, and single precision rounds."""
+    is_part = out.dtype.kind == "c" and x.dtype.kind == "f" and 2 * x.dtype.itemsize == out.dtype.itemsize
+    return out.dtype.kind in "fc" and (x.dtype == out.dtype or is_part)
 
 
 def sum_alone(

@@ -85,8 +85,8 @@ def multiple_of_sum(primitive: Primitive) -> Rule:
     def rule(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
         if out.dtype.kind not in "fc" or out.dtype.itemsize < 4 or out.size >= x.size or not rw.used_once(x):
             return None
-        if rw.operand(x, negative) is not None:
-            return rw.emit(negative, rw.emit(primitive, rw.operand(x, negative), axes=axes, **params))
+        if rw.negated(x) is not None:
+            return rw.emit(negative, rw.emit(primitive, rw.negated(x), axes=axes, **params))
         product, factor = split_factor(rw, x)
         return None if product is None else rw.emit(multiply, rw.emit(primitive, product, axes=axes, **params), factor)
 
@@ -94,7 +94,9 @@ def multiple_of_sum(primitive: Primitive) -> Rule:
 
 
 def split_factor(rw: Rewriter, x: Any) -> tuple[Any, Any]:
-    """(y, c) where x = c y with a moderate Python scalar c; (None, None) elsewhere."""
+    """(y, c) where x = c y with a moderate Python scalar c; (None, None) elsewhere, and for integers, which wrap."""
+    if x.dtype.kind not in "fc":
+        return None, None
     equation = rw.definition(x, multiply)
     if equation is not None:
         for place in (0, 1):

@@ -14,6 +14,7 @@ from func.interpreters.compile.passes.equation_builder import (
     output_aval,
 )
 from func.interpreters.core import Array, Primitive, dtype_of
+from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -60,6 +61,10 @@ class Rewriter(EquationBuilder):
                 _common_element(self.constant_value(x)) if inner is None else self._fill(x, inner)
             )
         return value
+
+    def negated(self, x: Any) -> Any:
+        """y where x = −y for inexact numbers: −y of an unsigned integer is another number."""
+        return self.operand(x, negative) if type(x) is Var and x.dtype.kind in "fc" else None
 
     def _fill(self, x: Var, inner: Any) -> Any:
         """The scalar that is broadcast, if the broadcast keeps its dtype."""

@@ -22,32 +22,34 @@ from func.interpreters.program.program import Equation, Program, Var
 
 
 def tree_roots(program: Program, primitive: Primitive, uses: Mapping[Any, int]) -> set[Var]:
-    """The outputs of a primitive's equations that are not used once, by an equation of the same primitive."""
+    """The outputs of a primitive's equations that are not used once, by an equation of the same primitive. A sum that
+    is broadcast or converted where it is added is a root, too."""
     roots: set[Var] = set()
     for equation in program.equations:
         if equation.primitive is primitive:
-            roots.difference_update([x for x in equation.inputs if type(x) is Var and uses[x] == 1])
-            roots.add(equation.outputs[0])
+            out = equation.outputs[0]
+            inner = [x for x in equation.inputs if type(x) is Var and uses[x] == 1]
+            roots.difference_update([x for x in inner if primitive is not add or _is_like(x, out)])
+            roots.add(out)
     return roots
 
 
-def tree_terms(rw: Rewriter, x: Any, y: Any) -> list[Any]:
-    """The terms of x + y in order, through inner additions that are used once and do not broadcast."""
+def _is_like(x: Any, out: Var) -> bool:
+    return type(x) is Var and x.shape == out.shape and x.dtype == out.dtype
+
+
+def tree_terms(rw: Rewriter, out: Var, x: Any, y: Any) -> list[Any]:
+    """The terms of out = x + y in order, through inner additions of this shape and dtype that are used once."""
     terms: list[Any] = []
     stack = [y, x]
     while stack:
         term = stack.pop()
         equation = rw.definition(term, add)
-        if equation is None or not rw.used_once(term) or not _keeps_avals(equation):
+        if equation is None or not rw.used_once(term) or not all([_is_like(z, out) for z in (term, *equation.inputs)]):
             terms.append(term)
         else:
             stack += [equation.inputs[1], equation.inputs[0]]
     return terms
-
-
-def _keeps_avals(equation: Equation) -> bool:
-    out = equation.outputs[0]
-    return all([type(x) is Var and x.shape == out.shape and x.dtype == out.dtype for x in equation.inputs])
 
 
 def add_all(rw: Rewriter, terms: Sequence[Any]) -> Any:
@@ -74,10 +76,10 @@ def _join_sum(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     """A sum in which the padded slices are joined, axis by axis; None where there are none to join."""
     padded: dict[int, dict[tuple[int, int], list[Equation]]] = {}
     rest: list[Any] = []
-    for term in tree_terms(rw, x, y):
-        equation = rw.definition(term, embed)
+    for term in tree_terms(rw, out, x, y):
+        equation = rw.definition(term, embed) if _is_like(term, out) else None
         axis = None if equation is None else _padded_axis(equation.params["index"], out.shape)
-        if equation is None or axis is None or not rw.used_once(term) or equation.inputs[0].dtype != out.dtype:
+        if equation is None or axis is None or not rw.used_once(term):
             rest.append(term)
         else:
             span = interval(equation.params["index"][axis])

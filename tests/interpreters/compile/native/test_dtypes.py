@@ -155,6 +155,48 @@ def test_python_integers_that_do_not_fit_are_refused(name: str, compiler: str) -
             jitted(np.ones(3, np.uint8))
 
 
+TRACED_INTEGERS: dict[str, Callable[..., Any]] = {
+    "product": lambda x, s: x * s,
+    "sum": lambda x, s: x + s,
+    "reflected difference": lambda x, s: s - x,
+    "maximum": lambda x, s: np.maximum(x, s),
+    "power": lambda x, s: s**x,
+    "shift": lambda x, s: x << s,
+    "remainder": lambda x, s: x % (s - 1),
+    "computed": lambda x, s: x * (s + 1),
+    "full": lambda x, s: np.full_like(x, s),
+    "write": lambda x, s: func.numpy.at(x)[0].set(s),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", TRACED_INTEGERS)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u8"])
+def test_python_integers_as_arguments_fit_or_are_refused(name: str, compiler: str, dtype: str) -> None:
+    f, x = TRACED_INTEGERS[name], np.arange(3).astype(dtype)
+    jitted = func.jit(f, compiler=compiler)
+    ways = {"call": jitted, "scan": func.jit(lambda x, s: func.scan(lambda c, row: (c, f(row, s)), 0, x[None])[1][0])}
+    for s in (3, 300, 100_000, -1, -(2**40), 7):
+        for way, call in ways.items():
+            try:
+                with np.errstate(all="ignore"):
+                    expected = f(x, s)
+            except OverflowError:
+                with pytest.raises(OverflowError):
+                    call(x, s)
+            else:
+                np.testing.assert_array_equal(call(x, s), expected, way)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_integers_beyond_64_bits_are_refused_by_every_call(compiler: str) -> None:
+    jitted = func.jit(lambda x, s: x * s, compiler=compiler)
+    for _ in range(3):
+        same(jitted(np.ones(2), 3), np.full(2, 3.0))
+        with pytest.raises(func.errors.ArgumentError, match="s is an integer of more than 64 bits"):
+            jitted(np.ones(2), 2**63)
+
+
 @pytest.mark.parametrize("exponent", [0, 1, 2, -1, 0.5, 2.0, True, 2 + 0j], ids=str)
 def test_short_cuts_of_powers_keep_the_dtype(exponent: Any) -> None:
     for dtype in ("e", "f", "d", "F", "?"):

@@ -237,3 +237,12 @@ def test_without_a_folder_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -> 
     assert stored_programs.key_of(program, True, frozenset(), False) != stored_programs.key_of(*arguments)
     monkeypatch.setenv("FUNC_CACHE_DIR", "")
     assert stored_programs.key_of(*arguments) is None
+
+
+def test_keys_tell_options_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FUNC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(stored_programs, "enabled", True)
+    program = func.make_program(np.sin)(1.0)
+    options = [(fast, frozenset(donated), checked) for fast in (0, 1) for donated in ([], [0]) for checked in (0, 1)]
+    keys = [stored_programs.key_of(program, bool(fast), donated, bool(checked)) for fast, donated, checked in options]
+    assert None not in keys and len(set(keys)) == len(options)

@@ -25,7 +25,7 @@ from func.interpreters.primitives.elementwise import table as ew
 from func.interpreters.primitives.structural import identity, shapes, slicing
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.identity import as_seed, barrier
-from func.interpreters.primitives.structural.indexing import scatter_add
+from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_mean
 from func.interpreters.program.program import Program, Var
 from tests.support.random_programs import Drawn, programs
@@ -540,6 +540,89 @@ def test_columns_at_an_integer_and_at_a_run_of_one_are_joined() -> None:
     x = RNG.normal(size=(5, 3))
     for compiler in ("numpy", "llvm"):
         np.testing.assert_allclose(func.jit(func.grad(function), compiler=compiler)(x), func.grad(function)(x))
+
+
+def outer_gradient(x: Any) -> Any:
+    """Padded slices, and a term of a larger shape with the same lengths."""
+    return (np.pad(x[:1], (1, 0)) + np.pad(x[1:], (0, 1))) + np.outer(x, x)
+
+
+def two_outputs(x: Any) -> Any:
+    return np.stack([x[0] ** 2, x[0] + np.sum(x[1:])])
+
+
+TERMS_THAT_BROADCAST: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "rows beside a matrix": (outer_gradient, (2,)),
+    "Jacobians of a batch as long as its rows": (func.vmap(func.jacrev(two_outputs)), (2, 2)),
+    "Jacobians of shorter batches": (func.vmap(func.jacobian(two_outputs)), (2, 3)),
+    "a padded column beside padded rows": (
+        lambda x: np.pad(x[:, None], ((0, 0), (1, 0))) + np.pad(x[:1], (0, 1)) + np.pad(x[1:], (1, 0)),
+        (2,),
+    ),
+    "terms that are broadcast to a padded one": (lambda x: np.pad(x, (1, 0)) + np.pad(x[:1], (0, 0)), (1,)),
+    "three neighbours beside a cube": (
+        lambda x: sum(np.pad(x[i : i + 1], (i, 2 - i)) for i in range(3)) + x[:, None, None] * x[:, None] * x,
+        (3,),
+    ),
+}
+
+
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", TERMS_THAT_BROADCAST)
+def test_padded_terms_keep_their_places_where_the_sum_broadcasts(name: str, compiler: str) -> None:
+    f, shape = TERMS_THAT_BROADCAST[name]
+    x = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    np.testing.assert_array_equal(func.jit(f, compiler=compiler)(x), f(x))
+
+
+MINUS_UNSIGNED: dict[str, Callable[[Any], Any]] = {
+    "difference": lambda x: 1.0 - (-x),
+    "sum": lambda x: 1.0 + (-x),
+    "product": lambda x: (-x) * 2.5,
+    "product of two": lambda x: (-x) * (-x) * 0.5,
+    "negative product": lambda x: -((-x) * 2.5),
+    "sum of all": lambda x: np.sum(-x, dtype=np.float64),
+    "sum of multiples": lambda x: np.sum(x * 100, dtype=np.float64),
+    "inner product": lambda x: (-x) @ np.ones(3),
+}
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u8", "i8"])
+@pytest.mark.parametrize("name", MINUS_UNSIGNED)
+def test_minus_an_integer_may_wrap(name: str, dtype: str) -> None:
+    x = np.array([3, 0, np.iinfo(dtype).min if dtype == "i8" else 200], dtype)
+    with np.errstate(over="ignore"):
+        expected = MINUS_UNSIGNED[name](x)
+    for compiler in ("numpy", "llvm"):
+        np.testing.assert_allclose(func.jit(MINUS_UNSIGNED[name], compiler=compiler)(x), expected, rtol=1e-15)
+
+
+def test_products_with_empty_arrays_have_an_order() -> None:
+    a, b, c = np.ones((2, 3)), np.ones((3, 0)), np.ones((0, 2))
+    for compiler in ("numpy", "llvm"):
+        product = func.jit(lambda a, b, c: a @ b @ c, compiler=compiler)
+        np.testing.assert_array_equal(product(a, b, c), np.zeros((2, 2)))
+        np.testing.assert_array_equal(product(a.T, a, b), np.zeros((3, 0)))
+
+
+def test_an_empty_sum_of_products_is_zero() -> None:
+    program = func.make_program(
+        lambda x, y: shapes.reduce_sum(contract(x, y, spec=spec((0,), (1, 0), (0, 1))), axes=(0, 1))
+    )(np.ones(2), np.ones((0, 2)))
+    args = np.array([np.nan, 1.0]), np.ones((0, 2))
+    assert_same(program, optimize(program), args)
+
+
+def test_constants_that_raise_are_not_folded() -> None:
+    def function(x: Any, place: Any, values: Any) -> Any:
+        return ew.multiply(x, gather(values, place, axis=0))
+
+    program = func.make_program(function)(1.0, np.array(7), V)
+    constants = dict(zip(program.inputs[1:], (np.array(7), V), strict=True))
+    program = Program(program.inputs[:1], program.equations, program.outputs, constants)
+    assert names(optimize(program)) == ["gather", "multiply"]
+    with pytest.raises(IndexError):
+        optimize(program).run((1.0,))
 
 
 def test_padded_rows_are_joined() -> None:

@@ -1,0 +1,360 @@
+"""Validation of translations: a Program before and after a pass or a lowering is evaluated on the same small inputs.
+
+The inputs have special and coinciding values. Where the results differ, the program is made small as long as they do,
+and `ValidationError` holds what is left. A translation promises bits or rounding (`keeps_bits`):
+
+- With bits all numbers are equal, the signs of zeros too. A NaN is equal to every other NaN.
+- With rounding numbers are equal up to the precision of the least precise value. Where they are not, the program runs
+  again with rounding errors of random sign behind every equation, and what that changes is not held against it.
+- Inputs for which the program before raises an error, takes too many steps, or casts what does not fit, say nothing.
+- Sums in another order, and factors pulled out of sums, may give NaN in the place of an infinity, and the other way.
+- NumPy leaves products of infinite complex numbers undefined, LAPACK what it makes of infinities, and the zeros of unit
+  vectors are structural: programs with one of these get finite inputs.
+
+Programs with effects (callbacks, messages, functions of Python) are not run again, and so are not validated.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from func.backends import is_device_array, messages
+from func.interpreters.compile.shrinking import smallest
+from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.core.errors import ValidationError
+from func.interpreters.core.translations import TRANSLATIONS
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.structural.identity import seed
+from func.interpreters.program.plain_runs import Run, evaluated, plain_run, unit_of
+from func.interpreters.program.printing import names_of
+from func.interpreters.program.program import Program, Var
+
+MOST_ELEMENTS = 1 << 24
+"""Elements of all values of the largest program that is validated."""
+FEW_ELEMENTS = 1 << 18
+"""Elements of all values above which two inputs have to do."""
+UNITS = 512
+"""By how many units of the last place of the largest element of an output rounding may change its elements."""
+NOISY_RUNS = 8
+"""Runs with random rounding errors, where results differ."""
+LINALG = "func.interpreters.primitives.linalg."
+"""The package of the primitives that LAPACK computes."""
+INF, NAN = float("inf"), float("nan")
+
+
+class Translation(NamedTuple):
+    """How a Program becomes something else that computes the same."""
+
+    name: str
+    translated: Callable[[Program], Run]
+    """The translation of a program, as a function of arrays."""
+    reference: Callable[[Program], Run]
+    """What it is compared with."""
+    avals: Callable[[Program], Sequence[Aval]]
+    """What both take."""
+    keeps_bits: bool
+    keeps_overflow: bool
+    """Whether it raises OverflowError for a number of Python that does not fit a dtype, as code does."""
+
+
+class Difference(NamedTuple):
+    """Arguments for which a program and its translation differ."""
+
+    args: Sequence[Array]
+    text: str
+
+
+class _Shrinking(threading.local):
+    """Whether this thread makes a program small: its translations are compared there."""
+
+    is_on = False
+
+
+_SHRINKING = _Shrinking()
+
+
+def _inputs(program: Program) -> Sequence[Aval]:
+    return [var.aval for var in program.inputs]
+
+
+def check_translation(
+    name: str,
+    program: Program,
+    translated: Callable[[Program], Run],
+    run: Run | None = None,
+    *,
+    reference: Callable[[Program], Run] = plain_run,
+    avals: Callable[[Program], Sequence[Aval]] = _inputs,
+    keeps_bits: bool = False,
+    keeps_overflow: bool = False,
+) -> None:
+    """Raise ValidationError where a translation of a program computes something else; `run` is the program translated.
+
+    Without `reference` it is compared with the program, equation by equation.
+    """
+    if not TRANSLATIONS.are_validated or _SHRINKING.is_on:
+        return
+    if reason := _why_not(program):
+        messages.debug("%s of a program is not validated: %s", name, reason)
+        return
+    translation = Translation(name, translated, reference, avals, keeps_bits, keeps_overflow)
+    found = _difference(translation, program, translated(program) if run is None else run)
+    if found is None:
+        return
+    _SHRINKING.is_on = True
+    try:
+        shown = smallest(program, found, lambda other: _difference(translation, other, translated(other)))
+    finally:
+        _SHRINKING.is_on = False
+    error = _error(translation, *shown)
+    TRANSLATIONS.reports.append(error)
+    raise error
+
+
+def validated_pass(apply_pass: Callable[[Program], Program]) -> Callable[[Program], Program]:
+    """A pass that is validated wherever it changes something."""
+    name, bits = getattr(apply_pass, "__name__", repr(apply_pass)), getattr(apply_pass, "keeps_bits", False)
+
+    def translated(program: Program) -> Run:
+        try:
+            return plain_run(apply_pass(program))
+        except Exception as error:
+            return raising(error)
+
+    def apply_and_check(program: Program) -> Program:
+        try:
+            changed = apply_pass(program)
+        except Exception as error:
+            check_translation(f"the pass {name}", program, translated, raising(error), keeps_bits=bits)
+            raise
+        if changed is not program:
+            check_translation(f"the pass {name}", program, translated, plain_run(changed), keeps_bits=bits)
+        return changed
+
+    return apply_and_check
+
+
+def raising(error: Exception) -> Run:
+    """What a translation that fails gives: a function that raises its error."""
+
+    def run(*args: Array) -> NoReturn:
+        raise error
+
+    return run
+
+
+def _difference(translation: Translation, program: Program, run: Run) -> Difference | None:
+    """Where a program and its translation differ; None where no inputs show it."""
+    reference, promise = translation.reference(program), _Promise(program, translation.keeps_bits)
+    for args in _examples(translation.avals(program), promise):
+        try:
+            expected: Any = evaluated(reference, args)
+        except ValidationError:
+            raise
+        except Exception as error:  # these inputs say nothing
+            if type(error) is not OverflowError or not translation.keeps_overflow:
+                continue
+            expected = error
+        try:
+            outs = evaluated(run, args)
+        except ValidationError:
+            raise
+        except Exception as error:
+            if type(error) is not type(expected):
+                return Difference(args, f"it raises {type(error).__name__}: {error}")
+            continue
+        if isinstance(expected, OverflowError):
+            return Difference(args, f"it gives {', '.join(map(_shown, outs))}, right: OverflowError: {expected}")
+        wrong = [
+            place
+            for place, (right, out) in enumerate(zip(expected, outs, strict=True))
+            if not promise.agree(right, out)
+        ]
+        spread = _spread(reference, args, expected) if wrong and not translation.keeps_bits else None
+        for place in wrong:
+            right, out = expected[place], outs[place]
+            if spread is None or not promise.agree(right, out, spread[place]):
+                return Difference(args, f"output {place} is {_shown(out)}, right: {_shown(right)}")
+    return None
+
+
+def _programs(program: Program) -> Iterator[Program]:
+    """A program and all programs inside it."""
+    yield program
+    for equation in program.equations:
+        for _, nested in equation.nested():
+            yield from _programs(nested)
+
+
+def _values(program: Program) -> Iterator[Var]:
+    """All variables of a program and of those inside it."""
+    for part in _programs(program):
+        yield from (*part.inputs, *part.constants)
+        for equation in part.equations:
+            yield from equation.outputs
+
+
+def _why_not(program: Program) -> str | None:
+    """Why a program is not validated."""
+    for part in _programs(program):
+        if any([type(value) is Tracer or is_device_array(value) for value in part.constants.values()]):
+            return "it holds traced values, or arrays of a device"
+        for equation in part.equations:
+            if not equation.outputs or equation.primitive.calls_python or equation.primitive.communicates:
+                return f"{equation.primitive.name} has effects, or calls Python"
+    return "it is large" if sum([var.size for var in _values(program)]) > MOST_ELEMENTS else None
+
+
+class _Promise:
+    """What a translation promises of the results of a program."""
+
+    def __init__(self, program: Program, keeps_bits: bool) -> None:
+        values = list(_values(program))
+        primitives = {equation.primitive for part in _programs(program) for equation in part.equations}
+        kinds = {var.dtype for var in values}
+        self.keeps_bits = keeps_bits
+        self.unit = max([unit_of(kind) for kind in kinds if is_inexact(kind)], default=0.0)
+        """The unit in the last place of the least precise value."""
+        self.is_elementwise = all([isinstance(primitive, Pointwise) or primitive.view for primitive in primitives])
+        """Whether nothing is added up, so that infinities and NaN are as they were."""
+        self.is_for_finite = any([kind.kind == "c" for kind in kinds]) or (
+            not keeps_bits and any([p is seed or p.defined_in.startswith(LINALG) for p in primitives])
+        )
+        """Whether only finite inputs are promised anything."""
+        self.is_large = sum([var.size for var in values]) > FEW_ELEMENTS
+
+    def agree(self, right: Any, out: Any, spread: Any = None) -> bool:
+        """Whether an output is right, up to what rounding errors change in it."""
+        if shape_of(right) != shape_of(out) or dtype_of(right) != dtype_of(out):
+            return False
+        right, out = np.asarray(right), np.asarray(out)
+        if not is_inexact(right.dtype):
+            return bool(np.all((right == out) | (False if spread is None else spread > 0)))
+        equal = (right == out) | (np.isnan(right) & np.isnan(out))
+        if self.keeps_bits:
+            for part in ("real", "imag"):
+                equal &= np.isnan(right) | (np.signbit(getattr(right, part)) == np.signbit(getattr(out, part)))
+            return bool(np.all(equal))
+        with np.errstate(all="ignore"):
+            is_finite = np.isfinite(right)
+            largest = np.max(np.where(is_finite, np.abs(right), 0), initial=0.0)
+            tolerance = UNITS * self.unit * float(largest) + (0.0 if spread is None else 4 * spread)
+            equal |= is_finite & (np.abs(out - right) <= tolerance)
+        if not self.is_elementwise:
+            equal |= ~is_finite & ~np.isfinite(out)
+        return bool(np.all(equal | (False if spread is None else spread == INF)))
+
+
+FLOATS: dict[str, tuple[float, ...] | None] = {
+    "positive": None,
+    "of both signs": None,
+    "coinciding": (1.0, 2.0, 2.0, 0.0, -1.0, 0.5, -0.0, 2.0),
+    "zeros": (0.0,),
+    "ones": (1.0,),
+    "large and small": (1e9, 1e-9, -1e9, 3.0, -1e-3),
+    "special": (NAN, INF, 0.0, -0.0, 1.0, -INF, -1.0, 2.0, 0.5),
+}
+"""The numbers from which inputs are drawn, kind by kind; for None they are random."""
+INTEGERS: dict[str, tuple[int, ...]] = {
+    "positive": (0, 1, 2, 3),
+    "of both signs": (-1, 0, 1, -2, 2),
+    "coinciding": (0, 1, 1, 0),
+    "zeros": (0,),
+    "ones": (1,),
+    "large and small": (100, 1, -100, 7),
+    "special": (0, 1, -1, 127, -128),
+}
+MOST_ROUNDS = 9
+"""Special values; so many rounds show all of them to a program of single numbers."""
+WEAK_INTEGERS = {"large and small": 300, "special": 1 << 40}
+"""Numbers of Python that narrow dtypes cannot hold."""
+
+
+def _examples(avals: Sequence[Aval], promise: _Promise) -> Iterator[Sequence[Array]]:
+    """The arguments of each kind; few of a large program."""
+    kinds = ["of both signs", "special"] if promise.is_large else list(FLOATS)
+    smallest_size = min([aval.size for aval in avals if aval.size], default=MOST_ROUNDS)
+    rounds = {"special": -(-MOST_ROUNDS // smallest_size), "coinciding": 2}
+    numbers = np.random.default_rng(0)
+    for kind in kinds:
+        if kind == "special" and promise.is_for_finite:
+            continue
+        orders = [numbers.permutation(MOST_ROUNDS) for _ in avals]
+        for number in range(rounds.get(kind, 1)):
+            yield [_argument(aval, kind, numbers, order, number) for aval, order in zip(avals, orders, strict=True)]
+
+
+def _argument(aval: Aval, kind: str, numbers: np.random.Generator, order: Any, number: int) -> Any:
+    """Values of a kind: an array, in Fortran order where values coincide, or a number of Python.
+
+    They are random, or all special ones in this order, of which a further round has the next ones.
+    """
+
+    def drawn_from(pool: Sequence[Any] | None) -> Any:
+        if pool is None:
+            return numbers.uniform(0.3, 1.7, aval.shape) if kind == "positive" else numbers.standard_normal(aval.shape)
+        if kind != "special":
+            return numbers.choice(pool, aval.shape)
+        places = order[(np.arange(aval.size) + number * aval.size) % len(order)] % len(pool)
+        return np.asarray(pool)[places].reshape(aval.shape)
+
+    if aval.dtype.kind in "iub":
+        drawn = drawn_from([abs(x) for x in INTEGERS[kind]] if aval.dtype.kind == "u" else INTEGERS[kind])
+        if aval.weak and aval.dtype.kind == "i":
+            return WEAK_INTEGERS.get(kind, int(drawn))
+    else:
+        drawn = drawn_from(FLOATS[kind])
+        if aval.dtype.kind == "c":
+            drawn = drawn + 1j * drawn_from(FLOATS[kind])
+    array = np.asarray(drawn).astype(aval.dtype, order="F" if kind == "coinciding" else "C")
+    return array.item() if aval.weak else array if aval.shape else array[()]
+
+
+def _spread(reference: Run, args: Sequence[Array], expected: Sequence[Any]) -> list[Any]:
+    """By how much rounding errors change each element of the outputs: infinite where they decide about NaN."""
+    spread: list[Any] = [np.zeros(shape_of(x)) for x in expected]
+    for number in range(NOISY_RUNS):
+        try:
+            outs = evaluated(reference, args, np.random.default_rng(number))
+        except ValidationError:
+            raise
+        except Exception:
+            return [np.full(shape_of(x), INF) for x in expected]
+        for place, (right, out) in enumerate(zip(expected, outs, strict=True)):
+            is_equal = np.equal(right, out) | (np.isnan(right) & np.isnan(out))
+            with np.errstate(all="ignore"):
+                moved = np.abs(np.subtract(out, right, dtype=complex))
+            moved = np.where(np.isnan(moved), INF, moved)
+            spread[place] = np.maximum(spread[place], np.where(is_equal, 0.0, moved))
+    return spread
+
+
+def _shown(value: Any) -> str:
+    return np.array_repr(value, precision=17) if isinstance(value, np.ndarray) else repr(value)
+
+
+def _error(translation: Translation, program: Program, found: Difference) -> ValidationError:
+    """The report of a difference."""
+    names = names_of(program)
+    inputs = [names[var] for var in program.inputs]
+    given = [
+        f"{inputs[place] if place < len(inputs) else f'argument {place}'} = {_shown(value)}"
+        for place, value in enumerate(found.args)
+    ]
+    text = (
+        "This is a fault of func: please report it with this text. func.config.validate = False leaves out the check."
+    )
+    error = ValidationError(
+        "\n".join([f"{translation.name} changes what a program computes: {found.text}", str(program), *given, text])
+    )
+    error.translation, error.program, error.arguments = translation.name, program, tuple(found.args)
+    return error
+
+
+WIRING.check_translation = check_translation
+WIRING.validated_pass = validated_pass

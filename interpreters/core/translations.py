@@ -1,0 +1,48 @@
+"""Whether translations of Programs are validated, and the namespace in which a Program runs equation by equation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from func.interpreters.core.errors import ValidationError
+from func.interpreters.core.wiring import WIRING
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Translations:
+    """`are_validated` is `func.config.validate`."""
+
+    __slots__ = ("are_validated", "reports")
+
+    def __init__(self) -> None:
+        self.are_validated = False
+        self.reports: list[ValidationError] = []
+        """What validation has found, also where other code goes on after the error. Testers empty the list."""
+
+
+TRANSLATIONS = Translations()
+
+
+class PlainNamespace:
+    """NumPy for loops and branches whose programs are not compiled: they run equation by equation."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+PLAIN = PlainNamespace()
+
+
+def keeps_bits(translate: F) -> F:
+    """Mark a pass whose programs give the same bits, signs of zeros and NaN; other passes promise rounding alone."""
+    translate.__dict__["keeps_bits"] = True
+    return translate
+
+
+def validated(translate: F) -> F:
+    """A pass, validated where that is asked for."""
+    return WIRING.validated_pass(translate) if TRANSLATIONS.are_validated else translate

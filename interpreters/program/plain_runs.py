@@ -1,0 +1,89 @@
+"""Programs as functions that run equation by equation, in loops and branches too, for so many steps at most."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from func.backends.quiet import quietly
+from func.interpreters.core import Array, bind, dtype_of, is_inexact, shape_of
+from func.interpreters.core.translations import PLAIN
+from func.interpreters.program.program import Equation, Program
+
+Run: TypeAlias = Callable[..., Sequence[Any]]
+
+MOST_STEPS = 20_000
+"""Equations of one run, those of all steps of loops together: for other inputs a loop may never end."""
+
+
+class Undefined(Exception):
+    """NumPy leaves the outputs undefined for these inputs, or it takes too long to find them."""
+
+
+class _Running(threading.local):
+    """The steps that are left to the run of this thread, and what its rounding errors are drawn from."""
+
+    steps = 0
+    noise: np.random.Generator | None = None
+
+
+_RUNNING = _Running()
+
+
+def plain_run(program: Program) -> Run:
+    """A program as a function of arrays. Raises Undefined."""
+
+    def override(place: int, operands: tuple[Array, ...]) -> Any:
+        _RUNNING.steps -= 1
+        if _RUNNING.steps < 0:
+            raise Undefined
+        equation = program.equations[place]
+        primitive = equation.primitive
+        if equation.nested():
+            out = primitive.impl(PLAIN, *operands, **equation.params)
+        else:
+            _refuse_undefined_cast(equation, operands)
+            out = bind(primitive, operands, equation.params)
+        outs = out if primitive.multiple else (out,)
+        return outs if _RUNNING.noise is None else tuple([rounded(x, _RUNNING.noise) for x in outs])
+
+    return lambda *args: program.run(args, override)
+
+
+def evaluated(run: Run, args: Sequence[Array], noise: np.random.Generator | None = None) -> list[Any]:
+    """The outputs for copies of arguments; with `noise` each equation rounds at random. Raises Undefined."""
+    before = _RUNNING.steps, _RUNNING.noise
+    _RUNNING.steps, _RUNNING.noise = MOST_STEPS, noise
+    try:
+        copies = [x.copy("K") if isinstance(x, np.ndarray) else x for x in args]
+        return list(quietly(run, *(copies if noise is None else [rounded(x, noise) for x in copies])))
+    finally:
+        _RUNNING.steps, _RUNNING.noise = before
+
+
+def _refuse_undefined_cast(equation: Equation, operands: Sequence[Array]) -> None:
+    """Raise Undefined where the processor decides which integer a float becomes."""
+    if len(operands) != 1 or len(equation.outputs) != 1 or not is_inexact(dtype_of(operands[0])):
+        return
+    out = equation.outputs[0]
+    if out.dtype.kind in "iu" and out.shape == shape_of(operands[0]):
+        limits, real = np.iinfo(out.dtype), np.real(operands[0])
+        if not np.all((real > float(limits.min) - 1) & (real < float(limits.max))):
+            raise Undefined
+
+
+def unit_of(dtype: np.dtype[Any]) -> float:
+    """The unit in the last place of 1."""
+    return 2.0**-7 if dtype.kind == "V" else float(np.finfo(dtype).eps)
+
+
+def rounded(value: Array, noise: np.random.Generator) -> Any:
+    """Numbers moved by some units of their last place."""
+    kind = dtype_of(value)
+    if not is_inexact(kind):
+        return value
+    moved = np.asarray(value) * (1 + 4 * unit_of(kind) * noise.uniform(-1, 1, shape_of(value)))
+    return type(value)(moved) if type(value) in (float, complex) else moved.astype(kind)[()]

@@ -1,0 +1,296 @@
+"""`func.config.validate`: planted faults of passes, lowerings and derived programs are named, with a small program."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.errors import ValidationError
+from func.interpreters.calls import compiled_call
+from func.interpreters.compile import execution, inlining, passes, validation
+from func.interpreters.compile.passes import cleanup
+from func.interpreters.core import PRIMITIVES
+from func.interpreters.core.translations import TRANSLATIONS, keeps_bits, validated
+from func.interpreters.program.plain_runs import Undefined, evaluated, plain_run
+from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.staged_rules import RULES, StagedRule
+
+pytest.importorskip("llvmlite")
+
+X = np.arange(1.0, 4.0)
+
+
+@pytest.fixture(autouse=True)
+def validating() -> Iterator[None]:
+    with func.config.override(validate=True):
+        yield
+    TRANSLATIONS.reports.clear()
+
+
+def replacing(before: str, after: str, concerns: Callable[[Equation], bool] = lambda equation: True) -> Any:
+    """A wrong pass: one primitive in the place of another one."""
+
+    def wrong(program: Program) -> Program:
+        equations = [
+            Equation(PRIMITIVES[after], e.inputs, e.params, e.outputs)
+            if e.primitive.name == before and concerns(e)
+            else e
+            for e in program.equations
+        ]
+        if all([new is old for new, old in zip(equations, program.equations, strict=True)]):
+            return program
+        return Program(program.inputs, equations, program.outputs, program.constants)
+
+    return wrong
+
+
+def long_function(x: Any, y: Any) -> Any:
+    a = np.exp(x) * y + np.sin(y)
+    b = np.maximum(a, x) - np.sum(y) / 3
+    return b * b, np.cumsum(a) - np.log1p(np.abs(b))
+
+
+def names_of(program: Program) -> list[str]:
+    return [equation.primitive.name for equation in program.equations]
+
+
+def planted(wrong: Any, f: Any, *args: Any) -> ValidationError:
+    """What jit raises with one more pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "PIPELINE", (*passes.PIPELINE, wrong))
+        with pytest.raises(ValidationError) as raised:
+            func.jit(f)(*args)
+    assert TRANSLATIONS.reports[-1] is raised.value
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("maximum", "minimum"), ("sin", "cos"), ("subtract", "add"), ("log1p", "expm1")]
+)
+def test_a_wrong_pass_is_named_with_one_equation(before: str, after: str) -> None:
+    error = planted(replacing(before, after), long_function, X, 2 * X)
+    assert error.translation == "the pass wrong" and names_of(error.program) == [before]
+    assert max([var.size for var in error.program.inputs]) == 1 and len(error.program.outputs) == 1
+    text = str(error)
+    assert text.startswith("the pass wrong changes what a program computes: output 0 is ")
+    assert f"= {before} " in text and "please report it" in text and "a = array([" in text
+
+
+def test_a_report_can_be_run_again() -> None:
+    wrong = replacing("maximum", "minimum")
+    error = planted(wrong, long_function, X, 2 * X)
+    right = error.program(*error.arguments)
+    assert not np.array_equal(right[0], wrong(error.program)(*error.arguments)[0])
+
+
+@pytest.mark.parametrize(
+    ("f", "before", "after"),
+    [
+        (lambda x: np.maximum(x, 2.0), "maximum", "fmax"),  # NaN alone shows it
+        (lambda x: x * np.sign(x), "sign", "tanh"),
+        (lambda x: np.greater(x, x[::-1]) * 1.0, "greater", "greater_equal"),  # equal numbers alone
+        (lambda x: np.signbit(x) * 1.0, "signbit", "isnan"),
+        (lambda x: np.copysign(1.0, x), "copysign", "power"),
+    ],
+)
+def test_special_and_coinciding_values_are_tried(f: Any, before: str, after: str) -> None:
+    error = planted(replacing(before, after), f, X)
+    assert before in names_of(error.program)
+
+
+def swapped_sums(program: Program) -> Program:
+    """A pass that computes x + (y + z) in the place of (x + y) + z."""
+    *before, last = program.equations
+    inner = next((e for e in before if e.outputs and e.outputs[0] is last.inputs[0]), None)
+    if last.primitive.name != "add" or inner is None or inner.primitive.name != "add":
+        return program
+    middle = Var(inner.outputs[0].aval)
+    add = PRIMITIVES["add"]
+    equations = [
+        *[e for e in before if e is not inner],
+        Equation(add, (inner.inputs[1], last.inputs[1]), {}, (middle,)),
+        Equation(add, (inner.inputs[0], middle), {}, last.outputs),
+    ]
+    return Program(program.inputs, equations, program.outputs, program.constants)
+
+
+def test_a_pass_that_promises_bits_is_held_to_them() -> None:
+    program = func.make_program(lambda x, y, z: (x + y) + z)(X, X, X)
+    validated(swapped_sums)(program)
+    with pytest.raises(ValidationError, match="swapped_sums"):
+        validated(keeps_bits(lambda_named("swapped_sums", swapped_sums)))(program)
+
+
+def lambda_named(name: str, function: Any) -> Any:
+    def renamed(program: Program) -> Program:
+        return function(program)  # type: ignore[no-any-return]
+
+    renamed.__name__ = name
+    return renamed
+
+
+def test_the_sign_of_zero_is_a_bit() -> None:
+    program = func.make_program(lambda x: x + 0.0)(X)
+
+    def drop(program: Program) -> Program:
+        return Program(program.inputs, (), program.inputs, {})
+
+    validated(drop)(program)
+    with pytest.raises(ValidationError):
+        validated(keeps_bits(drop))(program)
+
+
+def test_rounding_in_front_of_a_jump_is_no_fault() -> None:
+    program = func.make_program(lambda x, y, z: np.floor((x + y) + z - x) + 0.0)(X, X, X)
+
+    def sums_in_another_order(program: Program) -> Program:
+        return func.make_program(lambda x, y, z: np.floor(x + (y + z) - x) + 0.0)(
+            *[np.ones(v.shape) for v in program.inputs]
+        )
+
+    assert validated(sums_in_another_order)(program) is not program
+
+
+def test_the_marks_of_the_passes() -> None:
+    marked = {p.__name__ for p in passes.PIPELINE if getattr(p, "keeps_bits", False)}
+    assert marked == {
+        "eliminate_dead_code",
+        "strip_annotations",
+        "fold_constants",
+        "eliminate_common_subexpressions",
+    }
+
+
+def test_a_pass_that_raises_is_named() -> None:
+    def fails(program: Program) -> Program:
+        if "sin" in names_of(program):
+            raise IndexError("no such thing")
+        return program
+
+    error = planted(fails, long_function, X, X)
+    assert names_of(error.program) == ["sin"] and "it raises IndexError: no such thing" in str(error)
+
+
+def test_cleaning_and_inlining_are_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = func.make_program(lambda x: np.sin(x) * np.maximum(x, 2.0))(X)
+    monkeypatch.setattr(passes, "CLEANING", (replacing("sin", "cos"),))
+    with pytest.raises(ValidationError):
+        passes.clean(program)
+    monkeypatch.setattr(inlining, "with_plain_numbers", replacing("maximum", "minimum"))
+    with pytest.raises(ValidationError, match="inline_calls"):
+        inlining.inline(program)
+
+
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+def test_a_wrong_lowering_is_named(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = execution._compiled
+    wrong = replacing("sin", "cos")
+    monkeypatch.setattr(execution, "_compiled", lambda program, *options: compiled(wrong(program), *options))
+    with pytest.raises(ValidationError) as raised:
+        func.jit(lambda x: np.exp(np.sin(x)) + np.sum(x), compiler=compiler)(X)
+    assert raised.value.translation == {"numpy": "NumPy source", "llvm": "native code"}[compiler]
+    assert names_of(raised.value.program) == ["sin"]
+
+
+def test_the_body_of_a_loop_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = planted(
+        replacing("maximum", "minimum"),
+        lambda x: func.scan(lambda c, e: (np.maximum(c, e), c + e), 0.0, x)[0],
+        X,
+    )
+    assert names_of(error.program) == ["maximum"]
+
+
+def test_a_wrong_batch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    batched = compiled_call.batched_program
+    wrong = replacing("sin", "cos")
+    monkeypatch.setattr(compiled_call, "batched_program", lambda program, *how: batched(wrong(program), *how))
+    with pytest.raises(ValidationError) as raised:
+        func.vmap(func.jit(lambda x: np.sin(x) * 2 + np.exp(x)))(np.ones((2, 3)))
+    assert raised.value.translation == "a batch of 2" and names_of(raised.value.program) == ["sin"]
+
+
+@pytest.mark.parametrize("transform", [func.grad, lambda f: lambda x: func.jvp(f, (x,), (x,))], ids=["grad", "jvp"])
+@pytest.mark.parametrize("part", ["known", "linear"])
+def test_a_wrong_partition_is_named(transform: Any, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = replacing("multiply", "divide")
+    for name in ("partition_jvp", "partition_vjp"):
+        own = getattr(compiled_call, name)
+
+        def partition(*args: Any, own: Any = own) -> Any:
+            made = own(*args)
+            return made._replace(**{part: wrong(getattr(made, part))})
+
+        monkeypatch.setattr(compiled_call, name, partition)
+    with pytest.raises(ValidationError, match=r"the partition for (reverse|forward) mode"):
+        transform(func.jit(lambda x: np.sum(x * x * np.sin(x))))(X)
+
+
+def test_a_wrong_staged_rule_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = StagedRule.record
+    monkeypatch.setattr(
+        StagedRule, "record", lambda self, values: (record(self, values)[0], record(self, values)[1][::-1])
+    )
+    RULES.clear()
+    with pytest.raises(ValidationError, match="the staged rule of eigvalsh"):
+        for _ in range(3):
+            func.grad(lambda m: np.sum(np.linalg.eigvalsh(m) ** 3))(np.array([[3.0, 1.0], [1.0, 2.0]]))
+    RULES.clear()
+
+
+def test_a_number_that_does_not_fit_is_refused_by_code_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = execution._compiled
+
+    def wraps(program: Program, *options: Any) -> Any:
+        executable = compiled(program, *options)
+        call = executable.call
+        return executable._replace(call=lambda *args: call(*[x % 256 if type(x) is int else x for x in args]))
+
+    monkeypatch.setattr(execution, "_compiled", wraps)
+    with pytest.raises(ValidationError, match="right: OverflowError"):
+        func.jit(lambda x, n: x * n)(np.arange(3, dtype="u1"), 2)
+
+
+def test_effects_happen_once_and_are_not_validated(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Any] = []
+    with caplog.at_level(logging.DEBUG, "func"):
+        assert func.jit(lambda x: (func.debug.callback(seen.append, x), x * 1.0 + 0.0)[1])(2.0) == 2.0
+    assert len(seen) == 1
+    assert "is not validated: callback has effects" in caplog.text
+
+
+def test_loops_without_end_say_nothing() -> None:
+    f = func.jit(lambda x: func.while_loop(lambda c: c[0] < 10.0, lambda c: (c[0] + c[1], c[1]), (x, x)))
+    assert f(4.0)[0] == 12.0  # from zero on it never ends
+    program = func.make_program(lambda x: func.while_loop(lambda c: c < 10.0, lambda c: c * 2, x))(1.0)
+    with pytest.raises(Undefined):
+        evaluated(plain_run(program), [0.0])
+
+
+def test_inputs_that_raise_or_are_undefined_say_nothing() -> None:
+    assert func.jit(lambda x, i: x[i])(X, np.int64(2)) == 3.0
+    assert func.jit(lambda x: np.asarray(x).astype(np.int32))(X).tolist() == [1, 2, 3]
+    func.jit(np.linalg.inv)(np.eye(2))
+
+
+def test_nothing_is_evaluated_when_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise AssertionError("validated")
+
+    monkeypatch.setattr(validation, "_difference", refuse)
+    with func.config.override(validate=False):
+        assert validated(cleanup.fold_constants) is cleanup.fold_constants
+        func.grad(func.jit(lambda x: np.sum(np.sin(x) * 2 * 3.0)))(X)
+    with pytest.raises(AssertionError, match="validated"):
+        func.jit(lambda x: np.sin(x) * 2 * 3.0)(X)
+
+
+def test_donated_arguments_are_validated_in_the_order_that_code_takes() -> None:
+    f = func.jit(lambda a, b: np.where(b, 1, a), donate_argnums=0)
+    a = np.arange(4).reshape(2, 2, order="F")
+    assert f(a, a > 1).tolist() == [[0, 1], [1, 1]]
