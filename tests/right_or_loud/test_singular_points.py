@@ -193,3 +193,14 @@ def test_phases_of_vectors_of_either_triangle(triangle: Any) -> None:
 
     expected = (8 * (f(1e-3) - f(-1e-3)) - (f(2e-3) - f(-2e-3))) / 12e-3
     np.testing.assert_allclose([func.grad(f)(0.0), func.jvp(f, (0.0,), (1.0,))[1]], expected, rtol=1e-6)
+
+
+def test_powers_of_norms_keep_their_derivatives() -> None:
+    """At points that are not singular, and the third derivative of |x|³ at zero, which jumps."""
+
+    def f(t: Any) -> Any:
+        return np.linalg.norm(np.stack([3 * t, 4 * t])) ** 4
+
+    np.testing.assert_allclose([func.grad(f)(1.0), func.jit(func.grad(func.grad(f)))(1.0)], [2500.0, 7500.0])
+    cube = func.derivatives(lambda t: np.linalg.norm(np.stack([t, 1 + 0 * t]), 3), 3)(0.0)
+    assert cube[1] == cube[2] == 0 and np.isnan(cube[3])

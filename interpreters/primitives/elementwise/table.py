@@ -249,10 +249,11 @@ def _signed_power(x: Array, y: Array) -> Array:
 
 
 def _slope_of_signed_power(x: Array, y: Array) -> Array:
-    """y |x|^(y-1); undetermined where a sign jumps."""
+    """y |x|^(y-1), which is undetermined where a sign jumps, and has no slope at zero for y ≤ 2 but 1."""
     slope = multiply(y, modulus_power(x, subtract(y, 1)))
-    jumps = logical_and(equal(x, 0), less_equal(y, 0))
-    return where(jumps, full_like(x, math.nan, ()), slope)
+    is_zero = equal(x, 0)
+    slope = by_convention(slope, lambda: logical_and(is_zero, logical_and(less_equal(y, 2), not_equal(y, 1))), x)
+    return where(logical_and(is_zero, less_equal(y, 0)), full_like(x, math.nan, ()), slope)
 
 
 modulus_power: Elementwise = elementwise(
