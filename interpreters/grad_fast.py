@@ -485,8 +485,11 @@ def compile_partial(partial: Partial) -> Callable[..., Any]:
 
     A partial is written with primitives, so that it can be traced and differentiated. On plain arrays their dispatch
     is overhead: `1 - out * out` becomes np.subtract(1, np.multiply(out, out)). A partial may be another expression for
-    complex values, which keep to a side of a branch cut.
+    complex values, which keep to a side of a branch cut. One that follows a convention may have its own NumPy code.
     """
+    on_arrays = getattr(partial.rule, "on_arrays", None)
+    if on_arrays is not None:
+        return _on_arrays(partial, on_arrays)
     namespace: dict[str, Any] = {}
     source = _expression(partial, np.float64, namespace)
     if source is None:
@@ -497,6 +500,21 @@ def compile_partial(partial: Partial) -> Callable[..., Any]:
         return real
     needs = partial.needs
     return lambda saved: partial.evaluate(saved) if any([np.iscomplexobj(saved[i]) for i in needs]) else real(saved)
+
+
+def _on_arrays(partial: Partial, on_arrays: Callable[..., Any]) -> Callable[[Any], Any]:
+    """NumPy code for a partial on arrays of the host, the rule for all else and where the code has no answer."""
+    needs = partial.needs
+
+    def evaluate(saved: Any) -> Any:
+        values = [saved[place] for place in needs]
+        if all([type(value) in HOST_TYPES for value in values]):
+            factor = on_arrays(*values)
+            if factor is not None:
+                return factor
+        return partial.evaluate(saved)
+
+    return evaluate
 
 
 def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str | None:

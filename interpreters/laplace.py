@@ -97,6 +97,7 @@ class Laplace(Interpreter):
     """Carries Jacobians and Laplacians. With `live`, Jacobians know their structural zeros."""
 
     differentiates = True
+    takes_further = True
 
     def __init__(self, transform: str, live: Live | None = None) -> None:
         super().__init__(transform)

@@ -32,14 +32,14 @@ from func.backends.quiet import quietly
 from func.backends.support.arrays import plain_vdot
 from func.interpreters.core import ZERO, Tracer, derivatives_in, is_inexact, known_value
 from func.interpreters.core.errors import CustomRuleError
-from func.interpreters.core.modes import Setting, holding, in_force, value_in_force
+from func.interpreters.core.modes import STRUCTURAL, Setting, holding, value_in_force
+from func.interpreters.core.modes import are_zeros_structural as are_zeros_structural
 from func.interpreters.core.processes import LEDGER, agreed, has_company
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.program.program import Program
 
-_LIVE: ContextVar[Setting | None] = ContextVar("func_live", default=None)
 _ATTEMPT: ContextVar[Setting | None] = ContextVar("func_attempt", default=None)
 
 
@@ -99,13 +99,8 @@ def note_pullback(values: Sequence[Any]) -> None:
 @contextlib.contextmanager
 def structural_zeros() -> Iterator[None]:
     """Inside, every derivative is computed with its structural zeros from the start."""
-    with holding(_LIVE, True):
+    with holding(STRUCTURAL, True):
         yield
-
-
-def are_zeros_structural() -> bool:
-    """Whether derivatives are computed with their structural zeros from the start."""
-    return _LIVE.get() is not None and in_force(_LIVE) is not None
 
 
 def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -> list[Any]:

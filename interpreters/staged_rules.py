@@ -43,6 +43,7 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
+from func.interpreters.primitives.elementwise.conventions import CONVENTIONS
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage
 from func.interpreters.transpose import LINEARIZED, LINEARIZED_AT_FIRST, linearized, transpose_program
@@ -58,8 +59,41 @@ OPERATIONS_OF_STEP = 15_000
 """As how many arithmetic operations of a matrix routine a step counts, beside its own."""
 
 
+def _has_aval_of(value: Any, out: Var) -> bool:
+    return type(value) is Var and (value.shape, value.dtype) == (out.shape, out.dtype)
+
+
+def without_conventions(program: Program) -> Program:
+    """The program for plain arrays, of which no further derivative is taken."""
+    names: dict[Any, Any] = {}
+    equations: list[Equation] = []
+    for equation in program.equations:
+        inputs = tuple([names.get(x, x) if type(x) is Var else x for x in equation.inputs])
+        if equation.primitive in CONVENTIONS and _has_aval_of(inputs[0], equation.outputs[0]):
+            names[equation.outputs[0]] = inputs[0]
+        else:
+            equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
+    outputs = [names.get(x, x) if type(x) is Var else x for x in program.outputs]
+    return Program(program.inputs, equations, outputs, program.constants).pruned() if names else program
+
+
 class FlatProgram:
-    """A program as a list of steps on numbered values, for arrays or traced values."""
+    """A program for arrays or traced values."""
+
+    __slots__ = ("_on_arrays", "_on_traced")
+
+    def __init__(self, program: Program) -> None:
+        self._on_traced = Steps(program)
+        plain = without_conventions(program)
+        self._on_arrays = self._on_traced if plain is program else Steps(plain)
+
+    def __call__(self, *args: Array) -> list[Any]:
+        is_plain = all([type(x) in HOST_ARRAYS for x in args])
+        return (self._on_arrays if is_plain else self._on_traced)(args, is_plain)
+
+
+class Steps:
+    """A program as a list of steps on numbered values."""
 
     __slots__ = ("_outputs", "_places", "_steps", "_values")
 
@@ -88,10 +122,9 @@ class FlatProgram:
         self._steps = steps
         self._values = values
 
-    def __call__(self, *args: Array) -> list[Any]:
+    def __call__(self, args: Sequence[Array], is_plain: bool) -> list[Any]:
         values = self._values.copy()
         values[: self._places] = args
-        is_plain = all([type(x) in HOST_ARRAYS for x in args])
         for primitive, inputs, params, outputs in self._steps:
             operands = [values[place] for place in inputs]
             out = primitive.impl(np, *operands, **params) if is_plain else bind(primitive, tuple(operands), params)

@@ -66,6 +66,7 @@ class Taylor(Interpreter):
     """Carries series up to the coefficient `order`. With `live`, coefficients know their structural zeros."""
 
     differentiates = True
+    takes_further = True
     carries_series = True
 
     def __init__(self, transform: str, order: int, live: Live | None = None) -> None:

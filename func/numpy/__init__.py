@@ -20,12 +20,12 @@ from func.interpreters.primitives.elementwise.table import (
     arctan, arctan as atan, arctan2, arctan2 as atan2, arctanh, arctanh as atanh, bitwise_and, bitwise_or,
     bitwise_xor, cbrt, ceil, copysign, cos, cosh, deg2rad, deg2rad as radians, divide,
     divide as true_divide, equal, exp, exp2, expm1, float_power, floor, floor_divide, fmax, fmin, fmod, gcd,
-    greater, greater_equal, hypot, invert, invert as bitwise_invert, invert as bitwise_not, isfinite,
+    greater, greater_equal, invert, invert as bitwise_invert, invert as bitwise_not, isfinite,
     isinf, isnan, lcm, ldexp, left_shift, left_shift as bitwise_left_shift, less, less_equal, log, log10, log1p,
     log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply,
     negative, nextafter, not_equal, positive, power, power as pow, rad2deg, rad2deg as degrees, reciprocal,
     remainder, remainder as mod, right_shift, right_shift as bitwise_right_shift, rint, signbit, sin, sinh, spacing,
-    sqrt, square, subtract, tan, tanh, trunc,
+    sqrt, subtract, tan, tanh, trunc,
 )
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.public_functions import late_value as _late_value
@@ -90,7 +90,9 @@ if TYPE_CHECKING:
         argpartition, argsort, bincount, digitize, lexsort, partition, searchsorted, sort, sort_complex,
     )
     from func.numpy.statistics import average, corrcoef, cov, mean, std, var
-    from func.numpy.ufuncs import absolute, bitwise_count, conjugate, divmod, fabs, frexp, heaviside, modf, sign
+    from func.numpy.ufuncs import (
+        absolute, bitwise_count, conjugate, divmod, fabs, frexp, heaviside, hypot, modf, sign, square,
+    )
     from func.numpy.ufuncs import absolute as abs
     from func.numpy.ufuncs import conjugate as conj
     from func.numpy.utilities import (

@@ -52,7 +52,10 @@ _MODULES = {
     "sizes": "argwhere flatnonzero nonzero",
     "sorting": "argpartition argsort bincount digitize lexsort partition searchsorted sort sort_complex",
     "statistics": "average corrcoef cov mean std var",
-    "ufuncs": "absolute bitwise_count conjugate divmod fabs frexp heaviside modf sign abs=absolute conj=conjugate",
+    "ufuncs": (
+        "absolute bitwise_count conjugate divmod fabs frexp heaviside hypot modf sign square "
+        "abs=absolute conj=conjugate"
+    ),
     "utilities": (
         "apply_along_axis apply_over_axes array2string array_repr array_str can_cast common_type "
         "may_share_memory min_scalar_type packbits ravel_multi_index result_type shares_memory trim_zeros "

@@ -34,6 +34,7 @@ from func.interpreters.core.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
+from func.numpy.roots import power_of_root
 from func.numpy.solvers import solver_files, steers_solver
 
 _SCALARS = frozenset({float, int, complex, bool})
@@ -154,13 +155,15 @@ def power(x: Array, y: Array) -> Array:
         return ops.square(x)
     if (type(y) in PYTHON_SCALARS and kind == "c") or (type(y) in (int, float) and kind == "f"):
         if y == 2:
-            return ops.square(x)
+            return _square(x)
         if y == 0.5:
             return ops.sqrt(x)
         if y == -1:
             return ops.reciprocal(x)
         if y == 1:
             return ops.positive(x)
+        if y % 2 == 0 and type(x) is Tracer and y > 0 and (known := power_of_root(x, y)) is not None:
+            return known
     return ops.power(operand(x), operand(y))
 
 
@@ -198,6 +201,7 @@ def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
 
 
 _absolute = inspect.unwrap(ufuncs.absolute)
+_square = inspect.unwrap(ufuncs.square)
 
 
 @functools.cache

@@ -55,7 +55,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *
     kind = _kind("sort", kind, stable, order)
     a, place = _prepared(a, axis)
     order = sorting_primitives.argsort(a, axis=place, kind=kind)
-    return like_copy(sorting_primitives.reorder(a, order, axis=place), a)
+    return like_copy(sorting_primitives.ordered(a, order, place), a)
 
 
 @implements(np.sort_complex)
@@ -98,8 +98,9 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
     """The elements partitioned at the kth one, as numpy.partition; the derivative is permuted with the elements."""
     refuse("partition", order=(order, None))
     a, place = _prepared(a, axis)
-    order = sorting_primitives.partition_order(a, kth=_kth(kth, a, place), axis=place, kind=kind)
-    return like_copy(sorting_primitives.reorder(a, order, axis=place), a)
+    places = _kth(kth, a, place)
+    order = sorting_primitives.partition_order(a, kth=places, axis=place, kind=kind)
+    return like_copy(sorting_primitives.partitioned(a, order, places, place), a)
 
 
 @implements(np.lexsort)

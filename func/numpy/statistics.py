@@ -14,6 +14,7 @@ from func.interpreters.primitives.structural.reductions import counts_exactly, r
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, loop_dtype, mask_for, total_of
+from func.numpy.roots import power_by, remembering
 from func.numpy.shaping import squeeze
 from func.numpy.ufuncs import conjugated
 
@@ -180,7 +181,7 @@ def root_of(squared: Array) -> Array:
     """The square root in the dtype of the variance: NumPy takes it in place."""
     root, dtype = ops.root(squared), dtype_of(squared)
     if dtype_of(root) == dtype:
-        return root
+        return remembering(root, power_by(lambda: squared))
     if shape_of(root):
         raise TypeError(f"Cannot cast the square root from {dtype_of(root)!r} to {dtype!r} by the rule 'same_kind'")
     return to_dtype(root, dtype)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from func.interpreters.core import Array, Primitive, Tracer, dtype_of, is_inexact, operand
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.elementwise.conventions import isolated_by_convention
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.argument_checks import arrayed, scalar_of
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
+from func.numpy.roots import box_of, power_by, power_of_root, remembering
 
 
 @ufunc_function(np.absolute)
@@ -16,8 +20,39 @@ def absolute(x: Array) -> Array:
     """|x|, as numpy.absolute; for complex x the modulus, whose derivative at zero is zero."""
     x = operand(x)
     if dtype_of(x).kind == "c":
-        return ops.hypot(ops.real(x), ops.imag(x))
-    return ops.absolute(x)
+        return hypot(ops.real(x), ops.imag(x))
+    return _modulus(x)
+
+
+def _modulus(x: Array) -> Array:
+    """|x| of real x, whose even powers are those of x."""
+    out = ops.absolute(x)
+    if type(out) is Tracer and type(x) is Tracer:
+        interpreter, value, attached = x._interpreter, x._value, x._attached
+        out._square = out._value, out._attached, lambda _, n: _even_power(Tracer(interpreter, value, attached), n)
+    return out
+
+
+def _even_power(x: Array, n: Any) -> Array:
+    return ops.square(x) if n == 2 else ops.power(x, n)
+
+
+@ufunc_function(np.hypot)
+def hypot(x: Array, y: Array) -> Array:
+    """The square root of x² + y², as numpy.hypot; its derivative at zero is zero."""
+    x, y = operand(x), operand(y)
+    out = ops.hypot(x, y)
+    if type(out) is not Tracer:
+        return out
+    x, y = box_of(x), box_of(y)
+    return remembering(out, power_by(lambda: ops.add(ops.square(x), ops.square(y))))
+
+
+@ufunc_function(np.square)
+def square(x: Array) -> Array:
+    """x², as numpy.square; that of a norm or a modulus has its derivatives at zero."""
+    known = power_of_root(x, 2) if type(x) is Tracer else None
+    return ops.square(operand(x)) if known is None else known
 
 
 @ufunc_function(np.conjugate)
@@ -38,7 +73,7 @@ def fabs(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("ufunc 'fabs' not supported for complex input; use np.abs")
-    return ops.absolute(_real_floating(x, np.fabs))
+    return _modulus(_real_floating(x, np.fabs))
 
 
 @ufunc_function(np.sign)
@@ -46,7 +81,7 @@ def sign(x: Array) -> Array:
     """The sign -1, 0 or 1, with derivative zero, as numpy.sign; for complex x, x / |x| and zero at zero."""
     x = operand(x)
     if dtype_of(x).kind != "c":
-        return ops.sign(x)
+        return isolated_by_convention(ops.sign(x), lambda: ops.equal(x, 0), x)
     x = _with_finite_sign(x)
     modulus = absolute(x)
     is_zero = ops.equal(modulus, 0)
@@ -79,6 +114,7 @@ def heaviside(x1: Array, x2: Array) -> Array:
     """The step function, which is x2 where x1 is zero and has its derivative there, as numpy.heaviside."""
     x1, x2 = operand(x1), operand(x2)
     step = ops.heaviside(x1, x2)
+    step = isolated_by_convention(step, lambda: ops.equal(x1, 0), x1)
     if type(x2) is not Tracer or not is_inexact(dtype_of(x2)):
         return step
     return scalar_of(where(ops.equal(x1, 0), convert(x2, dtype=dtype_of(step)), step))

@@ -124,6 +124,14 @@ def value_in_force(variable: ContextVar[Any], default: Any = None) -> Any:
     return default if setting is None else setting.value
 
 
+STRUCTURAL: ContextVar[Setting | None] = ContextVar("func_live", default=None)
+
+
+def are_zeros_structural() -> bool:
+    """Whether derivatives are computed with their structural zeros from the start."""
+    return STRUCTURAL.get() is not None and in_force(STRUCTURAL) is not None
+
+
 MODE: ContextVar[Mode | None] = ContextVar("func_mode", default=None)
 """The switch in force; None: everything records."""
 

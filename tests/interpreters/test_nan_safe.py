@@ -30,6 +30,7 @@ SCALAR = [Aval((), np.dtype(np.float64))]
         (np.array([1, 2]), False),
         (np.float32(np.nan), True),
         (float("nan"), True),
+        (complex(0.0, np.nan), True),
         (1.0, False),
         (None, False),
     ],

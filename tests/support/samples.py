@@ -109,6 +109,13 @@ SAMPLES |= {
     "over_square_sum": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "log_part": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "log2_part": [Sample((real(3), real(3)), differentiable=(0, 1))],
+    "root_power": [Sample((real(3), 0.3)), Sample((real(3), real(3)), differentiable=(0, 1))],
+    "modulus_power": [Sample((real(3) - 0.5, 3)), Sample((real(3) + 0.5, real(3)), differentiable=(0, 1))],
+    "signed_power": [Sample((real(3) - 0.5, 2.5)), Sample((real(3) + 0.5, real(3)), differentiable=(0, 1))],
+    "undetermined": [Sample((real(3), np.zeros(3, bool), real(3)))],
+    "isolated": [Sample((real(3), np.zeros(3, bool), real(3)))],
+    "conventional": [Sample((real(3), np.zeros(3, bool)))],
+    "revalued": [Sample((real(3), real(3)), differentiable=())],
     "sinc": [
         Sample((real(3),), {"order": 0}),
         Sample((np.array([0.0, 1e-3, 2.5]),), {"order": 0}, tolerance=1e-6),

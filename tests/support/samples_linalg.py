@@ -107,6 +107,11 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((np.diag([0.0, 1.0]), np.diag([0.0, 1.0]), real(2, 2)), {"drop": True}, (2,)),
     ],
     "sqrtm": [Sample((APART,)), Sample((APART_COMPLEX,)), Sample((BATCH,)), Sample((np.eye(3),))],
+    "invariant_basis": [Sample((np.diag([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.eye(3)), differentiable=())],
+    "rotation": [
+        Sample((np.array([1.0, 2.0, 2.0]), np.diag([1.0, 2.0, 2.0]), real(3, 3)), {"first": 0}, (2,)),
+        Sample((np.array([1.0, 2.0, 4.0]), np.diag([1.0, 2.0, 4.0]), real(3, 2)), {"first": 1}, (2,)),
+    ],
     "eigh_by_driver": [
         Sample((spd(3),), {"lower": True, "driver": "ev", "subset": None}, tolerance=1e-6),
         Sample((spd(3, 2),), {"lower": False, "driver": "evd", "subset": None}, tolerance=1e-6),

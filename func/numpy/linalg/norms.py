@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from func.backends.quiet import quietly
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.elementwise.conventions import revalued
 from func.interpreters.primitives.linalg import singular, solving
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.contraction import contract, spec
@@ -19,20 +19,9 @@ from func.numpy.argument_checks import normalize_axis, rank_of, scalar_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, max, min, sum
+from func.numpy.roots import root
 from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from func.numpy.ufuncs import absolute
-
-
-def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0) -> Array:
-    """root(x) where x is not zero, a constant with derivative zero where it is."""
-    is_zero = ops.equal(x, 0)
-    safe = shapes.where(is_zero, shapes.full_like(x, 1, ()), x)
-    return scalar_of(shapes.where(is_zero, shapes.full_like(x, at_zero, ()), root(safe)))
-
-
-def _root(x: Array) -> Array:
-    """The square root of a sum of squares, whose derivative is zero where all of them are."""
-    return scalar_of(ops.root(x))
 
 
 def _squared(x: Array) -> Array:
@@ -47,16 +36,16 @@ def _euclidean(x: Array) -> Array:
     flat = ravel(x)
     dot = spec((0,), (0,), ())
     if dtype_of(x).kind != "c":
-        return _root(contract(flat, flat, spec=dot))
+        return root(contract(flat, flat, spec=dot))
     real, imag = ops.real(flat), ops.imag(flat)
-    return _root(ops.add(contract(real, real, spec=dot), contract(imag, imag, spec=dot)))
+    return root(ops.add(contract(real, real, spec=dot), contract(imag, imag, spec=dot)))
 
 
 def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord is None or ord == 2:
-        return _root(sum(_squared(x), axis, keepdims=keepdims))
+        return root(sum(_squared(x), axis, keepdims=keepdims))
     size = absolute(x)
     if ord == np.inf:
         return max(size, axis, keepdims=keepdims, initial=0)
@@ -67,23 +56,19 @@ def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
         return sum(counted, axis, keepdims=keepdims)
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
-    if ord > 2 and ord % 2 == 0 and dtype_of(x).kind in "fc":  # without |x|, whose derivatives end at zero
+    if ord > 2 and ord % 2 == 0 and dtype_of(x).kind in "fc":  # without |x|, which has fewer derivatives at zero
         powers = ops.power(x, ord) if dtype_of(x).kind == "f" else ops.power(_squared(x), ord / 2)
     else:
-        powers = _unless_zero(size, _power(ord), 0.0 if ord > 0 else np.inf)
+        powers = ops.modulus_power(x if dtype_of(x).kind == "f" else size, ord)
+        powers = revalued(ops.reciprocal(size), powers) if ord == -1 else powers  # rounded as in NumPy
     total = sum(powers, axis, keepdims=keepdims)
-    return _unless_zero(total, _power(dtype_of(total).type(1) / dtype_of(total).type(ord)), 0.0 if ord > 0 else np.inf)
-
-
-def _power(exponent: Any) -> Callable[[Array], Array]:
-    if exponent == -1:
-        return ops.reciprocal
-    return lambda x: ops.power(x, exponent)
+    exponent = dtype_of(total).type(1) / dtype_of(total).type(ord)
+    return scalar_of(ops.reciprocal(total) if exponent == -1 else ops.root_power(total, exponent))
 
 
 def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> Array:
     if ord is None or ord in ("fro", "f"):
-        return _root(sum(_squared(x), axes, keepdims=keepdims))
+        return root(sum(_squared(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
         s = singular.svdvals(matrices(moveaxis(x, axes, (-2, -1)), square=False))
         result = max(s, -1, initial=0) if ord == 2 else min(s, -1) if ord == -2 else sum(s, -1)

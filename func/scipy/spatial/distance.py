@@ -22,6 +22,8 @@ from func.interpreters.core import TRACED, Array, is_plain_array, known_value
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.primitives.elementwise import table as ops
+from func.numpy.roots import root
 from func.scipy import doors
 from func.scipy.doors import holds_traced
 from func.transforms.custom import stop_gradient
@@ -36,9 +38,7 @@ __all__ = [
 
 def _root(x: Array, p: Any = 2) -> Array:
     """x^(1/p) for x ≥ 0, whose derivative at zero is taken as zero; NaN where x is negative."""
-    nothing = fnp.equal(x, 0)
-    safe = fnp.where(nothing, 1, x)
-    return fnp.where(nothing, 0 * x, fnp.sqrt(safe) if type(p) is int and p == 2 else safe ** (1 / p))
+    return root(x) if type(p) is int and p == 2 else ops.root_power(x, 1 / p)
 
 
 def _ratio(x: Array, y: Array) -> Array:
@@ -59,9 +59,7 @@ def _sum(x: Array, w: Any = None) -> Array:
 def _minkowski(u: Array, v: Array, w: Any = None, p: Any = 2.0) -> Array:
     difference = fnp.abs(u - v) if fnp.result_type(u, v).kind == "c" else u - v
     if holds_traced(p):
-        size = fnp.abs(difference)
-        nothing = fnp.equal(size, 0)
-        return _root(_sum(fnp.where(nothing, 0.0, fnp.where(nothing, 1.0, size) ** p), w), p)
+        return _root(_sum(ops.modulus_power(difference, p), w), p)
     if p == 1:
         return _sum(fnp.abs(difference), w)
     if p == np.inf:
@@ -70,9 +68,7 @@ def _minkowski(u: Array, v: Array, w: Any = None, p: Any = 2.0) -> Array:
         return _root(_sum(difference * difference, w))
     if p % 2 == 0:
         return _root(_sum(difference ** int(p), w), p)
-    size = fnp.abs(difference)
-    nothing = fnp.equal(size, 0)
-    return _root(_sum(fnp.where(nothing, 0 * size, fnp.where(nothing, 1, size) ** p), w), p)
+    return _root(_sum(ops.modulus_power(difference, p), w), p)
 
 
 def _euclidean(u: Array, v: Array, w: Any = None) -> Array:

@@ -154,6 +154,11 @@ def _numbers(context: TranslationContext) -> ArrayValue:
     return context.convert(context.args[0], context.out.dtype)
 
 
+@native("conventional", "isolated", "revalued", "undetermined")
+def _value(context: TranslationContext) -> ArrayValue:
+    return _as_output(context, context.args[0])
+
+
 @native("absent")
 def _absent(context: TranslationContext) -> ArrayValue:
     return uniform(0, context.out.dtype, context.out.shape)

@@ -13,10 +13,11 @@ from func.backends.quiet import quietly
 from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
 from func.interpreters.core.translations import keeps_bits
+from func.interpreters.primitives.elementwise.conventions import CONVENTIONS
 from func.interpreters.primitives.structural.identity import barrier, named, renumbered, seed, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
 
-_ANNOTATIONS = frozenset({named, stop_gradient, renumbered})
+_ANNOTATIONS = frozenset({named, stop_gradient, renumbered}) | CONVENTIONS
 """What only transforms read; it is its first operand."""
 MAX_HASHED_BYTES = 1 << 16
 """Larger constants are compared by identity: hashing their bytes takes longer than it saves."""
@@ -42,7 +43,8 @@ def pin_messages(program: Program) -> Program:
 
 @keeps_bits
 def strip_annotations(program: Program) -> Program:
-    """Drop what only transforms read: names for checkpoint policies, stopped gradients, derivatives of written values.
+    """Drop what only transforms read: names for checkpoint policies, stopped gradients, derivatives of written values,
+    the derivatives of conventions.
 
     An optimised program is for execution; derivatives are taken of the program before optimisation.
     """

@@ -51,7 +51,14 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.strides import iterated_order
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, fit_cotangent
+from func.interpreters.primitives.structural.shapes import (
+    align_ranks,
+    broadcast,
+    convert,
+    fit_cotangent,
+    full_like,
+    where,
+)
 
 Factor: TypeAlias = Callable[..., Array] | str
 """A function of what it names, or the name of a saved value."""
@@ -277,7 +284,7 @@ class Elementwise(Pointwise):
     partials: tuple[Partial | None, ...]
 
     def __init__(
-        self, name: str, partials: Sequence[Rule], selects: tuple[bool, ...], ulps: float, **options: Any
+        self, name: str, partials: Sequence[Rule], selects: tuple[int, ...], ulps: float, **options: Any
     ) -> None:
         super().__init__(name, len(partials), **options)
         self.ulps = ulps
@@ -386,7 +393,7 @@ def _widened(value: Array, dtype: np.dtype[Any]) -> Array:
     return convert(value, dtype=wide) if wide != own and np.finfo(wide).dtype == precision else value
 
 
-def scale(factor: Array, direction: Array, adjoint: bool, selects: bool) -> Array:
+def scale(factor: Array, direction: Array, adjoint: bool, selects: int) -> Array:
     """factor · direction, by the conjugate factor for an adjoint. `selects`: a factor of zero means "not selected".
 
     A stage whose program has a NaN-safe variant records the plain product.
@@ -394,8 +401,24 @@ def scale(factor: Array, direction: Array, adjoint: bool, selects: bool) -> Arra
     if adjoint and dtype_of(factor).kind == "c":
         factor = conjugate(factor)
     if selects and not is_checked_for_nan(direction):
+        if selects == SHARES and is_followed(factor):
+            direction = where(not_equal(factor, 0), direction, full_like(direction, 0, ()))
         return nan_safe_multiply(direction, factor)
     return multiply(factor, direction)
+
+
+SHARES = 2
+"""In the place of a true `selects`: the factor is the share of a choice, so a zero is no choice also where its own
+derivative, at ties, is not zero."""
+
+
+def is_followed(value: Array) -> bool:
+    """Whether a derivative of the value may be taken: a level differentiates it, or a Program that is traced."""
+    while type(value) is Tracer:
+        if value._interpreter.differentiates or value._value is None:
+            return True
+        value = value._value
+    return False
 
 
 def is_checked_for_nan(value: Array) -> bool:
@@ -470,7 +493,7 @@ def elementwise(
     *partials: Rule,
     ufunc: str | None = None,
     impl: Callable[..., Any] | None = None,
-    selects: bool | tuple[bool, ...] = False,
+    selects: int | tuple[int, ...] = False,
     weak: bool = False,
     ulps: float = ULPS,
     **facts: Unpack[Facts],
@@ -525,6 +548,7 @@ def elementwise_constant(
     return ElementwiseConstant(name, arity, ufunc or name, impl, weak, differentiable=False, **facts)
 
 
+not_equal = elementwise_constant("not_equal", 2, commutative=True)
 multiply: Elementwise = elementwise("multiply", "y", "x", weak=True, commutative=True)
 negative: Elementwise = elementwise("negative", -1, weak=True)
 conjugate: Linear = linear(

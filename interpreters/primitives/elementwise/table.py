@@ -12,6 +12,7 @@ from func.backends.support.arrays import make_complex as make_complex_into
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
 from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.elementwise.builder import (
+    SHARES,
     Elementwise,
     elementwise,
     elementwise_constant,
@@ -22,10 +23,11 @@ from func.interpreters.primitives.elementwise.builder import conjugate as conjug
 from func.interpreters.primitives.elementwise.builder import multiply as multiply
 from func.interpreters.primitives.elementwise.builder import nan_safe_multiply as nan_safe_multiply
 from func.interpreters.primitives.elementwise.builder import negative as negative
+from func.interpreters.primitives.elementwise.builder import not_equal as not_equal
+from func.interpreters.primitives.elementwise.conventions import by_convention, on_arrays
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, fit_cotangent, full_like, where
 
 equal = elementwise_constant("equal", 2, commutative=True)
-not_equal = elementwise_constant("not_equal", 2, commutative=True)
 less = elementwise_constant("less", 2)
 less_equal = elementwise_constant("less_equal", 2)
 greater = elementwise_constant("greater", 2)
@@ -58,6 +60,13 @@ nextafter = elementwise("nextafter", 1, None)
 spacing = elementwise_constant("spacing", 1)
 exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1])
 
+
+@on_arrays(np.sign)
+def slope_of_modulus(x: Array) -> Array:
+    """The sign of x, zero at zero by convention."""
+    return by_convention(sign(x), lambda: equal(x, 0), x)
+
+
 subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
 divide: Elementwise = elementwise(
     "divide",
@@ -68,7 +77,7 @@ divide: Elementwise = elementwise(
 )
 reciprocal: Elementwise = elementwise("reciprocal", ("out", lambda out: negative(out)), cost=4)
 positive: Elementwise = elementwise("positive", 1, weak=True, cost=0)
-absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
+absolute: Elementwise = elementwise("absolute", slope_of_modulus, weak=True)
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
 
 
@@ -80,7 +89,8 @@ def reciprocal_of(y: Array) -> Array:
 def power_partial_x(x: Array, y: Array, out: Array) -> Array:
     """y x^(y-1), where out is x^y. A number as exponent from which one is subtracted exactly keeps it a power."""
     if type(y) not in PYTHON_SCALARS or (y - 1) + 1 != y:
-        return power_slope(x, y, out)
+        slope = power_slope(x, y, out)
+        return by_convention(slope, lambda: logical_and(equal(x, 0), less_equal(y, 1)), y)
     return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
 
 
@@ -117,7 +127,7 @@ def _power_slope_by_x(x: Array, y: Array, out: Array) -> Array:
 def _power_slope_by_y(x: Array, y: Array, out: Array) -> Array:
     """x^(y-1) (1 + y log x), where out is x^y."""
     below = _times_power_below(full_like(y, 1, ()), x, y, out)
-    return add(below, power_partial_y(x, multiply(y, below)))
+    return add(below, power_partial_y(x, subtract(y, full_like(y, 1, ())), multiply(y, below)))
 
 
 power_slope: Elementwise = formula(
@@ -131,10 +141,11 @@ power_slope: Elementwise = formula(
 """y x^(y-1), where z is x^y."""
 
 
-def power_partial_y(x: Array, out: Array) -> Array:
-    """x^y log x, with the limit zero at x = 0."""
+def power_partial_y(x: Array, y: Array, out: Array) -> Array:
+    """x^y log x, with the limit zero at x = 0; by convention for y ≤ 1, where its slope by x is infinite."""
     nothing = equal(x, 0)
-    return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+    value = where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+    return by_convention(value, lambda: logical_and(nothing, less_equal(y, 1)), x)
 
 
 power: Elementwise = elementwise("power", power_partial_x, power_partial_y, weak=True, cost=20)
@@ -150,35 +161,42 @@ remainder: Elementwise = elementwise("remainder", 1, minus_whole, weak=True, cos
 fmod: Elementwise = elementwise("fmod", 1, minus_whole, cost=4)
 
 
-def share(wins: Array, ties: Array, like: Array) -> Array:
-    """1 where an argument wins, 1/2 at ties, 0 elsewhere."""
-    dtype = dtype_of(like)
-    return add(convert(wins, dtype=dtype), multiply(convert(ties, dtype=dtype), 0.5))
+def share(x: Array, y: Array, out: Array, wins: Array) -> Array:
+    """1 where x wins, 1/2 at ties by convention, 0 elsewhere."""
+    dtype = dtype_of(out)
+    ties = equal(x, y)
+    value = add(convert(wins, dtype=dtype), multiply(convert(ties, dtype=dtype), 0.5))
+    return by_convention(value, lambda: ties, x, y)
 
 
-maximum: Elementwise = elementwise(
-    "maximum",
-    lambda x, y, out: share(greater(x, y), equal(x, y), out),
-    lambda x, y, out: share(greater(y, x), equal(x, y), out),
-    selects=True,
-)
-minimum: Elementwise = elementwise(
-    "minimum",
-    lambda x, y, out: share(less(x, y), equal(x, y), out),
-    lambda x, y, out: share(less(y, x), equal(x, y), out),
-    selects=True,
-)
+def share_by(comparison: Any, is_first: bool) -> Callable[..., Array]:
+    """The share of one of two operands, which wins by a comparison."""
+
+    def code(x: Any, y: Any, out: Any) -> Any:
+        wins = comparison.numpy(*((x, y) if is_first else (y, x))).astype(out.dtype)
+        ties = np.equal(x, y)
+        return wins + np.multiply(ties, 0.5, dtype=out.dtype) if ties.any() else wins
+
+    @on_arrays(code)
+    def share_of_operand(x: Array, y: Array, out: Array) -> Array:
+        return share(x, y, out, comparison(x, y) if is_first else comparison(y, x))
+
+    return share_of_operand
+
+
+maximum: Elementwise = elementwise("maximum", share_by(greater, True), share_by(greater, False), selects=SHARES)
+minimum: Elementwise = elementwise("minimum", share_by(less, True), share_by(less, False), selects=SHARES)
 fmax: Elementwise = elementwise(
     "fmax",
-    lambda x, y, out: share(logical_or(greater(x, y), isnan(y)), equal(x, y), out),
-    lambda x, y, out: share(logical_or(greater(y, x), isnan(x)), equal(x, y), out),
-    selects=True,
+    lambda x, y, out: share(x, y, out, logical_or(greater(x, y), isnan(y))),
+    lambda x, y, out: share(x, y, out, logical_or(greater(y, x), isnan(x))),
+    selects=SHARES,
 )
 fmin: Elementwise = elementwise(
     "fmin",
-    lambda x, y, out: share(logical_or(less(x, y), isnan(y)), equal(x, y), out),
-    lambda x, y, out: share(logical_or(less(y, x), isnan(x)), equal(x, y), out),
-    selects=True,
+    lambda x, y, out: share(x, y, out, logical_or(less(x, y), isnan(y))),
+    lambda x, y, out: share(x, y, out, logical_or(less(y, x), isnan(x))),
+    selects=SHARES,
 )
 copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
 
@@ -283,30 +301,61 @@ rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / m
 
 
 def over(numerator: Array, denominator: Array) -> Array:
-    """A quotient that is zero where both vanish."""
+    """A quotient that is zero by convention where the denominator is."""
     nothing = equal(denominator, 0)
-    return where(
+    quotient = where(
         nothing,
         full_like(denominator, 0, ()),
         divide(numerator, where(nothing, full_like(denominator, 1, ()), denominator)),
     )
+    return by_convention(quotient, lambda: nothing, denominator)
 
 
-root: Elementwise = elementwise("root", lambda out: over(0.5, out), ufunc="sqrt", cost=4)
+@on_arrays(lambda out: np.divide(0.5, out) if np.all(out) else None)
+def slope_of_root(out: Array) -> Array:
+    """0.5 / out, zero at zero by convention."""
+    return over(0.5, out)
+
+
+root: Elementwise = elementwise("root", slope_of_root, ufunc="sqrt", cost=4)
 """The square root of a sum of squares: its derivative at zero is zero, as that of a norm."""
+
+
+def _cosine(x: Array, y: Array, z: Array) -> Array:
+    """x / z, zero at zero; the sign of x where it alone is infinite."""
+    return where(greater(isinf(x), isinf(y)), copysign(1.0, x), over(x, z))
+
 
 cosine: Elementwise = formula(
     "cosine",
-    lambda x, y, z: over(x, z),
+    _cosine,
     lambda y, z: multiply(divide(y, z), divide(divide(y, z), z)),
     lambda x, y, z: negative(multiply(divide(x, z), divide(divide(y, z), z))),
     None,
     cost=4,
 )
 """x / z for z = √(x² + y²), zero at zero."""
-hypot: Elementwise = elementwise(
-    "hypot", lambda x, y, out: cosine(x, y, out), lambda x, y, out: cosine(y, x, out), cost=4
-)
+
+
+def _ratio(x: Any, y: Any, out: Any) -> Any:
+    """x / out, or None where it is NaN."""
+    ratio = np.divide(x, out)
+    return None if np.isnan(ratio).any() else ratio
+
+
+@on_arrays(_ratio)
+def slope_of_hypot(x: Array, y: Array, out: Array) -> Array:
+    """x / out, zero at zero by convention."""
+    return cosine(x, y, out)
+
+
+@on_arrays(lambda x, y, out: _ratio(y, x, out))
+def other_slope_of_hypot(x: Array, y: Array, out: Array) -> Array:
+    """The same by y."""
+    return cosine(y, x, out)
+
+
+hypot: Elementwise = elementwise("hypot", slope_of_hypot, other_slope_of_hypot, cost=4)
 
 
 def _over_square_sum(x: Array, y: Array) -> Array:
@@ -328,6 +377,46 @@ over_square_sum: Elementwise = formula(
     cost=10,
 )
 """x / (x² + y²), zero at zero."""
+root_power: Elementwise = elementwise(
+    "root_power", lambda x, y, out: over(multiply(y, out), x), power_partial_y, ufunc="power", cost=20
+)
+"""x^y of x ≥ 0, whose derivative at zero is zero for every y, as that of a norm."""
+
+
+def _modulus_power(x: Array, y: Array) -> Array:
+    return power(absolute(x), y)
+
+
+def _signed_power(x: Array, y: Array) -> Array:
+    return where(equal(x, 0), full_like(x, 0, ()), multiply(sign(x), power(absolute(x), y)))
+
+
+def _slope_of_signed_power(x: Array, y: Array) -> Array:
+    """y |x|^(y-1), which is undetermined where a sign jumps, and has no slope at zero for y ≤ 2 but 1."""
+    slope = multiply(y, modulus_power(x, subtract(y, 1)))
+    is_zero = equal(x, 0)
+    slope = by_convention(slope, lambda: logical_and(is_zero, logical_and(less_equal(y, 2), not_equal(y, 1))), x)
+    return where(logical_and(is_zero, less_equal(y, 0)), full_like(x, math.nan, ()), slope)
+
+
+modulus_power: Elementwise = elementwise(
+    "modulus_power",
+    lambda x, y: multiply(y, signed_power(x, subtract(y, 1))),
+    lambda x, y, out: power_partial_y(absolute(x), y, out),
+    impl=lambda xp, x, y: xp.power(xp.absolute(x), y),
+    body=lambda params: lambda x, y: (_modulus_power(x, y),),
+    cost=20,
+)
+"""|x|^y of real x, with every derivative that it has at zero."""
+signed_power: Elementwise = elementwise(
+    "signed_power",
+    _slope_of_signed_power,
+    lambda x, y, out: power_partial_y(absolute(x), y, out),
+    impl=lambda xp, x, y: xp.where(xp.equal(x, 0), xp.zeros_like(x), xp.sign(x) * xp.power(xp.absolute(x), y)),
+    body=lambda params: lambda x, y: (_signed_power(x, y),),
+    cost=20,
+)
+"""The sign of x times |x|^y; zero where x is."""
 arctan2: Elementwise = elementwise(
     "arctan2", lambda x, y: over_square_sum(y, x), lambda x, y: negative(over_square_sum(x, y)), cost=20
 )

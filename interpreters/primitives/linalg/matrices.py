@@ -14,6 +14,7 @@ import numpy as np
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, Aval, Params, Tracer, dtype_of, materialize, shape_of
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
+from func.interpreters.primitives.elementwise.conventions import by_convention, is_followed
 from func.interpreters.primitives.elementwise.table import (
     absolute,
     divide,
@@ -22,7 +23,6 @@ from func.interpreters.primitives.elementwise.table import (
     imag,
     less_equal,
     real,
-    sqrt,
     subtract,
 )
 from func.interpreters.primitives.structural.contraction import Spec, contract, matmul_spec, spec
@@ -153,6 +153,12 @@ def identity_like(x: Array, n: int) -> Array:
     return convert(same, dtype=dtype_of(x))
 
 
+def diagonal_matrix(w: Array, like: Array) -> Array:
+    """The diagonal matrix of (…, n), in the shape and dtype of a stack of matrices."""
+    same = constant_mask(like, lambda i, j: i == j)
+    return where(same, convert(along_columns(w), dtype=dtype_of(like)), full_like(like, 0))
+
+
 def over_matrices(test: Array) -> Array:
     """A choice per matrix (…) as (…, 1, 1)."""
     return reshape(test, shape=(*shape_of(test), 1, 1))
@@ -206,29 +212,35 @@ def safe_reciprocal(gap: Array, scale: Array) -> Array:
     return where(degenerate, full_like(gap, 0, ()), divide(unit, where(degenerate, unit, gap)))
 
 
+def are_equal(w: Array, others: Array) -> Array:
+    """(…, m, n): whether other_i and w_j differ by no more than the rounding of the problem."""
+    held, others = stop_gradient(w), stop_gradient(others)
+    tiny = multiply(largest(others), float(np.finfo(dtype_of(w)).eps) * 4 * shape_of(others)[-1])
+    return less_equal(absolute(subtract(along_columns(held), along_rows(others))), tiny)
+
+
 def cusps(w: Array, everyone: Array | None = None, source: Array | None = None) -> Array | None:
-    """Zero for each eigenvalue or singular value, with an infinite or NaN derivative where it equals another one.
+    """Zero for each eigenvalue or singular value, by a convention where it equals another one.
 
     A first derivative that drops the undetermined part of equal eigenvalues is right for many functions, its own
-    derivative is not: what is multiplied `with_cusps` says so from the second order on. None for numbers, which have no
-    derivative. Where w is a part of the spectrum, `everyone` is the whole. Singular values of exactly zero do not move:
-    with the matrix as `source` the derivative is by that one.
+    derivative is not: what is multiplied `with_cusps` says so from the second order on. None where none is taken, and
+    where no eigenvalues are equal. Where w is a part of the spectrum, `everyone` is the whole. Singular values of
+    exactly zero do not move: with the matrix as `source` the derivative is by that one.
     """
-    if type(w) is not Tracer or 0 in shape_of(w):
+    if not is_followed(w) or 0 in shape_of(w):
         return None
-    held = stop_gradient(w)
-    whole = held if everyone is None else stop_gradient(everyone)
-    tiny = multiply(largest(whole), float(np.finfo(dtype_of(w)).eps) * 4 * shape_of(whole)[-1])
-    near = less_equal(absolute(subtract(along_columns(held), along_rows(whole))), tiny)
-    count = reduce_sum(convert(near, dtype=np.dtype(int)), axes=(len(shape_of(near)) - 2,))
-    is_equal = greater(count, 1)
-    moved = subtract(w, held)
+    moved = w
     if source is not None:
         rank = len(shape_of(source))
-        total = reduce_sum(real_part(source), axes=(rank - 2, rank - 1))
-        moved = expand(subtract(total, stop_gradient(total)), (rank - 2,))
-    root = sqrt(where(is_equal, moved, full_like(w, 1, ())))
-    return where(is_equal, root, full_like(w, 0, ()))
+        moved = expand(reduce_sum(real_part(source), axes=(rank - 2, rank - 1)), (rank - 2,))
+    cusp = by_convention(full_like(w, 0), lambda: _have_equals(w, w if everyone is None else everyone), moved)
+    return cusp if type(cusp) is Tracer else None
+
+
+def _have_equals(w: Array, whole: Array) -> Array:
+    """Whether more than one value of the whole spectrum equals each."""
+    near = are_equal(w, whole)
+    return greater(reduce_sum(convert(near, dtype=np.dtype(int)), axes=(len(shape_of(near)) - 2,)), 1)
 
 
 def differences(w: Array, cusp: Array | None, first: int = 0, last: int | None = None) -> Array:

@@ -17,6 +17,7 @@ from func.interpreters.core.parameters import FLAG, Kind, is_shape, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import subtract
+from func.interpreters.primitives.linalg.invariant_subspaces import basis_of
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
@@ -26,6 +27,7 @@ from func.interpreters.primitives.linalg.matrices import (
     diagonal_of,
     differences,
     from_triangle,
+    identity_like,
     mH,
     mm,
     part_of,
@@ -36,7 +38,7 @@ from func.interpreters.primitives.linalg.matrices import (
     with_cusps,
 )
 from func.interpreters.primitives.linalg.solving import solve
-from func.interpreters.primitives.linalg.spectral import reduce_columns, with_real_row
+from func.interpreters.primitives.linalg.spectral import reduce_columns, turned, with_real_row
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -105,8 +107,15 @@ def _driver_jvp(
     """
     (a,), (da,) = primals, tangents
     w, v, w_all, v_all = _completed(lambda some: eigh_by_driver(a, lower=lower, driver=driver, subset=some), subset)
-    dw, rotation = _turn(w_all, mm(mm(mH(v_all), from_triangle(da, lower)), v), subset)
-    return (w, v), (dw, with_real_row(v, mm(v_all, rotation), lower))
+    dw, dv = turned(
+        lambda: from_triangle(a, lower),
+        lambda u: mm(from_triangle(da, lower), u),
+        w_all,
+        v_all,
+        cusps(w_all),
+        None if subset is None else subset[:2],
+    )
+    return (w, v), (dw, with_real_row(v, dv, lower))
 
 
 eigh_by_driver: Primitive = general(
@@ -222,14 +231,26 @@ def _times_tridiagonal(d: Any, e: Any, v: Array) -> Any:
     return full_like(v, 0) if product is ZERO else product
 
 
+def _dense(d: Array, e: Array, like: Array) -> Array:
+    """The tridiagonal matrix with all its elements, in the shape of a stack of matrices."""
+    return _times_tridiagonal(d, e, add(full_like(like, 0), identity_like(like, shape_of(like)[-1])))
+
+
 def _tridiagonal_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, driver: str, subset: Subset
 ) -> tuple[Any, Any]:
     """dw = diag(Vᵀ dT V), dV = V (F ∘ Vᵀ dT V). Source: Giles (2008), section 3.1."""
     (d, e), (dd, de) = primals, tangents
     w, v, w_all, v_all = _completed(lambda some: eigh_tridiagonal(d, e, driver=driver, subset=some), subset)
-    dw, rotation = _turn(w_all, mm(mH(v_all), _times_tridiagonal(dd, de, v)), subset)
-    return (w, v), (dw, mm(v_all, rotation))
+    dw, dv = turned(
+        lambda: _dense(d, e, v_all),
+        lambda u: _times_tridiagonal(dd, de, u),
+        w_all,
+        v_all,
+        cusps(w_all),
+        None if subset is None else subset[:2],
+    )
+    return (w, v), (dw, dv)
 
 
 eigh_tridiagonal: Primitive = general(
@@ -251,7 +272,10 @@ def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *
     (d, e), (dd, de) = primals, tangents
     _, v = eigh_tridiagonal(d, e, driver="auto", subset=None)
     w = eigvalsh_tridiagonal(d, e, driver=driver)
-    return w, with_cusps(reduce_columns(v, _times_tridiagonal(dd, de, v)), cusps(w))
+    cusp = cusps(w)
+    if cusp is not None:
+        v = basis_of(_dense(d, e, v), w, v)[2]
+    return w, with_cusps(reduce_columns(v, _times_tridiagonal(dd, de, v)), cusp)
 
 
 eigvalsh_tridiagonal: Primitive = general(

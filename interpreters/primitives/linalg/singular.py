@@ -25,7 +25,8 @@ from func.interpreters.core import (
 from func.interpreters.core.parameters import FLAG, NUMBER
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
-from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, subtract
+from func.interpreters.primitives.elementwise.conventions import by_convention
+from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, not_equal, subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
@@ -78,7 +79,7 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
         turn = turn_to_real(row_of(first, 0), row_of(d_first, 0))
         du, dv = (add(d, _beside_zeros(scale_columns(thin, turn), d)) for thin, d in ((thin_u, du), (thin_v, dv)))
     du, dv = (with_cusps(d, None if cusp is None else _followed_by_zeros(cusp, d)) for d in (du, dv))
-    return (u, s, vh), (du, _moved_values(real_part(diagonal_of(inner)), s, cusp), mH(dv))
+    return (u, s, vh), (du, _moved_values(real_part(diagonal_of(inner)), a, s, cusp), mH(dv))
 
 
 def _beside_zeros(columns: Array, like: Array) -> Array:
@@ -97,9 +98,11 @@ def _followed_by_zeros(values: Array, like: Array) -> Array:
     return concatenate(values, full_like(values, 0, (*shape_of(values)[:-1], n - k)), axis=len(shape_of(values)) - 1)
 
 
-def _moved_values(ds: Array, s: Array, cusp: Array | None) -> Array:
-    """The tangent of singular values; one of exactly zero has the derivative zero, as a norm has there."""
-    return where(equal(s, 0), full_like(s, 0, ()), with_cusps(ds, cusp))
+def _moved_values(ds: Array, a: Array, s: Array, cusp: Array | None) -> Array:
+    """The tangent of singular values; by convention one of exactly zero has the derivative zero, as a norm has."""
+    total = expand(reduce_sum(real_part(a), axes=(len(shape_of(a)) - 2, len(shape_of(a)) - 1)), (len(shape_of(s)) - 1,))
+    moves = convert(not_equal(s, 0), dtype=dtype_of(s))
+    return multiply(with_cusps(ds, cusp), by_convention(moves, lambda: equal(s, 0), total))
 
 
 def _rotations(inner: Array, s: Array, cusp: Array | None) -> tuple[Array, Array]:
@@ -158,7 +161,7 @@ def _svdvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     product = multiply(conjugate(u), mm(da, mH(vh)))
     ds = real_part(reduce_sum(product, axes=(len(shape_of(product)) - 2,)))
     values = svdvals(a)
-    return values, _moved_values(ds, values, cusps(values))
+    return values, _moved_values(ds, a, values, cusps(values))
 
 
 svdvals: Primitive = general(

@@ -2,12 +2,13 @@
 
 Undetermined parts of degenerate spectra are dropped: functions that do not depend on the choice of a basis inside an
 eigenspace (symmetric functions of eigenvalues, projectors to whole eigenspaces) have their first derivative there. From
-the second order on it is not determined by what is known of each eigenvalue, and NaN or infinite (`cusps`).
+the second order on it is not determined by what is known of each eigenvalue, and NaN (`cusps`). Those by a simple
+eigenvalue beside equal ones, and by its vector, are right to every order (`invariant_subspaces`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,18 @@ from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
 from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, subtract
+from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, rotation
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     are_square,
+    block,
     cusps,
     diagonal_of,
     differences,
     from_triangle,
     mH,
     mm,
+    part_of,
     real_part,
     row_of,
     scale_columns,
@@ -60,11 +64,39 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool)
     """
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=lower)
-    inner = mm(mm(mH(v), from_triangle(da, lower)), v)
     cusp = cusps(w)
-    dv = mm(v, multiply(differences(w, cusp), inner))
-    dw, dv = (with_cusps(tangent, cusp) for tangent in (real_part(diagonal_of(inner)), with_real_row(v, dv, lower)))
-    return (w, v), (dw, dv)
+    dw, dv = turned(lambda: from_triangle(a, lower), lambda u: mm(from_triangle(da, lower), u), w, v, cusp)
+    return (w, v), (dw, with_real_row(v, dv, lower))
+
+
+def turned(
+    matrix: Callable[[], Array],
+    change: Callable[[Array], Array],
+    w: Array,
+    v: Array,
+    cusp: Array | None,
+    places: tuple[int, int] | None = None,
+) -> tuple[Array, Array]:
+    """dw and dV of a Hermitian matrix whose change times U is `change(U)`; at `places` alone, where they are given.
+
+    Where eigenvalues may be equal, the basis that is differentiated further is that of invariant subspaces; columns of
+    eigenvectors differ from it by phases.
+    """
+    first, last = places or (0, shape_of(w)[-1])
+    rows = shape_of(v)[-2]
+    if cusp is None:
+        inner = mm(mH(v), change(block(v, (0, rows), (first, last))))
+        dv = mm(v, multiply(differences(w, None, first, last), inner))
+        return real_part(diagonal_of(block(inner, (first, last), (0, last - first)))), dv
+    held, blocks, u = basis_of(matrix(), w, v)
+    chosen = block(u, (0, rows), (first, last))
+    inner = mm(mH(u), change(chosen))
+    dv = mm(u, rotation(held, blocks, inner, first=first))
+    if dtype_of(v).kind == "c":
+        dv = scale_columns(dv, reduce_columns(conjugate(chosen), block(v, (0, rows), (first, last))))
+    own = part_of(cusp, first, last)
+    dw = real_part(diagonal_of(block(inner, (first, last), (0, last - first))))
+    return with_cusps(dw, own), with_cusps(dv, own)
 
 
 def with_real_row(v: Array, dv: Array, lower: bool) -> Array:
@@ -93,8 +125,10 @@ def _eigvalsh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: b
     (a,), (da,) = primals, tangents
     _, v = eigh(a, lower=lower)
     w = eigvalsh(a, lower=lower)
-    columns = mm(from_triangle(da, lower), v)
-    return w, with_cusps(real_part(reduce_columns(conjugate(v), columns)), cusps(w))
+    cusp = cusps(w)
+    basis = v if cusp is None else basis_of(from_triangle(a, lower), w, v)[2]
+    columns = mm(from_triangle(da, lower), basis)
+    return w, with_cusps(real_part(reduce_columns(conjugate(basis), columns)), cusp)
 
 
 def reduce_columns(x: Array, y: Array) -> Array:

@@ -149,5 +149,5 @@ inv_boxcox1p: Elementwise = special_primitive(
     lambda x, y, out: _inverse_partial_lambda(x, y, add(out, 1)),
 )
 powm1: Elementwise = special_primitive(
-    "powm1", lambda x, y: power_partial_x(x, y, power(x, y)), lambda x, y: power_partial_y(x, power(x, y))
+    "powm1", lambda x, y: power_partial_x(x, y, power(x, y)), lambda x, y: power_partial_y(x, y, power(x, y))
 )

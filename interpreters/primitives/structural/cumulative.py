@@ -14,8 +14,10 @@ from func.interpreters.core.parameters import AXIS
 from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
+from func.interpreters.primitives.elementwise.conventions import by_convention
 from func.interpreters.primitives.elementwise.table import (
     divide,
+    greater,
     greater_equal,
     isnan,
     less_equal,
@@ -112,7 +114,8 @@ def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: C
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int) -> tuple[Array, Array]:
         (x,), (dx,) = primals, tangents
         _, total, number = _scan((x, dx, full_like(x, 1)), axis, combine)
-        return primitive(x, axis=axis), divide(total, number)
+        out = primitive(x, axis=axis)
+        return out, divide(total, by_convention(number, lambda: greater(number, 1), out))
 
     def impl(xp: Any, x: Array, *, axis: int) -> Array:
         return running_extremum(xp, x, ufunc=ufunc, axis=axis)

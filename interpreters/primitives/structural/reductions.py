@@ -37,11 +37,13 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
 from func.interpreters.core.strides import reduced_order
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import conjugate, multiply, scale
+from func.interpreters.primitives.elementwise.builder import SHARES, conjugate, multiply, scale
+from func.interpreters.primitives.elementwise.conventions import by_convention
 from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
     exp,
+    greater,
     isfinite,
     isnan,
     logical_and,
@@ -157,7 +159,8 @@ def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     if is_inexact(dtype_of(x)):
         hit = logical_or(hit, isnan(x))
     hits = convert(hit, dtype=dtype_of(x))
-    return divide(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes))
+    number = keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes)
+    return by_convention(divide(hits, number), lambda: logical_and(hit, greater(number, 1)), x)
 
 
 class Extremum(Reduction):
@@ -167,7 +170,7 @@ class Extremum(Reduction):
 
     def weighted(self, direction: Array, weights: Array) -> Array:
         """A direction times partial derivatives; a partial of zero means that the element was not selected."""
-        return scale(weights, direction, False, True)
+        return scale(weights, direction, False, SHARES)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         chosen = self._chosen(ct, saved, params)

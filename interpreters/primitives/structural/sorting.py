@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -21,12 +22,17 @@ from func.interpreters.core import (
     linear,
     materialize,
     nondifferentiable,
+    shape_of,
 )
 from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of
 from func.interpreters.core.strides import axes_by_stride
 from func.interpreters.primitives import costs
+from func.interpreters.primitives.elementwise.conventions import followed_by_convention
+from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, logical_or
 from func.interpreters.primitives.structural.reductions import SORT_KIND
 from func.interpreters.primitives.structural.reductions import argsort as argsort
+from func.interpreters.primitives.structural.shapes import convert, expand, full_like, reduce_sum
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 PLACES = Kind(
     "places along the axis",
@@ -98,6 +104,39 @@ partition_order: NonDifferentiable = nondifferentiable(
 def _sort_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int, kind: Any) -> tuple[Array, Array]:
     order = argsort(primals[0], axis=axis, kind=kind)
     return reorder(primals[0], order, axis=axis), reorder(tangents[0], order, axis=axis)
+
+
+def ordered(x: Array, order: Array, axis: int) -> Array:
+    """x in ascending order along an axis; the order of equal elements is a convention."""
+    out: Array = reorder(x, order, axis=axis)
+    return followed_by_convention(out, lambda: _has_equals(out, axis))
+
+
+def partitioned(x: Array, order: Array, kth: tuple[int, ...], axis: int) -> Array:
+    """x partitioned along an axis; which of several elements equal to a pivot lie on which side is a convention."""
+    out: Array = reorder(x, order, axis=axis)
+    return followed_by_convention(out, lambda: functools.reduce(logical_or, [_is_one_of(out, k, axis) for k in kth]))
+
+
+def _is_one_of(x: Array, k: int, axis: int) -> Array:
+    """Which elements along an axis equal the one at k, where there are several."""
+    index = tuple([(k, k + 1, 1) if place == axis else (0, n, 1) for place, n in enumerate(shape_of(x))])
+    same = equal(x, getitem(x, index=index))
+    number = reduce_sum(convert(same, dtype=np.dtype(np.intp)), axes=(axis,))
+    return logical_and(same, greater(expand(number, (axis,)), 1))
+
+
+def _has_equals(x: Array, axis: int) -> Array:
+    """Whether an element has an equal one beside it along a sorted axis."""
+    shape = shape_of(x)
+    n = shape[axis]
+    if n < 2:
+        return full_like(x, False, None, np.dtype(bool))
+    whole = [(0, m, 1) for m in shape]
+    first, last = [getitem(x, index=(*whole[:axis], rows, *whole[axis + 1 :])) for rows in ((0, n - 1, 1), (1, n, 1))]
+    same = equal(first, last)
+    end = full_like(same, False, tuple([1 if k == axis else m for k, m in enumerate(shape)]))
+    return logical_or(concatenate(end, same, axis=axis), concatenate(same, end, axis=axis))
 
 
 sort: Primitive = general(

@@ -1,0 +1,136 @@
+"""Conventions: what a first derivative follows at a point where the function has none, and no further one does.
+
+The partial of |x| at zero is zero by convention. Its own derivative there is not that of a constant: it is
+undetermined, since |x|² and cos |x| have right second derivatives that the convention does not know. So a rule that
+follows a convention returns its partial by `by_convention`, which makes the next derivative NaN at these points alone.
+A convention is a factor of a (co)tangent, never a tangent itself: what is linear in a tangent is transposed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy import ndarray
+
+from func.interpreters.core import Array, Tracer, known_value
+from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise
+from func.interpreters.primitives.elementwise.builder import is_followed as is_followed
+from func.interpreters.primitives.structural.shapes import full_like, where
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _value(xp: Any, value: Array, singular: Array, mover: Array) -> Array:
+    """The value, with the shape of all operands: batch axes may be those of one alone."""
+    shape = np.broadcast_shapes(*[np.shape(x) for x in (value, singular, mover)])
+    return value if np.shape(value) == shape else xp.broadcast_to(value, shape).copy()
+
+
+def _undetermined(x: Array, y: Array) -> Array:
+    """NaN where y holds, zero elsewhere."""
+    return where(y, full_like(x, math.nan, ()), full_like(x, 0, ()))
+
+
+undetermined: Elementwise = elementwise(
+    "undetermined", 1, None, _undetermined, impl=_value, selects=(False, False, True), cost=0
+)
+"""undetermined(value, singular, mover) is the value; where `singular` holds, its derivative by the mover is NaN."""
+
+revalued: Elementwise = elementwise("revalued", None, 1, impl=lambda xp, value, x: _value(xp, value, x, False), cost=0)
+"""The value of the first operand with the derivative of the second: of the square of a norm, which has one where the
+norm has none."""
+
+
+def on_arrays(code: Callable[..., Any]) -> Callable[[F], F]:
+    """`@on_arrays(code)`: what a rule computes on plain arrays, or None where `code` does not know it."""
+
+    def mark(rule: F) -> F:
+        rule.on_arrays = code  # type: ignore[attr-defined]
+        return rule
+
+    return mark
+
+
+def by_convention(value: Array, singular: Callable[[], Array], *movers: Array) -> Array:
+    """A partial derivative that follows a convention at the places `singular()`.
+
+    There its own derivative by the movers, what it is computed from, is undetermined. It costs nothing where no further
+    derivative is taken, and where the numbers are known and no place is singular.
+    """
+    movers = tuple([mover for mover in movers if is_followed(mover)])
+    if not movers:
+        return value
+    places = singular()
+    known = known_value(places)
+    if isinstance(known, (ndarray, np.bool_, bool)) and not np.any(known):
+        return value
+    for mover in movers:
+        value = undetermined(value, places, mover)
+    return value
+
+
+conventional: Elementwise = elementwise(
+    "conventional",
+    lambda x, y: by_convention(full_like(x, 1), lambda: y, x),
+    None,
+    impl=lambda xp, value, places: _value(xp, value, places, False),
+    cost=0,
+)
+"""The first operand, whose derivative follows a convention where the second one holds."""
+
+
+def _orders(value: Array) -> int:
+    """How many derivatives of the value may be taken; two stands for more, too."""
+    orders = 0
+    while type(value) is Tracer and orders < 2:
+        if value._value is None or value._interpreter.takes_further:
+            return 2
+        orders += value._interpreter.differentiates
+        value = value._value
+    return orders
+
+
+def followed_by_convention(value: Array, singular: Callable[[], Array]) -> Array:
+    """A value whose derivative follows a convention at the places `singular()`; the second is undetermined there."""
+    if _orders(value) < 2:
+        return value
+    places = singular()
+    known = known_value(places)
+    if isinstance(known, (ndarray, np.bool_, bool)) and not np.any(known):
+        return value
+    marked: Array = conventional(value, places)
+    return marked
+
+
+isolated: Elementwise = elementwise(
+    "isolated",
+    1,
+    None,
+    lambda x, y, z: by_convention(full_like(x, 0), lambda: y, z),
+    impl=_value,
+    selects=(False, False, True),
+    cost=0,
+)
+"""The first operand, whose derivative by the third one is zero: by convention, where the second one holds."""
+
+
+def isolated_by_convention(value: Array, singular: Callable[[], Array], x: Array) -> Array:
+    """A piecewise constant function of x, some of whose pieces are the points `singular()` alone.
+
+    What it is multiplied by has derivatives beside such a point that the piece does not know.
+    """
+    if _orders(x) < 2:
+        return value
+    places = singular()
+    known = known_value(places)
+    if isinstance(known, (ndarray, np.bool_, bool)) and not np.any(known):
+        return value
+    marked: Array = isolated(value, places, x)
+    return marked
+
+
+CONVENTIONS = frozenset({conventional, isolated, revalued, undetermined})
+"""What only derivatives read: each is its first operand."""

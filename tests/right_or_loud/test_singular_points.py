@@ -1,0 +1,206 @@
+"""Conventions at singular points: the first derivative follows them, further ones are right or NaN.
+
+The machine of the same name enumerates composites; here is one row for each mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.spatial.distance as distances
+
+import func
+
+NAN = np.nan
+ZERO, EQUAL = np.zeros(2), np.ones(2)
+BOTH = np.array([[1.0, 2.0], [0.5, -1.0]])
+HESSIANS: dict[str, Callable[[Callable[..., Any]], Callable[[Any], Any]]] = {
+    "hessian": func.hessian,
+    "reverse of reverse": lambda f: func.jacrev(func.grad(f)),
+    "forward of forward": lambda f: func.jacfwd(func.jacfwd(f)),
+    "reverse of forward": lambda f: func.jacrev(func.jacfwd(f)),
+    "compiled": lambda f: func.jit(func.hessian(f)),
+    "of a compiled function": lambda f: func.hessian(func.jit(f)),
+}
+
+
+def written(x: Any) -> Any:
+    size = np.abs(x)
+    size[0] = 3 * size[0]
+    return np.sum(size**2)
+
+
+SQUARES: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
+    "norm": (lambda x: np.linalg.norm(x) ** 2, ZERO, 2 * np.eye(2)),
+    "np.square of a norm": (lambda x: np.square(np.linalg.norm(x)), ZERO, 2 * np.eye(2)),
+    "norms of rows": (lambda x: np.sum(np.linalg.norm(np.stack([x, 2 * x]), axis=1) ** 2), ZERO, 10 * np.eye(2)),
+    "scipy.linalg.norm": (lambda x: scipy.linalg.norm(x) ** 2, ZERO, 2 * np.eye(2)),
+    "fourth power": (lambda x: np.linalg.norm(x) ** 4, ZERO, np.zeros((2, 2))),
+    "Gaussian": (lambda x: np.exp(-(np.linalg.norm(x) ** 2)), ZERO, -2 * np.eye(2)),
+    "hypot": (lambda x: np.hypot(x[0], x[1]) ** 2, ZERO, 2 * np.eye(2)),
+    "abs": (lambda x: np.sum(np.abs(x) ** 2), ZERO, 2 * np.eye(2)),
+    "complex modulus": (lambda x: np.abs(x[0] + 1j * x[1]) ** 2, ZERO, 2 * np.eye(2)),
+    "std": (lambda x: np.std(x) ** 2, EQUAL, np.array([[0.5, -0.5], [-0.5, 0.5]])),
+    "euclidean": (lambda x: distances.euclidean(x, np.ones(2)) ** 2, EQUAL, 2 * np.eye(2)),
+    "cdist": (lambda x: np.trace(distances.cdist(BOTH + x, BOTH) ** 2), ZERO, 4 * np.eye(2)),
+    "cubes of moduli": (lambda x: np.linalg.norm(np.concatenate([x, [1.0]]), 3), ZERO, np.zeros((2, 2))),
+    "a write into a modulus": (written, np.array([2.0, 1.0]), np.diag([18.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+def test_squares_of_norms_and_moduli_have_right_second_derivatives(name: str) -> None:
+    f, x, expected = SQUARES[name]
+    for mode, hessian in HESSIANS.items():
+        np.testing.assert_allclose(hessian(f)(x), expected, atol=1e-12, err_msg=mode)
+    np.testing.assert_allclose(func.laplacian(f)(x), np.trace(expected), atol=1e-12)
+
+
+def test_a_norm_that_was_written_to_is_no_root() -> None:
+    def f(t: Any) -> Any:
+        length = np.linalg.norm(np.stack([3 * t, 4 * t]))
+        length += t
+        return length**2
+
+    assert func.grad(f)(1.0) == 72.0 and func.grad(func.grad(f))(1.0) == 72.0
+
+
+UNDETERMINED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
+    "cos of a norm": (lambda x: np.cos(np.linalg.norm(x)), ZERO, [[NAN, NAN], [NAN, NAN]]),
+    "a modulus": (lambda x: np.sum(np.abs(x)), np.array([0.0, 3.0]), [[NAN, 0], [0, 0]]),
+    "its product": (lambda x: np.sum(np.abs(x) * np.abs(x)), np.array([0.0, 3.0]), [[NAN, 0], [0, 2]]),
+    "maximum": (lambda x: np.sum(np.maximum(x, -x) ** 2), np.array([0.0, 3.0]), [[NAN, 0], [0, 2]]),
+    "a clipped square": (lambda x: np.sum(np.maximum(x * x, 0)), np.array([0.0, 3.0]), [[NAN, 0], [0, 2]]),
+    "fmin": (lambda x: np.sum(np.fmin(x, -x) ** 2), np.array([0.0, 3.0]), [[NAN, 0], [0, 2]]),
+    "max": (lambda x: np.sum(np.max(np.stack([x, -x]), axis=0) ** 2), np.array([0.0, 3.0]), [[NAN, 0], [0, 2]]),
+    "running maximum": (
+        lambda x: np.sum(np.maximum.accumulate(np.stack([x, -x]))[1] ** 2),
+        np.array([0.0, 3.0]),
+        [[NAN, 0], [0, 2]],
+    ),
+    "sort": (lambda x: np.sum(np.sort(np.stack([x * x, 0 * x]), axis=0)[0]), np.array([0.0, 3.0]), [[NAN, 0], [0, 0]]),
+    "partition": (lambda x: np.partition(np.stack([x[0] ** 2, 0 * x[0], 9.0 + x[1]]), 1)[0], ZERO, [[NAN, 0], [0, 0]]),
+    "sign": (lambda x: np.sum((x * np.sign(x)) ** 2), np.array([0.0, 3.0]), [[NAN, 0], [0, 2]]),
+    "heaviside": (lambda x: np.sum(x * x * np.heaviside(x, 0.5)), np.array([0.0, 3.0]), [[NAN, 0], [0, 2]]),
+    "singular values": (
+        lambda x: np.sum(np.linalg.svd(np.diag(x), compute_uv=False) ** 2),
+        np.array([0.0, 3.0]),
+        [[NAN, NAN], [NAN, NAN]],
+    ),
+    "a modulus to the power 3/2": (lambda x: np.linalg.norm(np.append(x, 1.0), 1.5), ZERO, [[np.inf, 0], [0, np.inf]]),
+    "power by both": (lambda x: x[0] ** x[1], np.array([0.0, 0.5]), None),
+    "power by both, one": (lambda x: x[0] ** x[1], np.array([0.0, 1.0]), None),
+}
+
+
+@pytest.mark.parametrize("name", UNDETERMINED)
+def test_a_convention_has_no_further_derivative(name: str) -> None:
+    """NaN at the place of the convention, numbers beside it; None: what is off the diagonal is not finite."""
+    f, x, expected = UNDETERMINED[name]
+    for mode, hessian in HESSIANS.items():
+        with np.errstate(all="ignore"):
+            got = hessian(f)(x)
+        if expected is None:
+            assert not np.isfinite(got[0, 1]) and not np.isfinite(got[1, 0]), mode
+        else:
+            np.testing.assert_allclose(got, expected, atol=1e-12, err_msg=mode)
+    assert not np.isnan(func.grad(f)(x)).any()
+
+
+def test_two_singular_values_of_zero_have_no_second_derivative() -> None:
+    def f(t: Any) -> Any:
+        return np.sum(np.linalg.svd(t * BOTH, compute_uv=False) ** 2)
+
+    assert func.grad(f)(0.0) == 0 and np.isnan(func.grad(func.grad(f))(0.0)) and np.isnan(func.laplacian(f)(0.0))
+
+
+def test_laplacians_and_taylor_mode_follow_conventions_once() -> None:
+    def f(t: Any) -> Any:
+        return (t * np.sign(t)) ** 2
+
+    assert np.isnan(func.laplacian(f)(0.0)) and np.isnan(func.derivatives(f, 2)(0.0)[2])
+    ordered = func.derivatives(lambda t: np.sort(np.stack([t * t, 0 * t]))[0], 2)(0.0)
+    assert ordered[1] == 0 and np.isnan(ordered[2])
+
+
+def test_a_mask_keeps_undetermined_elements_out() -> None:
+    x = np.array([0.0, 2.0])
+    for f in (lambda x: np.sum(np.where(x > 0, np.abs(x) ** 3, 0.0)), lambda x: np.maximum(x, 0)[1] ** 3):
+        np.testing.assert_array_equal(func.hessian(f)(x), [[0, 0], [0, 12]])
+        np.testing.assert_array_equal(func.jit(func.hessian(f))(x), [[0, 0], [0, 12]])
+
+
+def test_moduli_at_infinity() -> None:
+    with np.errstate(all="ignore"):
+        for gradient in (func.grad(np.abs), func.jit(func.grad(np.abs))):
+            assert gradient(np.inf + 0j) == 1 and gradient(complex(-np.inf, 3)) == -1
+            assert np.isnan(gradient(complex(np.inf, np.inf)))
+        assert func.jvp(np.hypot, (np.inf, 2.0), (1.0, 1.0))[1] == 1
+
+
+SLOPE = np.array([[1.0, 0.4, 0.3, -0.2], [0.4, 0.5, 0.7, 0.1], [0.3, 0.7, -0.6, 0.9], [-0.2, 0.1, 0.9, 0.2]])
+TURN = np.triu(np.ones((4, 4)), 1) - np.tril(np.ones((4, 4)), -1)
+SPECTRUM = np.diag([0.5, 3.0, 5.0, 5.0 + 1e-15])
+
+
+def by_perturbation(slope: Any) -> list[float]:
+    """The derivatives of the smallest eigenvalue by perturbation theory, of orders one to three."""
+    a, rest = slope, np.diag(1 / (0.5 - np.diag(SPECTRUM)[1:]))
+    side, inner = a[1:, 0], a[1:, 1:]
+    second = side.conj() @ rest @ side
+    third = side.conj() @ rest @ (inner - a[0, 0] * np.eye(3)) @ rest @ side
+    return [float(np.real(x)) for x in (a[0, 0], 2 * second, 6 * third)]
+
+
+@pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
+def test_simple_eigenvalues_beside_equal_ones_have_derivatives_of_every_order(is_complex: bool) -> None:
+    slope = SLOPE + 1j * TURN if is_complex else SLOPE
+    expected = by_perturbation(slope)
+    for values in (np.linalg.eigvalsh, lambda a: np.linalg.eigh(a)[0], lambda a: scipy.linalg.eigh(a, driver="ev")[0]):
+
+        def f(t: Any, values: Callable[[Any], Any] = values) -> Any:
+            return values(SPECTRUM + t * slope)[0]
+
+        third = func.grad(func.grad(func.grad(f)))
+        np.testing.assert_allclose(func.derivatives(f, 3)(0.0)[1:], expected, rtol=1e-10)
+        np.testing.assert_allclose([third(0.0), func.jit(third)(0.0)], expected[2], rtol=1e-10)
+        assert np.isnan(func.derivatives(lambda t, values=values: values(SPECTRUM + t * slope)[3], 2)(0.0)[2])
+
+
+def test_a_few_simple_eigenvalues_of_a_tridiagonal_matrix() -> None:
+    """Of a chain of two parts, the first of which has the eigenvalues 1 and 4, and two equal ones besides."""
+
+    def f(t: Any) -> Any:
+        diagonal = np.array([2.0, 3.0, 6.0, 6.0]) + t * np.array([1.0, 0.0, 0.5, 0.5])
+        return scipy.linalg.eigh_tridiagonal(diagonal, [np.sqrt(2), 0, 0], select="i", select_range=(0, 1))[0][0]
+
+    expected = func.derivatives(lambda t: (5 + t) / 2 - np.sqrt((1 - t) ** 2 / 4 + 2), 4)(0.0)
+    np.testing.assert_allclose(func.derivatives(f, 4)(0.0), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_phases_of_vectors_of_either_triangle(triangle: Any) -> None:
+    """LAPACK keeps the first row real for the lower triangle, and the last one for the upper."""
+    start = np.diag([1.0, 2.0, 4.0]) + 0.3 * (SLOPE + 1j * TURN)[:3, :3]
+
+    def f(t: Any) -> Any:
+        vectors = np.linalg.eigh(start + t * (SLOPE + 2j * TURN)[1:, 1:], UPLO=triangle)[1]
+        return np.real(vectors[1, 1] * (1 + 2j) + vectors[0, 2] + vectors[2, 2])
+
+    expected = (8 * (f(1e-3) - f(-1e-3)) - (f(2e-3) - f(-2e-3))) / 12e-3
+    np.testing.assert_allclose([func.grad(f)(0.0), func.jvp(f, (0.0,), (1.0,))[1]], expected, rtol=1e-6)
+
+
+def test_powers_of_norms_keep_their_derivatives() -> None:
+    """At points that are not singular, and the third derivative of |x|³ at zero, which jumps."""
+
+    def f(t: Any) -> Any:
+        return np.linalg.norm(np.stack([3 * t, 4 * t])) ** 4
+
+    np.testing.assert_allclose([func.grad(f)(1.0), func.jit(func.grad(func.grad(f)))(1.0)], [2500.0, 7500.0])
+    cube = func.derivatives(lambda t: np.linalg.norm(np.stack([t, 1 + 0 * t]), 3), 3)(0.0)
+    assert cube[1] == cube[2] == 0 and np.isnan(cube[3])
