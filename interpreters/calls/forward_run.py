@@ -57,6 +57,7 @@ class ForwardRun(Interpreter):
     `args` they are constants then. `saved` has the values of the steps that policy(primitive, params) chooses.
     """
 
+    takes_further = True
     was_read = False
     is_readable = True
 

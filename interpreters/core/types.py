@@ -274,7 +274,7 @@ class Interpreter:
     differentiates = False
     """Whether it is a level of forward or reverse mode."""
     takes_further = False
-    """Whether it takes derivatives beyond the first by itself."""
+    """Whether more derivatives may be taken than there are levels: by itself, or of what it records."""
     carries_series = False
     """Whether it is a level of Taylor mode."""
     is_stage = False

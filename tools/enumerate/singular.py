@@ -22,7 +22,7 @@ import scipy.special
 import func
 from tools.enumerate.scope import Choices, OutOfScope, Part
 
-QUICK = 80
+QUICK = 30
 
 ZERO, EQUAL = np.zeros(3), np.ones(3)
 SOME, OTHER = np.array([1.0, -2.0, 0.5]), np.array([0.5, 1.5, -1.0])

@@ -27,9 +27,8 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import Kind, integer, is_integer
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import SHARES, multiply, scale
-from func.interpreters.primitives.elementwise.conventions import by_convention
-from func.interpreters.primitives.elementwise.table import divide, equal, greater, isnan, logical_or
+from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
+from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min
 from func.interpreters.primitives.structural.shapes import (
@@ -288,11 +287,6 @@ reduce_to: LinearCollective = LinearCollective(
 """The sum over all elements of the batch in the element `root`, zeros in the others."""
 
 
-def share_of_ties(x: Array, hits: Array, number: Array) -> Array:
-    """The even shares of the elements that are the extremum, by convention where there are several."""
-    return by_convention(divide(hits, number), lambda: greater(multiply(hits, number), 1), x)
-
-
 def _extremum(name: str, reduce: Any) -> Primitive:
     """The largest or smallest value in the batch; ties share the tangent evenly."""
 
@@ -304,7 +298,7 @@ def _extremum(name: str, reduce: Any) -> Primitive:
         out = primitive(x, element, size=size)
         hits = convert(logical_or(equal(x, out), isnan(x)), dtype=dtype_of(x))
         number = psum(hits, element, size=size)
-        return out, psum(scale(share_of_ties(x, hits, number), dx, False, SHARES), element, size=size)
+        return out, psum(nan_safe_multiply(dx, divide(hits, number)), element, size=size)
 
     primitive: Primitive = general(
         name,
