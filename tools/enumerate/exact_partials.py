@@ -130,7 +130,7 @@ def settled(function: Callable[[], Any]) -> Any:
         with mpmath.workprec(bits):
             try:
                 value = function()
-            except (ValueError, ZeroDivisionError, OverflowError, mpmath.NoConvergence):
+            except (ValueError, ZeroDivisionError, OverflowError, mpmath.libmp.NoConvergence):
                 return None
             if isinstance(value, mpmath.mpc) and value.imag == 0:
                 value = value.real

@@ -202,9 +202,7 @@ def _gammas() -> list[Row]:
             _row(name, between(1e-3, 1e3, SHAPES), between(1e-40, 1e3, (*POSITIVE, 60.0, 1050.0)))
             for name in ("gammainc", "gammaincc")
         ],
-        *[_row(name, mild, between(1e-40, 1.0, UNIT)) for name in ("gammaincinv", "gammainccinv")],
         *[_row(name, mild, mild[:5], between(1e-40, 1.0, UNIT)[::2]) for name in ("betainc", "betaincc")],
-        *[_row(name, mild[:5], mild[:4], between(1e-12, 1.0, UNIT)[::2]) for name in ("betaincinv", "betainccinv")],
         *[_row(name, between(1e-3, 1e3, SHAPES), between(1e-6, 1e3, POSITIVE)) for name in ("chdtr", "chdtrc")],
         _row("stdtr", (*SHAPES[:8], 1e6), (*up_to(1e5, REAL), 1.5)),
         *[_row(name, DEGREES[1:], (30.0,), UNIT[:10], by=(2,)) for name in ("bdtr", "bdtrc")],
@@ -216,8 +214,10 @@ def _gammas() -> list[Row]:
 
 def _inverses() -> list[Row]:
     p, few = (0.5, 0.1, 0.9, 1e-3, 0.999), (0.5, 2.5, 12.0)
-    wide = ("float64",)
+    wide, mild = ("float64",), between(1e-6, 1e3, SHAPES)
     return [
+        *[_row(name, mild, between(1e-40, 1.0, UNIT)) for name in ("gammaincinv", "gammainccinv")],
+        *[_row(name, mild[:5], mild[:4], between(1e-12, 1.0, UNIT)[::2]) for name in ("betaincinv", "betainccinv")],
         *[_row(name, MILD, MILD, between(1e-6, 100, POSITIVE)) for name in ("gdtr", "gdtrc", "fdtr", "fdtrc")],
         *[_row("chdtri", few, p, dtypes=wide), _row("chdtriv", p, few, dtypes=wide)],
         _row("gdtria", p, few, few, dtypes=wide), _row("gdtrib", few, p, few, dtypes=wide),
