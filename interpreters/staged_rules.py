@@ -83,16 +83,16 @@ class FlatProgram:
     __slots__ = ("_on_arrays", "_on_traced")
 
     def __init__(self, program: Program) -> None:
-        self._on_traced = Steps(program)
+        self._on_traced = FlatSteps(program)
         plain = without_conventions(program)
-        self._on_arrays = self._on_traced if plain is program else Steps(plain)
+        self._on_arrays = self._on_traced if plain is program else FlatSteps(plain)
 
     def __call__(self, *args: Array) -> list[Any]:
         is_plain = all([type(x) in HOST_ARRAYS for x in args])
         return (self._on_arrays if is_plain else self._on_traced)(args, is_plain)
 
 
-class Steps:
+class FlatSteps:
     """A program as a list of steps on numbered values."""
 
     __slots__ = ("_outputs", "_places", "_steps", "_values")

@@ -34,8 +34,8 @@ from func.interpreters.core.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
-from func.numpy.roots import power_of_root
 from func.numpy.solvers import solver_files, steers_solver
+from func.numpy.squares import power_of_root
 
 _SCALARS = frozenset({float, int, complex, bool})
 _NOT_ARRAYS = (str, bytes, dict, set)

@@ -12,7 +12,7 @@ from func.interpreters.primitives.elementwise.conventions import isolated_by_con
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.argument_checks import arrayed, scalar_of
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
-from func.numpy.roots import box_of, power_by, power_of_root, remembering
+from func.numpy.squares import box_of, power_by, power_of_root, remembering
 
 
 @ufunc_function(np.absolute)

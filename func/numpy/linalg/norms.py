@@ -19,8 +19,8 @@ from func.numpy.argument_checks import normalize_axis, rank_of, scalar_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, max, min, sum
-from func.numpy.roots import root
 from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
+from func.numpy.squares import root
 from func.numpy.ufuncs import absolute
 
 
