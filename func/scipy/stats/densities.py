@@ -289,7 +289,8 @@ def _f_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂F along tangents of both degrees of freedom, by the incomplete beta function."""
     dfn, dfd = [s + 0.0 for s in shapes]
     slopes = (incomplete.f_slope_dfn, incomplete.f_slope_dfd)
-    return np.add(*[0.0 if dot is None else slope(dfn, dfd, x) * dot for slope, dot in zip(slopes, dots, strict=True)])
+    by_dfn, by_dfd = [0.0 if dot is None else slope(dfn, dfd, x) * dot for slope, dot in zip(slopes, dots, strict=True)]
+    return np.add(by_dfn, by_dfd)
 
 
 def _rdist_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:

@@ -104,7 +104,7 @@ class Partial:
         elif callable(rule):
             self.evaluate = _of_saved(self.rule, self.needs)
 
-    def scaled(self, saved: Sequence[Array], direction: Array, adjoint: bool, selects: bool) -> Array:
+    def scaled(self, saved: Sequence[Array], direction: Array, adjoint: bool, selects: int) -> Array:
         """partial · direction, by the conjugate partial for an adjoint."""
         if self.maps is not None:
             return self.adjoint(saved, direction) if adjoint else self.maps(direction, *[saved[i] for i in self.needs])
