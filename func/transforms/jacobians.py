@@ -127,9 +127,8 @@ def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
                 cts = pull_back([(node, ct)], nodes, (value,))
                 return [zero_result(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
 
-            if is_complex and not blocks.holomorphic:
-                pull = functools.partial(_complex_row, pull)
-            cts = pull(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(pull, value)
+            row_of = functools.partial(_complex_row, pull) if is_complex and not blocks.holomorphic else pull
+            cts = row_of(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(row_of, value)
             rows.append(_reshaped(cts, shapes, blocks.holomorphic))
             del cts  # which `result` copies where something else refers to them
         return blocks_of.result(call, rows)

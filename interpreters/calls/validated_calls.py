@@ -113,7 +113,9 @@ def check_batch(
             elements = [
                 run(*[x[i] if flag else x for x, flag in zip(args, is_mapped, strict=True)]) for i in range(size)
             ]
-            outs = zip(*elements, strict=True) if elements else [()] * len(other.outputs)
+            outs: list[tuple[Any, ...]] = [()] * len(other.outputs)
+            if elements:
+                outs = list(zip(*elements, strict=True))
             return [
                 np.stack([np.asarray(x, aval.dtype) for x in values]) if values else np.zeros((0, *aval.shape))
                 for values, aval in zip(outs, output_avals(other), strict=True)
