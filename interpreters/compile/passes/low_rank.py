@@ -97,9 +97,9 @@ class ProductBuilder(EquationBuilder):
         self.changed = False
         self._pairs: dict[Any, tuple[Any, Any]] = {}
 
-    def start(self, equation: Equation) -> OuterProduct:
-        """The product of an equation as two factors."""
-        x, y = equation.inputs
+    def start(self, equation: Equation, operands: Sequence[Any]) -> OuterProduct:
+        """The product of an equation as two factors, which are arrays: a product of products needs these."""
+        x, y = map(self.require, operands, equation.inputs)
         out = equation.outputs[0]
         if equation.primitive is contract:
             labels = equation.params["spec"]
@@ -449,7 +449,7 @@ def _apply_rule(builder: ProductBuilder, starts: set[Var], equation: Equation, o
     """The result of an equation that is a start, or has a rule and a product as an operand; None for others."""
     out = equation.outputs[0] if equation.outputs else None
     if out in starts:
-        return builder.start(equation)
+        return builder.start(equation, operands)
     rule = RULES.get(equation.primitive.name)
     if rule is None or not any([isinstance(x, (OuterProduct, Stack)) for x in operands]):
         return None

@@ -687,3 +687,18 @@ def test_positions_that_may_coincide_are_not_injective() -> None:
     assert not is_injective((3, 4), (Axis(0, (1, 0)),))
     with pytest.raises(GiveUp):
         cut_axis(Axis(0, (4, 1)), (3, 4), 0, 1, 5)
+
+
+def test_outer_products_of_outer_products_read_arrays() -> None:
+    def nested(x: Any) -> Any:
+        b = np.einsum("a,b->ab", x, x)
+        c = np.einsum("ab,ac->abc", b, b)
+        return np.einsum("abc,abc->c", c, c)
+
+    def of_a_sum(x: Any) -> Any:
+        return np.sum(np.multiply.outer(np.sum(np.multiply.outer(x, x) ** 2, axis=1), x) ** 2)
+
+    x = RNG.normal(size=36)
+    for function in (nested, of_a_sum):
+        rewritten(exploit_outer_products, function, x)
+        np.testing.assert_allclose(func.jit(function)(x), function(x))
