@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -131,6 +132,15 @@ class Stage(Interpreter):
         if MODE.get() is not None and is_suspended(self.level) and primitive not in _OF_MODES:
             outs = [stop_gradient(out) for out in outs]
         return tuple(outs) if primitive.multiple else outs[0]
+
+    @contextlib.contextmanager
+    def lines_of_programs(self) -> Iterator[None]:
+        """Inside, equations have the lines of the programs that are evaluated, not that of the call."""
+        keeps_lines, self.keeps_lines = self.keeps_lines, False
+        try:
+            yield
+        finally:
+            self.keeps_lines = keeps_lines
 
     def wrap(self, var: Var) -> Tracer:
         """The tracer of a variable."""

@@ -10,6 +10,7 @@ that does not change, and products of two values that change, which become contr
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.compiled_bodies import split
 from func.interpreters.core import Array, Aval, Linear, Primitive, aval_of
+from func.interpreters.core.scopes import present_stage
 from func.interpreters.primitives.elementwise.builder import add, multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, spec
@@ -61,7 +63,10 @@ def without_invariants(body: CompiledCall, consts: Sequence[Array]) -> tuple[Com
     needed = {x for equation in step.equations for x in equation.inputs} | set(step.outputs)
     still = [i for i, var in enumerate(inputs) if var in needed]
     step = Program([*[inputs[i] for i in still], *used, *rest], step.equations, step.outputs, step.constants)
-    return body.with_program(step), [*[consts[i] for i in still], *first.run(consts)]
+    stage = present_stage()
+    with contextlib.nullcontext() if stage is None else stage.lines_of_programs():
+        values = first.run(consts)
+    return body.with_program(step), [*[consts[i] for i in still], *values]
 
 
 def _has_effects(equation: Equation) -> bool:

@@ -84,7 +84,7 @@ class Partial:
         """Those of a product."""
         if isinstance(rule, tuple):
             self.factors = tuple([Partial(factor, arity) for factor in rule])
-            rule = _Product(self.factors, arity)
+            rule = _FactorProduct(self.factors, arity)
         self.rule: Any = rule
         self.constant = rule if isinstance(rule, int) else None
         names: Sequence[str] = ()
@@ -97,7 +97,7 @@ class Partial:
         if self.maps is not None:
             names, self.rule = names[1:], _at_one(self.maps)
         self.needs: tuple[int, ...] = tuple([places[name] for name in names])
-        if isinstance(rule, _Product):
+        if isinstance(rule, _FactorProduct):
             self.needs = rule.needs
         if isinstance(rule, str):
             self.evaluate = operator.itemgetter(self.needs[0])
@@ -126,7 +126,7 @@ def _at_one(rule: Any) -> Callable[..., Array]:
     return functools.partial(rule, 1)
 
 
-class _Product:
+class _FactorProduct:
     """The product of factors as one rule."""
 
     def __init__(self, factors: Sequence[Partial], arity: int) -> None:
