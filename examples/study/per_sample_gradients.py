@@ -58,16 +58,16 @@ def convolve(x, kernel, bias):
     return np.tensordot(windows, kernel, axes=3) + bias
 
 
-def max_pool(x):
-    """Halves h and w of x (…, h, w, c) by the largest of every 2 by 2 block."""
+def mean_pool(x):
+    """Halves h and w of x (…, h, w, c) by the mean of every 2 by 2 block: the largest ties where an image is blank."""
     *batch, height, width, channels = x.shape
-    return np.max(x.reshape(*batch, height // 2, 2, width // 2, 2, channels), axis=(-4, -2))
+    return np.mean(x.reshape(*batch, height // 2, 2, width // 2, 2, channels), axis=(-4, -2))
 
 
 def convnet(params, images):
     """Maps images (…, 8, 8) to logits (…, 10) through two convolutions with pooling and one dense layer."""
-    x = max_pool(np.maximum(convolve(images[..., np.newaxis], params["first"], params["first_bias"]), 0))
-    x = max_pool(np.maximum(convolve(x, params["second"], params["second_bias"]), 0))
+    x = mean_pool(np.maximum(convolve(images[..., np.newaxis], params["first"], params["first_bias"]), 0))
+    x = mean_pool(np.maximum(convolve(x, params["second"], params["second_bias"]), 0))
     return x.reshape(*x.shape[:-3], -1) @ params["output"] + params["output_bias"]
 
 
