@@ -75,7 +75,7 @@ def serve(name: str, threads: int) -> None:
         start = time.perf_counter()
         call()
         first += [contestant, str(time.perf_counter() - start)]
-        warm_up(call, 0.4)
+        warm_up(call, 1.0)
         calls[contestant], numbers[contestant] = call, calls_per_block(call, 0.02)
     print("|".join(first), file=out, flush=True)
     for line in sys.stdin:
