@@ -251,14 +251,10 @@ def polygamma_gap_near(xp: Any, n: int, a: Any, d: Any) -> Any:
 def polygamma_gap(xp: Any, n: Any, a: Any, d: Any) -> Any:
     """ψ⁽ⁿ⁾(a + d) - ψ⁽ⁿ⁾(a), which keeps its digits for large a and for small d."""
     kinds = [v if type(v) in (bool, int, float) else v.dtype for v in (a, d)]
-    n = numpy.asarray(n)
-    if n.size == 1:
-        out = polygamma_gap_of(xp, int(n.item()), *[xp.asarray(v).astype(numpy.float64) for v in (a, d)])
-    else:
-        n, a, d = numpy.broadcast_arrays(n, a, d)
-        out = numpy.zeros(n.shape)
-        for order in numpy.unique(n):
-            out = numpy.where(n == order, polygamma_gap_of(xp, int(order), a, d), out)
+    n, a, d = xp.broadcast_arrays(xp.asarray(n), *[xp.asarray(v).astype(numpy.float64) for v in (a, d)])
+    out = xp.zeros(n.shape)
+    for order in xp.unique(n):
+        out = xp.where(n == order, polygamma_gap_of(xp, int(order), a, d), out)
     return out.astype(result_of(numpy.result_type(*kinds)))[()]
 
 
@@ -331,7 +327,7 @@ def exp_rest(xp: Any, x: Any) -> Any:
 
 def log_cosh(xp: Any, x: Any) -> Any:
     """log cosh x."""
-    size = abs(x)
+    size = abs(1.0 * x)
     near = size < 1
     sine = xp.sinh(xp.where(near, size, 0.0) / 2)
     return xp.where(near, xp.log1p(2 * sine * sine), size + xp.log1p(xp.exp(-2 * size)) - math.log(2.0))[()]
@@ -355,6 +351,7 @@ def log_gammainc(xp: Any, a: Any, x: Any) -> Any:
     """log P(a, x), also where P is below all numbers. DLMF 8.5.1."""
     special = scipy_of(xp, "special")
     p, q = special.gammainc(a, x), special.gammaincc(a, x)
+    a, x = [xp.asarray(v).astype(p.dtype) for v in (a, x)]
     with numpy.errstate(all="ignore"):
         tiny = p < 1e-290
         low = xp.where(tiny, x, 0.5)
@@ -367,6 +364,7 @@ def log_gammaincc(xp: Any, a: Any, x: Any) -> Any:
     """log Q(a, x), also where Q is below all numbers, by a continued fraction. DLMF 8.9.2."""
     special = scipy_of(xp, "special")
     p, q = special.gammainc(a, x), special.gammaincc(a, x)
+    a, x = [xp.asarray(v).astype(q.dtype) for v in (a, x)]
     with numpy.errstate(all="ignore"):
         tiny = q < 1e-290
         high = xp.where(tiny, x, 2 * a + 100)

@@ -26,6 +26,7 @@ from func.backends.support.arrays import (
 )
 from func.backends.support.inverses import cholesky_factor, lapack_letter
 from func.backends.support.strided import place_strided
+from func.interpreters.compile.inlining import inline
 from func.interpreters.compile.lowering.code import Code, LoweringContext, is_support, support_code, with_callees
 from func.interpreters.compile.lowering.recording import record
 from func.interpreters.core import Aval, Primitive, aval_of
@@ -33,7 +34,7 @@ from func.interpreters.core.errors import NoSourceError
 from func.interpreters.primitives.structural.reductions import counts_exactly
 from func.interpreters.primitives.structural.shapes import SMALL
 from func.interpreters.primitives.structural.slicing import as_slices
-from func.interpreters.program.program import Equation, Var
+from func.interpreters.program.program import Equation, Program, Var
 
 Rule: TypeAlias = Callable[[LoweringContext], Code]
 RULES: dict[str, Rule] = {}
@@ -54,16 +55,43 @@ def lower(equation: Equation, device: bool = False) -> Code:
         code = RULES[primitive.name](context)
     elif is_support(implementation):
         code = support_code(implementation, context)
-    elif not params:
+    elif not params and primitive.body is None:
         code = _record_without_parameters(primitive, avals, outs, device)
     elif primitive.communicates or equation.nested() or any([callable(value) for value in params.values()]):
         at = f" at {equation.line}" if equation.line is not None else ""
         why = "it exchanges messages with other processes"
         why = why if primitive.communicates else "its parameters are Python functions"
         raise NoSourceError(f"the primitive {primitive.name}{at} has no source text: {why}")
+    elif primitive.body is not None:
+        code = _code_of_body(equation, device)
     else:
         code = record(context)
     return code._replace(support=with_callees(code.support)) if code.support else code
+
+
+def _code_of_body(equation: Equation, device: bool) -> Code:
+    """The text of a primitive that stands for others: a function that computes one after the other."""
+    operands = {x: f"{{{position}}}" for position, x in enumerate(equation.inputs) if type(x) is Var}
+    program = inline(Program(list(operands), [equation], equation.outputs, {}))
+    names: dict[Var, str] = {var: literal(value) for var, value in program.constants.items()}
+    names |= {var: f"x{number}" for number, var in enumerate(program.inputs)}
+    words: list[str] = []
+    support: list[Callable[..., Any]] = []
+    for number, step in enumerate(program.equations):
+        code = lower(step, device)
+        support.extend(code.support)
+        words.append(f"y{number} := {code.fresh.format(*[_word(x, names) for x in step.inputs])}")
+        several = step.primitive.multiple
+        names |= {var: f"y{number}[{item}]" if several else f"y{number}" for item, var in enumerate(step.outputs)}
+    outs = [_word(x, names) + ".copy()" * (x in program.inputs) for x in program.outputs]
+    words.append(tuple_text(outs) if equation.primitive.multiple else outs[0])
+    parameters = ", ".join([names[var] for var in program.inputs])
+    text = f"(lambda {parameters}: [{', '.join(words)}][-1])({', '.join(operands.values())})"
+    return Code(text, support=tuple(support))
+
+
+def _word(x: Any, names: dict[Var, str]) -> str:
+    return names[x] if type(x) is Var else literal(x)
 
 
 @functools.lru_cache(4096)

@@ -38,6 +38,7 @@ from func.interpreters.core import (
     Shaped,
     Tracer,
     add_tangents,
+    aval_of,
     bind,
     dtype_of,
     evaluate,
@@ -506,17 +507,25 @@ def elementwise(
     return kind(name, partials, selected, ulps, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
 
 
-def formula(name: str, expression: Callable[..., Array], *partials: Rule, **facts: Unpack[Facts]) -> Elementwise:
+def formula(
+    name: str,
+    expression: Callable[..., Array],
+    *partials: Rule,
+    impl: Callable[..., Any] | None = None,
+    **facts: Unpack[Facts],
+) -> Elementwise:
     """An elementwise primitive that is an expression of others, but has partials of its own: those of the expression
-    would lose digits. Compiled code sees the expression."""
+    would lose digits. Compiled code sees the expression; `impl` computes the same with fewer calls."""
 
     def whole(*operands: Array) -> Array:
         out = expression(*operands)
         shape = broadcast_shape([shape_of(x) for x in operands])
+        if aval_of(out).weak:
+            out = convert(out, dtype=dtype_of(out))
         return out if shape_of(out) == shape else broadcast(out, shape=shape)
 
     facts["body"] = lambda params: lambda *operands: (whole(*operands),)
-    return elementwise(name, *partials, impl=lambda xp, *args: whole(*args), **facts)
+    return elementwise(name, *partials, impl=impl or (lambda xp, *args: whole(*args)), **facts)
 
 
 def _implementations(ufunc: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -399,21 +399,21 @@ def _slope_of_signed_power(x: Array, y: Array) -> Array:
     return where(logical_and(is_zero, less_equal(y, 0)), full_like(x, math.nan, ()), slope)
 
 
-modulus_power: Elementwise = elementwise(
+modulus_power: Elementwise = formula(
     "modulus_power",
+    _modulus_power,
     lambda x, y: multiply(y, signed_power(x, subtract(y, 1))),
     lambda x, y, out: power_partial_y(absolute(x), y, out),
     impl=lambda xp, x, y: xp.power(xp.absolute(x), y),
-    body=lambda params: lambda x, y: (_modulus_power(x, y),),
     cost=20,
 )
 """|x|^y of real x, with every derivative that it has at zero."""
-signed_power: Elementwise = elementwise(
+signed_power: Elementwise = formula(
     "signed_power",
+    _signed_power,
     _slope_of_signed_power,
     lambda x, y, out: power_partial_y(absolute(x), y, out),
     impl=lambda xp, x, y: xp.where(xp.equal(x, 0), xp.zeros_like(x), xp.sign(x) * xp.power(xp.absolute(x), y)),
-    body=lambda params: lambda x, y: (_signed_power(x, y),),
     cost=20,
 )
 """The sign of x times |x|^y; zero where x is."""

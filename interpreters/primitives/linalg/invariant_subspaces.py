@@ -95,7 +95,9 @@ rotation: Primitive = general(
     _rotation_impl,
     aval=lambda w, blocks, x, *, first: Aval(x.shape, np.result_type(w.dtype, x.dtype)),
     parameters={"first": integer(0)},
-    fits=lambda w, blocks, x, *, first: are_square(blocks) and w.shape == blocks.shape[:-1] == x.shape[:-1],
+    fits=lambda w, blocks, x, *, first: (
+        are_square(blocks) and w.shape == blocks.shape[:-1] == x.shape[:-1] and first + x.shape[-1] <= w.shape[-1]
+    ),
     batch=leading_axes("rotation"),
     jvp=_rotation_jvp,
     transpose=_rotation_transpose,

@@ -187,3 +187,31 @@ def test_single_precision_stays_single(name: str, sample: Sample) -> None:
     outs, pullback = func.vjp(of_active(name, small), *points)
     for p, x in zip(pullback([np.ones_like(o) for o in outs]), points, strict=True):
         assert np.asarray(p).dtype == x.dtype
+
+
+SMALL_INTEGERS = [
+    ("log_cosh", (np.int8(3),), 2.3093285045777852),
+    ("log_cosh", (np.int8(-128),), 127.30685281944005),
+    ("log_cosh", (np.uint32(3),), 2.3093285045777852),
+    ("log_gammainc", (np.int8(127), np.int8(100)), -5.253452095656224),
+    ("log_gammaincc", (np.int8(3), np.int8(100)), -91.46280812207708),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "expected"), SMALL_INTEGERS)
+def test_integers_are_numbers_of_their_value(name: str, args: tuple[Any, ...], expected: float) -> None:
+    """Nothing is computed in a type whose largest number is small."""
+    np.testing.assert_allclose(PRIMITIVES[name](*args), expected, rtol=1e-6)
+
+
+def test_shape_of_a_single_order_counts() -> None:
+    gap = PRIMITIVES["polygamma_gap"]
+    assert gap(np.array([[1]]), np.array([2.0, 3.0]), 0.5).shape == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["one_minus_square", "arctan_slope", "over_square_sum", "modulus_power"])
+def test_formulas_of_numbers_have_the_dtype_that_they_state(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    for number in (0.5, 2):
+        args = (number,) * len(SAMPLES[name][0].args)
+        assert aval_of(primitive(*args)) == primitive.aval(*[aval_of(x) for x in args])

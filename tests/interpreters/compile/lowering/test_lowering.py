@@ -187,6 +187,13 @@ def test_elementwise_text_of_scalars(name: str, sample: Sample) -> None:
     check(name, [scalar.item() for scalar in scalars], {})
 
 
+def test_text_of_a_formula_takes_an_operand_twice() -> None:
+    x = np.array([0.5, -2.0, 3.0])
+    primitive, var = PRIMITIVES["over_square_sum"], Var(aval_of(x))
+    code = lower(Equation(primitive, (var, var), {}, (Var(aval_of(x)),)))
+    assert_same(run(code.fresh, code.support, (x, x)), primitive(x, x))
+
+
 def test_primitives_without_source_are_those_with_functions_as_parameters() -> None:
     without_source = set()
     for name in PRIMITIVES:
