@@ -133,7 +133,9 @@ def leslie(f: Array, s: Array) -> Array:
 def fiedler(a: Array) -> Array:
     """The symmetric matrix (…, n, n) of the distances |a_i - a_j|."""
     a = _vector(a)
-    return fnp.abs(fnp.expand_dims(a, -1) - fnp.expand_dims(a, -2))
+    difference = fnp.expand_dims(a, -1) - fnp.expand_dims(a, -2)
+    diagonal = np.eye(shape_of(a)[-1], dtype=bool)  # constant: a modulus there has no second derivative
+    return fnp.where(diagonal, difference, fnp.abs(fnp.where(diagonal, 1, difference)))
 
 
 def convolution_matrix(a: Array, n: int, mode: str = "full") -> Array:

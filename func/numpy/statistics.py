@@ -9,6 +9,7 @@ import numpy as np
 
 from func.interpreters.core import REAL_DTYPES, Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.elementwise.conventions import revalued
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
@@ -333,5 +334,5 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
 
 
 def _unit(c: Array) -> Array:
-    """Values clipped to [-1, 1], which rounding errors may exceed."""
-    return ops.minimum(ops.maximum(c, -1.0), 1.0)
+    """Values clipped to [-1, 1], which rounding errors alone exceed: the derivatives are those of c."""
+    return revalued(ops.minimum(ops.maximum(c, -1.0), 1.0), c)

@@ -216,7 +216,9 @@ SAMPLES |= {
     "reorder": [Sample((real(3, 4), np.argsort(real(3, 4), axis=1)), {"axis": 1})],
     "inverse_order": [Sample((np.argsort(real(3, 4), axis=0),), {"axis": 0}, ())],
     "sort": [Sample((real(3, 4),), {"axis": 0, "kind": kind}) for kind in (None, "stable")],
-    "partition": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"})],
+    "partition": [
+        Sample((real(7) / 100 + np.array([4, 1, 6, 2, 5, 0, 3]) / 7,), {"kth": (2,), "axis": 0, "kind": "introselect"})
+    ],
     "partition_order": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"}, ())],
     "argpartition": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"}, ())],
     "lexsort": [Sample((integers(5), real(5)), {"axis": 0}, ())],

@@ -241,8 +241,8 @@ def _projector(a: Any) -> Any:
     return vectors @ vectors.T
 
 
-def _first(a: Any) -> int:
-    return int(np.argmin(np.real(np.linalg.eigvals(func.stop_gradient(a)))))
+def _first(a: Any) -> Any:
+    return np.argmin(np.real(np.linalg.eigvals(func.stop_gradient(a))))
 
 
 BOTH = np.stack([SOME, OTHER])
@@ -426,6 +426,9 @@ def check(program: Program) -> str | None:
     return None
 
 
+EVERY = [*_norms(), *_choices(), *_spectra(), *_distances()]
+"""All of them; the pieces of np.piecewise have shapes that depend on values, which compiled code refuses."""
+
 PARTS = tuple(
     Part(name, _builder(inners, modes), check)
     for name, inners, modes in (
@@ -433,6 +436,6 @@ PARTS = tuple(
         ("choices", _choices(), MODES),
         ("spectra", _spectra(), MODES),
         ("distances", _distances(), MODES),
-        ("compiled", [*_norms(), *_choices(), *_spectra(), *_distances()], COMPILED),
+        ("compiled", [inner for inner in EVERY if inner.name != "np.piecewise"], COMPILED),
     )
 )

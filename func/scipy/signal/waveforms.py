@@ -9,6 +9,7 @@ import scipy.signal as _scipy
 
 from func import numpy as fnp
 from func.interpreters.core import Array
+from func.interpreters.primitives.elementwise import table as ops
 from func.scipy.ndimage.borders import version_of
 
 
@@ -58,8 +59,8 @@ def _evaluated(cj: Any, newx: Any, dx: Any, x0: Any, degree: int) -> Array:
         t = x - place
         distance = fnp.abs(t)
         if degree == 3:
-            near = 2 / 3 - t**2 + t**2 * distance / 2
-            far = fnp.maximum(2 - distance, 0.0) ** 3 / 6
+            near = 2 / 3 - t**2 + ops.modulus_power(t, 3.0) / 2
+            far = (2 - distance) ** 3 / 6  # no tap is further away
             weight = fnp.where(distance < 1, near, far)
         else:
             far = fnp.maximum(1.5 - distance, 0.0) ** 2 / 2

@@ -82,7 +82,7 @@ conventional: Elementwise = elementwise(
 """The first operand, whose derivative follows a convention where the second one holds."""
 
 
-def _orders(value: Array) -> int:
+def orders_followed(value: Array) -> int:
     """How many derivatives of the value may be taken; two stands for more, too."""
     orders = 0
     while type(value) is Tracer and orders < 2:
@@ -95,7 +95,7 @@ def _orders(value: Array) -> int:
 
 def followed_by_convention(value: Array, singular: Callable[[], Array]) -> Array:
     """A value whose derivative follows a convention at the places `singular()`; the second is undetermined there."""
-    if _orders(value) < 2:
+    if orders_followed(value) < 2:
         return value
     places = singular()
     known = known_value(places)
@@ -122,7 +122,7 @@ def isolated_by_convention(value: Array, singular: Callable[[], Array], x: Array
 
     What it is multiplied by has derivatives beside such a point that the piece does not know.
     """
-    if _orders(x) < 2:
+    if orders_followed(x) < 2:
         return value
     places = singular()
     known = known_value(places)

@@ -115,7 +115,9 @@ def _power_slope(x: Array, y: Array, out: Array) -> Array:
 
 
 def _power_slope_by_x(x: Array, y: Array, out: Array) -> Array:
-    """y (y-1) x^(y-2), where out is y x^(y-1)."""
+    """y (y-1) x^(y-2), where out is y x^(y-1); zero for y = 0 also where 1/x is infinite."""
+    nothing = logical_and(equal(y, 0), logical_not(isfinite(reciprocal_of(x))))
+    y = by_convention(where(nothing, full_like(y, 1, ()), y), lambda: nothing, y)  # 1 gives zero, too
     less_one = subtract(y, full_like(y, 1, ()))
     by_power = multiply(y, power_slope(x, less_one, power(x, less_one)))
     if dtype_of(out).kind == "c":

@@ -120,6 +120,8 @@ def partitioned(x: Array, order: Array, kth: tuple[int, ...], axis: int) -> Arra
 
 def _is_one_of(x: Array, k: int, axis: int) -> Array:
     """Which elements along an axis equal the one at k, where there are several."""
+    if shape_of(x)[axis] == 0:
+        return full_like(x, False, None, np.dtype(bool))
     index = tuple([(k, k + 1, 1) if place == axis else (0, n, 1) for place, n in enumerate(shape_of(x))])
     same = equal(x, getitem(x, index=index))
     number = reduce_sum(convert(same, dtype=np.dtype(np.intp)), axes=(axis,))
