@@ -9,13 +9,14 @@ A convention is a factor of a (co)tangent, never a tangent itself: what is linea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy import ndarray
 
-from func.interpreters.core import Array, Tracer, known_value
+from func.backends.support.arrays import broadcast_shape
+from func.interpreters.core import Array, Shaped, Tracer, known_value
 from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise
 from func.interpreters.primitives.elementwise.builder import is_followed as is_followed
 from func.interpreters.primitives.structural.shapes import full_like, where
@@ -29,17 +30,24 @@ def _value(xp: Any, value: Array, singular: Array, mover: Array) -> Array:
     return value if np.shape(value) == shape else xp.broadcast_to(value, shape).copy()
 
 
+def _is_operand(operands: Sequence[Shaped]) -> bool:
+    """Whether the value is the first operand itself."""
+    return operands[0].shape == broadcast_shape([x.shape for x in operands])
+
+
 def _undetermined(x: Array, y: Array) -> Array:
     """NaN where y holds, zero elsewhere."""
     return where(y, full_like(x, math.nan, ()), full_like(x, 0, ()))
 
 
 undetermined: Elementwise = elementwise(
-    "undetermined", 1, None, _undetermined, impl=_value, selects=(False, False, True), cost=0
+    "undetermined", 1, None, _undetermined, impl=_value, view=_is_operand, selects=(False, False, True), cost=0
 )
 """undetermined(value, singular, mover) is the value; where `singular` holds, its derivative by the mover is NaN."""
 
-revalued: Elementwise = elementwise("revalued", None, 1, impl=lambda xp, value, x: _value(xp, value, x, False), cost=0)
+revalued: Elementwise = elementwise(
+    "revalued", None, 1, impl=lambda xp, value, x: _value(xp, value, x, False), view=_is_operand, cost=0
+)
 """The value of the first operand with the derivative of the second: of the square of a norm, which has one where the
 norm has none."""
 
@@ -77,6 +85,7 @@ conventional: Elementwise = elementwise(
     lambda x, y: by_convention(full_like(x, 1), lambda: y, x),
     None,
     impl=lambda xp, value, places: _value(xp, value, places, False),
+    view=_is_operand,
     cost=0,
 )
 """The first operand, whose derivative follows a convention where the second one holds."""
@@ -111,6 +120,7 @@ isolated: Elementwise = elementwise(
     None,
     lambda x, y, z: by_convention(full_like(x, 0), lambda: y, z),
     impl=_value,
+    view=_is_operand,
     selects=(False, False, True),
     cost=0,
 )
