@@ -70,6 +70,27 @@ def test_a_norm_that_was_written_to_is_no_root() -> None:
     assert func.grad(f)(1.0) == 72.0 and func.grad(func.grad(f))(1.0) == 72.0
 
 
+NOT_MOVED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
+    "correlations of one variable": (lambda x: np.sum(np.corrcoef(x)), BOTH[0], np.zeros((2, 2))),
+    "the diagonal of distances": (
+        lambda x: np.sum(func.linalg.fiedler(x * x)),
+        np.array([1.0, 2.0]),
+        [[-4, 0], [0, 4]],
+    ),
+    "x to an array of zeros": (lambda x: np.sum(x ** np.zeros(2)), ZERO, np.zeros((2, 2))),
+    "x to an array of ones": (lambda x: np.sum(x ** np.ones(2)), ZERO, np.zeros((2, 2))),
+    "x to an array of twos": (lambda x: np.sum(x ** np.full(2, 2.0)), ZERO, 2 * np.eye(2)),
+    "a partition of nothing": (lambda x: np.sum(x) + np.sum(np.partition(x[:0], 0)), ZERO, np.zeros((2, 2))),
+}
+
+
+@pytest.mark.parametrize("name", NOT_MOVED)
+def test_what_does_not_move_is_no_singular_place(name: str) -> None:
+    f, x, expected = NOT_MOVED[name]
+    for mode, hessian in HESSIANS.items():
+        np.testing.assert_allclose(hessian(f)(x), expected, atol=1e-12, err_msg=mode)
+
+
 UNDETERMINED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "cos of a norm": (lambda x: np.cos(np.linalg.norm(x)), ZERO, [[NAN, NAN], [NAN, NAN]]),
     "a modulus": (lambda x: np.sum(np.abs(x)), np.array([0.0, 3.0]), [[NAN, 0], [0, 0]]),

@@ -15,9 +15,10 @@ import numpy as np
 import scipy.ndimage as _scipy
 
 from func import numpy as fnp
-from func.interpreters.core import Array
+from func.interpreters.core import Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise.conventions import orders_followed, revalued
 from func.scipy.ndimage.borders import (
     array_of,
     axes_of,
@@ -35,6 +36,47 @@ from func.scipy.ndimage.borders import (
 )
 
 _windows = fnp.sliding_window_view
+_CONSTANT, _SEVERAL = -1, -2
+"""Places of what is no element of the input: beyond a border, and equal ones of several places."""
+
+
+def _choice_of(x: Array) -> tuple[Array, Array]:
+    """An array, and the places in it of what x has chosen from it: x itself where x was not chosen."""
+    value, attached, source, places = getattr(x, "_choice", (None, None, None, None))
+    if type(x) is Tracer and value is x._value and attached is x._attached:
+        return source, places
+    return x, np.arange(x.size).reshape(x.shape)
+
+
+def _is_staged_slope(value: Array) -> bool:
+    """Whether one derivative of the value is staged: compiled gradients would pay for places that few of them need."""
+    orders = 0
+    while type(value) is Tracer and value._value is not None:
+        orders += value._interpreter.differentiates
+        value = value._value
+    return type(value) is Tracer and orders == 1
+
+
+def _settled(x: Array, elements: Array, chosen: Array, windows: Callable[[Array], Array], output: Any = None) -> Array:
+    """What was chosen of the elements, delivered; an element that occurs several times there has no ties with itself.
+
+    Only second derivatives tell: at ties they are undetermined. The result remembers the places for the next filter.
+    """
+    if orders_followed(chosen) < 2 or _is_staged_slope(chosen) or 0 in x.shape:
+        return delivered(chosen, output, x)
+    source, places = _choice_of(x)
+    around = windows(places)
+    hit = elements == fnp.expand_dims(chosen, -1)
+    first = fnp.min(fnp.where(hit, around, source.size), axis=-1)
+    last = fnp.max(fnp.where(hit, around, _SEVERAL), axis=-1)
+    one = first == last
+    is_element = one & (first >= 0)
+    alone = fnp.take(fnp.reshape(source, (-1,)), fnp.where(is_element, first, 0))
+    chosen = revalued(chosen, fnp.where(is_element, fnp.astype(alone, chosen.dtype), chosen))
+    out = delivered(chosen, output, x)
+    if type(out) is Tracer:
+        out._choice = out._value, out._attached, source, fnp.where(one, first, _SEVERAL)
+    return out
 
 
 def _sizes_warning(size: Any, footprint: Any) -> None:
@@ -54,9 +96,14 @@ def _best_of_line(
     before = size // 2 + origin
     if not 0 <= before < size:
         raise ValueError("invalid origin")
-    wide = extended(in_double(x), axis, before, size - 1 - before, extension_of(mode), cval)
-    out = wide if 0 in x.shape else best(_windows(wide, size, axis), axis=-1)
-    return delivered(out, output, x)
+
+    def windows(x: Array, cval: Any = _CONSTANT) -> Array:
+        return _windows(extended(x, axis, before, size - 1 - before, extension_of(mode), cval), size, axis)
+
+    if 0 in x.shape:
+        return delivered(x, output, x)
+    elements = windows(in_double(x), cval)
+    return _settled(x, elements, best(elements, axis=-1), windows, output)
 
 
 @version_of(_scipy.maximum_filter1d)
@@ -170,11 +217,16 @@ def _best(
         raise RuntimeError("A sequence of modes is not supported for non-separable footprints")
     if x.dtype.kind in "biu":
         cval = fnp.astype(fnp.asarray(cval), x.dtype)
-    elements = _chosen_windows(in_double(x), footprint, origins, [mode] * x.ndim, cval)
+
+    def windows(x: Array, cval: Any = _CONSTANT) -> Array:
+        return _chosen_windows(x, footprint, origins, [mode] * x.ndim, cval)
+
+    elements = windows(in_double(x), cval)
     if structure is not None:
         heights = fnp.reshape(fnp.broadcast_to(structure, shape), (-1,))[np.flatnonzero(footprint)]
         elements = elements - heights if smallest else elements + heights
-    return delivered(best(elements, axis=-1), output, x)
+        return delivered(best(elements, axis=-1), output, x)
+    return _settled(x, elements, best(elements, axis=-1), windows, output)
 
 
 @version_of(_scipy.maximum_filter)
@@ -293,8 +345,12 @@ def _ranked(
         return _best(x, None, footprint, None, output, mode, cval, origins, None, rank == 0)
     if not isinstance(mode, str):
         raise RuntimeError("A sequence of modes is not supported by non-separable rank filters")
-    elements = _chosen_windows(x, footprint, origins, [mode] * x.ndim, cval)
-    return delivered(fnp.sort(elements, axis=-1)[..., rank], output, x)
+
+    def windows(x: Array, cval: Any = _CONSTANT) -> Array:
+        return _chosen_windows(x, footprint, origins, [mode] * x.ndim, cval)
+
+    elements = windows(x, cval)
+    return _settled(x, elements, fnp.sort(elements, axis=-1)[..., rank], windows, output)
 
 
 @version_of(_scipy.rank_filter)
