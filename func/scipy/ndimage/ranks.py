@@ -57,7 +57,9 @@ def _is_staged_slope(value: Array) -> bool:
     return type(value) is Tracer and orders == 1
 
 
-def _settled(x: Array, elements: Array, chosen: Array, windows: Callable[[Array], Array], output: Any = None) -> Array:
+def _chosen_of(
+    x: Array, elements: Array, chosen: Array, windows: Callable[[Array], Array], output: Any = None
+) -> Array:
     """What was chosen of the elements, delivered; an element that occurs several times there has no ties with itself.
 
     Only second derivatives tell: at ties they are undetermined. The result remembers the places for the next filter.
@@ -103,7 +105,7 @@ def _best_of_line(
     if 0 in x.shape:
         return delivered(x, output, x)
     elements = windows(in_double(x), cval)
-    return _settled(x, elements, best(elements, axis=-1), windows, output)
+    return _chosen_of(x, elements, best(elements, axis=-1), windows, output)
 
 
 @version_of(_scipy.maximum_filter1d)
@@ -226,7 +228,7 @@ def _best(
         heights = fnp.reshape(fnp.broadcast_to(structure, shape), (-1,))[np.flatnonzero(footprint)]
         elements = elements - heights if smallest else elements + heights
         return delivered(best(elements, axis=-1), output, x)
-    return _settled(x, elements, best(elements, axis=-1), windows, output)
+    return _chosen_of(x, elements, best(elements, axis=-1), windows, output)
 
 
 @version_of(_scipy.maximum_filter)
@@ -350,7 +352,7 @@ def _ranked(
         return _chosen_windows(x, footprint, origins, [mode] * x.ndim, cval)
 
     elements = windows(x, cval)
-    return _settled(x, elements, fnp.sort(elements, axis=-1)[..., rank], windows, output)
+    return _chosen_of(x, elements, fnp.sort(elements, axis=-1)[..., rank], windows, output)
 
 
 @version_of(_scipy.rank_filter)

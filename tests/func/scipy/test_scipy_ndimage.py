@@ -176,7 +176,7 @@ def test_equal_maxima_share_the_derivative():
     np.testing.assert_allclose(gradient, [1 / 3, 1 / 3, 1 / 3])
 
 
-SETTLED = {
+OWN_TIES = {
     "maximum_filter": (lambda x: scipy.ndimage.maximum_filter(x, 3), [0, 54, 12, 0, 3]),
     "constant border": (lambda x: scipy.ndimage.maximum_filter(x, 3, mode="constant", cval=10.0), [0, 36, 12, 0, 0]),
     "median_filter": (lambda x: scipy.ndimage.median_filter(x, 3), [6, 0, 24, 0, 6]),
@@ -192,10 +192,10 @@ def _written(x):
     return eroded
 
 
-@pytest.mark.parametrize("name", SETTLED)
+@pytest.mark.parametrize("name", OWN_TIES)
 def test_an_element_has_no_ties_with_itself(name):
     """Beyond borders, and in windows of windows, one element occurs several times; ties of two are undetermined."""
-    f, expected = SETTLED[name]
+    f, expected = OWN_TIES[name]
     x = np.array([1.0, 3.0, 2.0, 0.0, 0.5])
     for hessian in (func.hessian, lambda g: func.jit(func.hessian(g)), lambda g: func.jacfwd(func.jacfwd(g))):
         np.testing.assert_allclose(np.diag(hessian(lambda x: np.sum(f(x) ** 3))(x)), expected)
