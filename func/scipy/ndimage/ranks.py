@@ -6,6 +6,7 @@ of a rank the one that a stable sort puts there has it all.
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -45,7 +46,7 @@ def _choice_of(x: Array) -> tuple[Array, Array]:
     value, attached, source, places = getattr(x, "_choice", (None, None, None, None))
     if type(x) is Tracer and value is x._value and attached is x._attached:
         return source, places
-    return x, np.arange(x.size).reshape(x.shape)
+    return x, np.arange(math.prod(x.shape)).reshape(x.shape)
 
 
 def _is_staged_slope(value: Array) -> bool:
