@@ -44,6 +44,7 @@ CASES: list[tuple[str, tuple[int, ...], tuple[float, ...]]] = [
     ("t.logpdf", (0, 2), (1e100, 3.0)),
     ("t.logsf", (0, 1), (1e6, 4.0)),
     ("beta.logpdf", (0, 1, 0), (0.5, 1e10, 1e10)),
+    ("beta.logpdf", (0, 1, 0), (0.6, 1e10, 1e10)),
     ("gamma.logpdf", (0, 1), (1e8 + 1e3, 1e8)),
     ("f.logpdf", (0, 0, 1), (0.5, 1.0, 1e5)),
     ("betabinom.logpmf", (0, 0, 1, 0), (5.0, 10.0, 1e10, 2e10)),
