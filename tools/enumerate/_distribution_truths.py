@@ -32,6 +32,11 @@ def _select(condition: Any, *values: Any, **options: Any) -> Any:
     return other(*args) if callable(other) else options.get("fill_value", other)
 
 
+def _lazywhere(holds: Any, operands: Any, f: Any, fillvalue: Any = None, f2: Any = None) -> Any:
+    """What older versions of SciPy call for it."""
+    return _select(holds, operands, f, f2, fill_value=fillvalue)
+
+
 def _lazyselect(conditions: Any, functions: Any, args: Any, default: Any = 0) -> Any:
     return next((f(*args) for c, f in zip(conditions, functions, strict=True) if c), mp.mpf(default))
 
@@ -95,7 +100,8 @@ FUNCTIONS: dict[str, Truth] = {
     "_norm_pdf": special.normal, "_norm_logpdf": lambda x: -x * x / 2 - mp.log(2 * mp.pi) / 2,
     "_norm_cdf": special.ndtr, "_norm_logcdf": special.log_ndtr, "_norm_sf": lambda x: special.ndtr(-x),
     "_norm_logsf": lambda x: special.log_ndtr(-x), "_norm_ppf": special.ndtri, "_norm_isf": lambda q: -special.ndtri(q),
-    "_lazyselect": _lazyselect, "log": mp.log, "exp": mp.exp, "floor": mp.floor, "sqrt": mp.sqrt, "ceil": mp.ceil,
+    "_lazyselect": _lazyselect, "_lazywhere": _lazywhere,
+    "log": mp.log, "exp": mp.exp, "floor": mp.floor, "sqrt": mp.sqrt, "ceil": mp.ceil,
     "expm1": mp.expm1, "log1p": mp.log1p, "tanh": mp.tanh, "cosh": mp.cosh, "betaln": special.betaln,
     "gamln": special.gammaln, "_log1mexp": lambda x: mp.log(-mp.expm1(x)), "xlogy": special.xlogy,
     "xlog1py": lambda x, y: x * mp.log1p(y),
