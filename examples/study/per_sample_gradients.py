@@ -59,7 +59,7 @@ def convolve(x, kernel, bias):
 
 
 def mean_pool(x):
-    """Halves h and w of x (…, h, w, c) by the mean of every 2 by 2 block: the largest ties where an image is blank."""
+    """Halves h and w of x (…, h, w, c) by the mean of each 2 by 2 block; the maximum ties where an image is blank."""
     *batch, height, width, channels = x.shape
     return np.mean(x.reshape(*batch, height // 2, 2, width // 2, 2, channels), axis=(-4, -2))
 
