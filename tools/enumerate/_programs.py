@@ -33,6 +33,8 @@ MOST = 6
 """Elements of the largest array that a primitive may make of small ones."""
 KINDS = ("plain", "ties", "special", "special 2", "special 3", "special 4")
 """The kinds of arguments: numbers whose sums and products are exact, few different ones, and all special ones."""
+FINITE, MOVED = ("plain", "ties"), ("plain", "special", "special 3")
+"""Those of finite numbers, and those that show where numbers go."""
 
 _PLAIN = [1.5, -2.0, 0.75, 3.0, -0.5, 1.0, -1.25, 4.0]
 _TIES = [1.0, 1.0, 0.0, 1.0, -1.0, 0.0, 0.0, 1.0]
@@ -398,11 +400,19 @@ def operation(name: str) -> Operation:
     return Operation(plain, int(number or arity), no_params)
 
 
+Values: TypeAlias = dict[Any, Any] | Exception
+"""What variables are, or what an equation raised."""
+
+
 @dataclass
 class Drawn:
     """A program with its arguments of each kind and, once it was needed, its outputs by plain evaluation."""
 
     program: Program
+    places: Sequence[int] = range(99)
+    """The places of its inputs among those that it could have."""
+    before_last: Callable[[str], Values] | None = None
+    """The values of all variables before the last equation, for a kind of arguments."""
     found: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -415,26 +425,47 @@ class Drawn:
 
     def arguments(self, kind: str) -> list[Any]:
         """Arguments of a kind."""
-        return [numbers(var.aval, kind, place) for place, var in enumerate(self.program.inputs)]
+        return [numbers(var.aval, kind, place) for place, var in zip(self.places, self.program.inputs, strict=False)]
 
-    def wanted(self, kind: str) -> Sequence[Any]:
-        """The outputs by plain evaluation."""
+    def wanted(self, kind: str) -> Any:
+        """The outputs by plain evaluation; an Exception where it raises."""
         if kind not in self.found:
-            self.found[kind] = evaluated(self.program, self.arguments(kind))
-        return self.found[kind]  # type: ignore[no-any-return]
+            if self.before_last is None:
+                self.found[kind] = evaluated(self.program, self.arguments(kind))
+            else:
+                values = with_values(self.program.equations[-1:], self.before_last(kind))
+                self.found[kind] = outputs(self.program, values)
+        return self.found[kind]
 
 
 def evaluated(program: Program, args: Sequence[Any]) -> Any:
     """The outputs of a program, equation after equation by the functions of NumPy; an Exception where one raises."""
-    values: dict[Any, Any] = dict(program.constants)
-    values.update(zip(program.inputs, args, strict=True))
-    for equation in program.equations:
+    values = {**program.constants, **dict(zip(program.inputs, args, strict=True))}
+    return outputs(program, with_values(program.equations, values))
+
+
+def with_values(equations: Sequence[Equation], values: Values) -> Values:
+    """Values with those of the outputs of equations."""
+    if isinstance(values, Exception):
+        return values
+    values = dict(values)
+    for equation in equations:
         operands = [values[x] if type(x) is Var else x for x in equation.inputs]
         try:
             out = equation.primitive.impl(np, *operands, **equation.params)
         except Exception as error:
             return error
-        values.update(zip(equation.outputs, out if equation.primitive.multiple else (out,), strict=True))
+        if equation.primitive.multiple:
+            values.update(zip(equation.outputs, out, strict=True))
+        else:
+            values[equation.outputs[0]] = out
+    return values
+
+
+def outputs(program: Program, values: Values) -> Any:
+    """The outputs of a program among the values of its variables."""
+    if isinstance(values, Exception):
+        return values
     return [values[x] if type(x) is Var else x for x in program.outputs]
 
 
