@@ -90,9 +90,12 @@ class Operation:
         return primitive_named(self.name)
 
     @functools.cached_property
-    def takes_numbers(self) -> bool:
-        """Whether a Python number may be an operand."""
-        return isinstance(self.primitive, Pointwise) or self.name in ("where", "update", "complex", "broadcast")
+    def takes_numbers(self) -> Sequence[int]:
+        """The operands that may be Python numbers: not the first one where only derivatives have the primitive."""
+        if isinstance(self.primitive, Pointwise):
+            is_composed = self.primitive.ufunc is None and self.name != "nan_safe_multiply"
+            return range(int(is_composed), self.arity)
+        return range(self.arity) if self.name in ("where", "update", "complex", "broadcast") else ()
 
 
 @functools.lru_cache(1 << 18)
@@ -347,6 +350,68 @@ def searches(x: Aval, values: Aval) -> Iterator[Params]:
         yield {"side": side, "batch_rank": 0}
 
 
+def factor_forms(x: Aval) -> Iterator[Params]:
+    """A lower and an upper factor."""
+    yield {"upper": False}
+    yield {"upper": True}
+
+
+def halves(a: Aval) -> Iterator[Params]:
+    """Both triangles."""
+    yield {"lower": True}
+    yield {"lower": False}
+
+
+def thin_and_full(a: Aval) -> Iterator[Params]:
+    """Thin and full factors."""
+    yield {"full_matrices": False}
+    yield {"full_matrices": True}
+
+
+def qr_modes(a: Aval) -> Iterator[Params]:
+    """The modes that have factors."""
+    yield {"mode": "reduced"}
+    yield {"mode": "complete"}
+
+
+def cut_off(a: Aval, b: Aval) -> Iterator[Params]:
+    """A limit of singular values."""
+    yield {"limit": 1e-10, "cut": True}
+
+
+def cut_inverse(a: Aval, limit: Aval) -> Iterator[Params]:
+    """Of any matrix, and of a Hermitian one."""
+    yield {"hermitian": False, "cut": True}
+    yield {"hermitian": True, "cut": True}
+
+
+def assumptions(a: Aval, b: Aval) -> Iterator[Params]:
+    """What may be known about a matrix."""
+    for assume in ("sym", "pos", "her"):
+        yield {"assume": assume, "lower": False}
+
+
+def sinc_orders(x: Aval) -> Iterator[Params]:
+    """The function and its first derivative."""
+    yield {"order": 0}
+    yield {"order": 1}
+
+
+def overlaps(x: Aval) -> Iterator[Params]:
+    """What `windows` of one axis adds up to."""
+    for axis in range(len(x.shape) - 1):
+        for steps in ((), (2,)):
+            length = (x.shape[axis] - 1) * (steps or (1,))[0] + x.shape[-1]
+            shape = (*x.shape[:axis], length, *x.shape[axis + 1 : -1])
+            yield {"sizes": (x.shape[-1],), "axes": (axis,), "shape": shape, "steps": steps}
+
+
+def products_of_triples(data: Aval, rows: Aval, columns: Aval, x: Aval) -> Iterator[Params]:
+    """As many rows as are needed, and more."""
+    yield {"length": 2}
+    yield {"length": 3}
+
+
 _SPECIAL_PARAMS: dict[str, tuple[int, Callable[..., Iterator[Params]]]] = {
     "reshape": (1, reshapes),
     "permute": (1, permutes),
@@ -383,6 +448,18 @@ _SPECIAL_PARAMS: dict[str, tuple[int, Callable[..., Iterator[Params]]]] = {
     "correlate": (2, correlations),
     "triangular_solve": (2, triangular),
     "renumbered": (2, no_params),
+    **{name: (1, axes_of) for name in ("softmax", "log_softmax", "logsumexp")},
+    "sinc": (1, sinc_orders),
+    "overlap_add": (1, overlaps),
+    "lexsort": (2, one_axis),
+    "sparse_product": (4, products_of_triples),
+    "known_factor": (1, factor_forms),
+    **{name: (1, halves) for name in ("eigh", "eigvalsh")},
+    "svd": (1, thin_and_full),
+    "qr": (1, qr_modes),
+    "lstsq": (2, cut_off),
+    "pinv": (2, cut_inverse),
+    "solve_assumed": (2, assumptions),
     **{name: (2, no_params) for name in ("solve", "search", "complex")},
 }
 
@@ -418,7 +495,14 @@ class Drawn:
     def __str__(self) -> str:
         return self.program.text()
 
-    @property
+    @functools.cached_property
+    def unit(self) -> float:
+        """The unit in the last place of its least precise value."""
+        kinds = {var.dtype for equation in self.program.equations for var in equation.outputs}
+        kinds |= {var.dtype for var in self.program.inputs}
+        return max([float(np.finfo(kind).eps) for kind in kinds if kind.kind in "fc"], default=0.0)
+
+    @functools.cached_property
     def names(self) -> frozenset[str]:
         """The names of its primitives."""
         return frozenset([equation.primitive.name for equation in self.program.equations])
@@ -489,9 +573,9 @@ def constant(value: Any) -> tuple[Var, Any]:
     return Var(aval_of(array)), array
 
 
-def difference(got: Any, wanted: Any, places: Sequence[Any], level: str, ulp: float) -> str | None:
+def difference(got: Any, wanted: Any, places: Sequence[Any], level: str, tolerance: float) -> str | None:
     """How outputs differ from the wanted ones. Level: "bits", "zeros" (but for signs of zeros), "poles" (and of
-    infinities), "rounding" or "seeds" (only finite numbers)."""
+    infinities), "rounding" (relative to the largest number) or "seeds" (only finite numbers)."""
     if isinstance(wanted, Exception):
         return None  # an equation that raises may be one that nothing needs
     if isinstance(got, Exception):
@@ -502,12 +586,12 @@ def difference(got: Any, wanted: Any, places: Sequence[Any], level: str, ulp: fl
             return f"aval\noutput {place}: {a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
         if var is not None and (a.shape, a.dtype) != (var.shape, var.dtype):
             return f"declared aval\noutput {place}: {a.dtype}{a.shape}, declared {var.aval}"
-        if not same(a, b, level, ulp):
+        if not same(a, b, level, tolerance):
             return f"values\noutput {place}:\n{a}\ninstead of\n{b}"
     return None
 
 
-def same(a: Any, b: Any, level: str, ulp: float) -> bool:
+def same(a: Any, b: Any, level: str, tolerance: float) -> bool:
     """Whether two arrays of one aval are equal at a level."""
     if a.size == 0 or a.tobytes() == b.tobytes():
         return True
@@ -518,13 +602,13 @@ def same(a: Any, b: Any, level: str, ulp: float) -> bool:
     if a.dtype.kind == "c":
         if level != "bits":  # products of infinite numbers, such as x · (1 + 0j), have NaN parts that a rule leaves out
             a, b = [np.where(np.isfinite(b), x, 0) for x in (a, b)]
-        return same(a.real, b.real, level, ulp) and same(a.imag, b.imag, level, ulp)
+        return same(a.real, b.real, level, tolerance) and same(a.imag, b.imag, level, tolerance)
     if level == "rounding":
         finite = np.isfinite(b)
         if not (finite == np.isfinite(a)).all():
             return False
         scale = np.max(np.abs(b[finite]), initial=1.0)
-        return bool((np.abs(a[finite] - b[finite]) <= ulp * np.finfo(a.dtype).eps * scale).all())
+        return bool((np.abs(a[finite] - b[finite]) <= tolerance * scale).all())
     if level == "poles":  # the sign of a zero decides that of an infinity
         a, b = [np.where(np.isinf(x), np.inf, x) for x in (a, b)]
     if not np.array_equal(a, b, equal_nan=True):

@@ -34,6 +34,7 @@ from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
 from tools.enumerate import _compiled_calls as calls
 from tools.enumerate import _programs as small
+from tools.enumerate import _traced as traced
 from tools.enumerate.scope import Choices, OutOfScope, Part, everything
 
 QUICK = 200
@@ -276,9 +277,17 @@ FAMILIES = (
     Family(
         "annotations",
         (_avals((2,)), _avals((2,), ((2,), _I))),
-        "named stop_gradient barrier renumbered seed add multiply",
+        "named stop_gradient barrier renumbered conventional isolated revalued undetermined seed add multiply",
         (2.0, np.eye(2)),
         keeps=True,
+    ),
+    Family(
+        "factorizations",
+        (_avals((2, 2)), _avals((2, 2), (2, 1)), _avals((1, 1)), _avals(((2, 2), _C)), _avals((2, 1)), _avals((1, 2))),
+        "lu qr qr_raw svd svdvals eigh eigvalsh pinv lstsq solve_assumed adjugate det cholesky cholesky_inverse "
+        "triangular_solve inv permute negative multiply contract",
+        (2.0, np.array(1e-10), np.eye(2)),
+        most=2,
     ),
     Family(
         "linear algebra",
@@ -301,11 +310,32 @@ EVERYTHING = (
     "inverse_order search place take gather scatter scatter_add getitem embed update concatenate contract segment_sum "
     "named stop_gradient renumbered barrier seed windows correlate"
 )
-"""All primitives that a pass, a fusion rule or a native form names, but for linear algebra and random numbers."""
+"""Primitives that a pass, a fusion rule or a native form names, and those of NumPy's functions."""
+COMPOSED = (
+    "arctan_slope log2_part log_part modulus_power one_minus_square over_square_sum power_slope root root_power "
+    "signed_power conventional isolated revalued undetermined"
+)
+"""Elementwise primitives that only derivatives have, most of them with formulas for a native form."""
+SPECIAL = "erf erfc expit gamma gammaln log_expit log_ndtr logit ndtr xlog1py xlogy sinc softmax log_softmax logsumexp"
+"""Special functions with a native form."""
+ELSEWHERE = {
+    "cond_call scan_call while_call program_call": "`passes-traced` has them, `compositions` has more of them",
+    "native_call": "the native code of a part of a program",
+    "lu_factors factored_solve factored_slogdet factored_inverse": "passes make them of what `linear-algebra` has",
+    "known_factor pivot_order": "`passes-traced`: they take what a factorization made",
+    "sparse_product": "the tests of sparse matrices",
+}
+"""Primitives that translations name and no family has, by where they are tried."""
 _SHAPES = (((2,), (2, 2)), ((1, 2), (0, 2)), ((3,), ()))
 _ALL_FRAMES = tuple([_avals((x, dtype), (y, dtype)) for dtype in (_F, _S, _I, _B, _C) for x, y in _SHAPES])
 FAMILIES += (
-    Family("everything", _ALL_FRAMES, EVERYTHING, (0, 2.0, np.array([1, 0]), np.array([False, True])), most=1),
+    Family(
+        "everything",
+        _ALL_FRAMES,
+        f"{EVERYTHING} {COMPOSED} {SPECIAL} overlap_add lexsort",
+        (0, 2.0, np.array([1, 0]), np.array([False, True])),
+        most=1,
+    ),
     Family("pairs of everything", _ALL_FRAMES[::4], EVERYTHING, (), most=2),
 )
 
@@ -438,7 +468,7 @@ def _equation(
             if len(missing) > 1:
                 raise OutOfScope
             places = [k for k in places if not missing or pool[k] in missing] if missing else list(places)
-        if not operation.takes_numbers:
+        if place not in operation.takes_numbers:
             places = [k for k in places if type(pool[k]) is Var]
         first = choices.pick(places)
         operands.append(pool[first])
@@ -472,9 +502,17 @@ EXACT = frozenset(
     | {"drop_unneeded_orders"}
 )
 """Passes that keep every bit."""
+_FACTORED = (
+    "solve inv det slogdet cholesky triangular_solve lu qr qr_raw svd svdvals eigh eigvalsh pinv lstsq solve_assumed "
+    "adjugate cholesky_inverse"
+)
+FACTORED = frozenset(_FACTORED.split())
+"""Primitives of LAPACK, of which no standard says how they spread what is not finite."""
+AMBIGUOUS = frozenset({"qr", "qr_raw", "svd", "eigh", "lstsq", "pinv"})
+"""Those whose results jump where a matrix is singular or values are equal."""
 REORDERED = frozenset(
     {"sum", "mean", "prod", "contract", "variance", "sum_with", "prod_with", "logaddexp_reduce", "cumsum", "cumprod"}
-    | {"scatter_add", "solve", "inv", "det", "slogdet", "cholesky", "triangular_solve", "segment_sum", "correlate"}
+    | {"scatter_add", "segment_sum", "correlate", "softmax", "log_softmax", "logsumexp", "overlap_add", *FACTORED}
 )
 """Primitives whose terms may be added in another order."""
 PADDING = frozenset({"embed", "absent", "scatter", "update", "place", "seed", "nan_safe_multiply"})
@@ -506,8 +544,6 @@ MOVEMENT = frozenset(
     }
 )
 """Primitives that move numbers, whatever they are."""
-FACTORED = frozenset({"solve", "inv", "det", "slogdet", "cholesky", "triangular_solve"})
-"""Primitives of LAPACK, of which no standard says how they spread what is not finite."""
 BRANCHED = frozenset({"sqrt", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "power", "float_power"})
 LOGARITHMS = frozenset({"log", "log2", "log10", "log1p"})
 
@@ -523,6 +559,8 @@ def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
     names = drawn.names
     if names <= MOVEMENT:
         return small.MOVED
+    if names & AMBIGUOUS:
+        return small.FINITE[:1]
     if names & FACTORED:
         return small.FINITE
     signed = ANGLES | BRANCHED | LOGARITHMS if is_complex(drawn) else ANGLES
@@ -548,7 +586,7 @@ def compare(drawn: small.Drawn, run: Callable[[Sequence[Any]], Any], level: str,
     """How results differ from those of plain evaluation for some kind of arguments."""
     outputs = [x if type(x) is Var else None for x in drawn.program.outputs]
     for kind in kinds_of(drawn, level):
-        text = small.difference(run(drawn.arguments(kind)), drawn.wanted(kind), outputs, level, ulp)
+        text = small.difference(run(drawn.arguments(kind)), drawn.wanted(kind), outputs, level, ulp * drawn.unit)
         if text is not None:
             head, _, rest = text.partition("\n")
             return f"{head}\n{kind} arguments {drawn.arguments(kind)}\n{rest}"
@@ -598,7 +636,7 @@ _FUNCTIONS = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
     "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder"
 )
-FUNCTIONS = frozenset(_FUNCTIONS.split())
+FUNCTIONS = frozenset(f"{_FUNCTIONS} {COMPOSED} {SPECIAL}".split())
 """Primitives whose native form may differ from NumPy's in the last bits."""
 
 
@@ -636,7 +674,7 @@ def build_batch(family: Family, choices: Choices) -> Batch:
 
 def _is_defined(drawn: small.Drawn) -> bool:
     """Whether NumPy raises nothing, and integers are not made of numbers that they do not hold."""
-    if any([isinstance(drawn.wanted(kind), Exception) for kind in small.KINDS]):
+    if any([isinstance(drawn.wanted(kind), Exception) for kind in kinds_of(drawn, "bits")]):
         return False
     return not any([e.primitive.name == "convert" and _loses(e) for e in drawn.program.equations])
 
@@ -711,7 +749,11 @@ def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: 
     donated = frozenset(range(len(program.inputs)) if batch.form == "donated" else ())
     with lowered_thresholds(LOOPED if batch.form in ("looped", "donated") else {}):
         run = compile_batch(program, donated)
+    levels = [compiled_level(drawn, batch.form) for drawn in batch.drawn]
+    kinds = [kinds_of(drawn, level) for drawn, (level, _) in zip(batch.drawn, levels, strict=True)]
     for kind in small.KINDS:
+        if not any([kind in some for some in kinds]):
+            continue
         args: list[Any] = []
         for drawn in batch.drawn:
             if batch.form != "shared":
@@ -719,9 +761,8 @@ def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: 
         if batch.form == "shared":
             args = [small.numbers(var.aval, kind, place) for place, var in enumerate(program.inputs)]
         outs = run(*[np.array(x) for x in args])
-        for drawn, stop in zip(batch.drawn, ends, strict=True):
-            level = compiled_level(drawn, batch.form)
-            if kind not in kinds_of(drawn, level[0]):
+        for drawn, stop, (level, ulp), some in zip(batch.drawn, ends, levels, kinds, strict=True):
+            if kind not in some:
                 continue
             mine = outs[stop - len(drawn.program.outputs) : stop]
             places = {var: place for place, var in enumerate(program.inputs)}
@@ -731,7 +772,7 @@ def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: 
             else:
                 own, wanted = drawn.arguments(kind), drawn.wanted(kind)
             variables = [x if type(x) is Var else None for x in drawn.program.outputs]
-            text = small.difference(mine, wanted, variables, *level)
+            text = small.difference(mine, wanted, variables, level, ulp * drawn.unit)
             if text is not None:
                 head, _, rest = text.partition("\n")
                 return f"{head}\n{drawn}\n{kind} arguments {own}\n{rest}"
@@ -783,6 +824,20 @@ def _recomputed_difference(drawn: small.Drawn, program: Program) -> str | None:
     return None
 
 
+LONGER = tuple([replace(family, least=4, most=5) for family in FAMILIES])
+"""The families beyond the scope that is complete: they are sampled."""
+
+
+def build_longer(choices: Choices) -> small.Drawn:
+    """A program of four or five equations."""
+    return finish(start(choices.pick(LONGER), choices), (), choices)
+
+
+def build_longer_batch(choices: Choices) -> Batch:
+    """Programs of four or five equations with a common beginning."""
+    return build_batch(choices.pick(LONGER), choices)
+
+
 def _parts() -> Iterator[Part]:
     families = {family.name.replace(" ", "-"): family for family in FAMILIES}
     slow = {"linear-algebra": 20}
@@ -792,6 +847,11 @@ def _parts() -> Iterator[Part]:
         for part, family in families.items():
             check = functools.partial(check_compiled, compiler)
             yield Part(f"{name}-{part}", functools.partial(build_batch, family), check, 1 if part in slow else quick)
+        yield Part(f"{name}-longer", build_longer_batch, functools.partial(check_compiled, compiler), quick)
+    yield Part("passes-longer", build_longer, check_passes)
+    yield Part("passes-traced", traced.build, functools.partial(traced.check_passes, lowered_thresholds), 60)
+    looped = functools.partial(lowered_thresholds, LOWERED | LOOPED)
+    yield Part("code-traced", traced.build, functools.partial(traced.check_code, (contextlib.nullcontext, looped)), 6)
     yield Part("recomputation", Builder(RECOMPUTED), check_recomputation)
     yield Part("integers", calls.build_integers, calls.check_integers, 16)
     yield Part("sequences", calls.build_sequences, calls.check_sequences, 12)
