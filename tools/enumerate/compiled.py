@@ -10,8 +10,10 @@ meet in the rules of one pass. A family is complete up to its number of equation
 numbers, two for all pairs of primitives, three for the primitives of one pass. Thresholds of passes (the least outer
 product, the fewest slices) are lowered to small arrays, those of code generators in some of the forms.
 
-`passes-…` run each pass alone and the pipeline; `numpy-…` and `native-…` compile programs with a common beginning
-together. `recomputation` changes plans of memory, `integers` and `sequences` call jitted functions.
+`passes-…` run each pass alone and the pipeline on all of them; `numpy-…` and `native-…` compile those of up to two
+equations, many with a common beginning together, in each of the `FORMS`. Longer programs are sampled, those of four and
+five equations as `passes-longer`, of three to five as `numpy-longer` and `native-longer`. `…-traced` has programs of
+transforms, `recomputation` changes plans of memory, `integers` and `sequences` call jitted functions.
 """
 
 from __future__ import annotations
@@ -525,6 +527,10 @@ POLES = frozenset({"divide", "reciprocal", "power", "float_power"})
 """Primitives that make infinities of zeros."""
 
 
+EITHER_ZERO = frozenset({"nan_safe_multiply", "maximum", "minimum", "fmax", "fmin", "max", "min", "cummax", "cummin"})
+"""Primitives of which a zero may have either sign: NumPy's own differ from one machine to the next."""
+
+
 ANGLES = frozenset({"arctan2", "copysign", "signbit", "heaviside", "nextafter"})
 """Primitives whose finite results depend on the sign of a zero."""
 
@@ -555,7 +561,7 @@ def is_complex(drawn: small.Drawn) -> bool:
 
 def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
     """The kinds of arguments for which results are compared: where the sign of a zero decides on the side of a branch
-    cut, those without zeros."""
+    cut, or on the infinity that a maximum is, those without zeros."""
     names = drawn.names
     if names <= MOVEMENT:
         return small.MOVED
@@ -563,6 +569,8 @@ def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
         return small.FINITE[:1]
     if names & FACTORED:
         return small.FINITE
+    if level != "bits" and names & POLES and names & EITHER_ZERO:
+        return small.KINDS[:1]
     signed = ANGLES | BRANCHED | LOGARITHMS if is_complex(drawn) else ANGLES
     return small.KINDS if level == "bits" or not names & signed else small.KINDS[:1]
 
@@ -627,8 +635,8 @@ def _wrong_after(name: str, drawn: small.Drawn, changed: Program) -> str | None:
     return f"{name}: {head}\n{rest}\nafter the pass:\n{changed.text()}"
 
 
-BATCH = 32
-"""Programs that are compiled together."""
+BATCH, TOGETHER = 32, 8
+"""The most programs that are compiled together, and how many last primitives they may have."""
 FORMS = ("apart", "shared", "looped", "optimized", "donated")
 """How programs are compiled together: with inputs of their own, with a common beginning, as loops instead of straight
 code, after all passes, or as loops that may overwrite the inputs."""
@@ -643,9 +651,6 @@ FUNCTIONS = frozenset(f"{_FUNCTIONS} {COMPOSED} {SPECIAL}".split())
 Compile: TypeAlias = Callable[[Program, frozenset[int]], Callable[..., Any]]
 """Compiles a program that may overwrite some inputs."""
 
-EITHER_ZERO = frozenset({"nan_safe_multiply", "maximum", "minimum", "fmax", "fmin", "max", "min", "cummax", "cummin"})
-"""Primitives of which a zero may have either sign: NumPy's own differ from one machine to the next."""
-
 
 @dataclass
 class Batch:
@@ -658,18 +663,25 @@ class Batch:
         return f"{len(self.drawn)} programs, {self.form}, the first of them:\n{self.drawn[0]}"
 
 
-def build_batch(family: Family, choices: Choices) -> Batch:
-    """`BATCH` programs with a common beginning and the same last primitive."""
-    begun = start(family, choices)
-    form = choices.pick(FORMS)
-    operation = choices.pick(begun.operations())
-    programs = [drawn for _, drawn in everything(functools.partial(finish, begun, (operation,)))]
-    first = choices.pick(range(0, len(programs), BATCH))
-    with small.quiet():
-        defined = [drawn for drawn in programs[first : first + BATCH] if _is_defined(drawn)]
-    if not defined:
-        raise OutOfScope
-    return Batch(defined, form)
+class BatchBuilder:
+    """Builds batches of programs of a family that have all but the last equation in common."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._last: tuple[list[tuple[int, int]], list[small.Drawn]] | None = None
+
+    def __call__(self, choices: Choices) -> Batch:
+        if self._last is None or not choices.resume(self._last[0]):
+            begun = start(self.family, choices)
+            operations = begun.operations()
+            first = choices.pick(range(0, len(operations), TOGETHER))
+            programs = everything(functools.partial(finish, begun, operations[first : first + TOGETHER]))
+            with small.quiet():
+                defined = [drawn for _, drawn in programs if _is_defined(drawn)]
+            self._last = [*choices.taken], defined
+        defined = self._last[1]
+        first = choices.pick(range(0, len(defined), BATCH))
+        return Batch(defined[first : first + BATCH], choices.pick(FORMS))
 
 
 def _is_defined(drawn: small.Drawn) -> bool:
@@ -826,6 +838,10 @@ def _recomputed_difference(drawn: small.Drawn, program: Program) -> str | None:
 
 LONGER = tuple([replace(family, least=4, most=5) for family in FAMILIES])
 """The families beyond the scope that is complete: they are sampled."""
+CODE = tuple([replace(family, most=min(family.most, 2)) for family in FAMILIES])
+"""The families of which all programs are compiled."""
+LONGER_CODE = tuple([BatchBuilder(replace(family, least=3, most=5)) for family in FAMILIES])
+"""Those of which a sample is compiled."""
 
 
 def build_longer(choices: Choices) -> small.Drawn:
@@ -834,8 +850,8 @@ def build_longer(choices: Choices) -> small.Drawn:
 
 
 def build_longer_batch(choices: Choices) -> Batch:
-    """Programs of four or five equations with a common beginning."""
-    return build_batch(choices.pick(LONGER), choices)
+    """Programs of three to five equations with a common beginning."""
+    return choices.pick(LONGER_CODE)(choices)
 
 
 def _parts() -> Iterator[Part]:
@@ -844,10 +860,10 @@ def _parts() -> Iterator[Part]:
     for name, family in families.items():
         yield Part(f"passes-{name}", Builder(family), check_passes, slow.get(name))
     for name, compiler, quick in (("numpy", by_numpy, 8), ("native", natively, 4)):
-        for part, family in families.items():
-            check = functools.partial(check_compiled, compiler)
-            yield Part(f"{name}-{part}", functools.partial(build_batch, family), check, 1 if part in slow else quick)
-        yield Part(f"{name}-longer", build_longer_batch, functools.partial(check_compiled, compiler), quick)
+        check = functools.partial(check_compiled, compiler)
+        for part, family in zip(families, CODE, strict=True):
+            yield Part(f"{name}-{part}", BatchBuilder(family), check, 1 if part in slow else quick)
+        yield Part(f"{name}-longer", build_longer_batch, check, quick)
     yield Part("passes-longer", build_longer, check_passes)
     yield Part("passes-traced", traced.build, functools.partial(traced.check_passes, lowered_thresholds), 60)
     looped = functools.partial(lowered_thresholds, LOWERED | LOOPED)
