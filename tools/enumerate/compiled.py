@@ -279,7 +279,7 @@ FAMILIES = (
     Family(
         "annotations",
         (_avals((2,)), _avals((2,), ((2,), _I))),
-        "named stop_gradient barrier renumbered conventional isolated revalued undetermined seed add multiply",
+        "named stop_gradient barrier renumbered conventional seed add multiply",
         (2.0, np.eye(2)),
         keeps=True,
     ),
@@ -668,7 +668,7 @@ class BatchBuilder:
 
     def __init__(self, family: Family) -> None:
         self.family = family
-        self._last: tuple[list[tuple[int, int]], list[small.Drawn]] | None = None
+        self._last: tuple[list[tuple[int, int]], list[list[small.Drawn]]] | None = None
 
     def __call__(self, choices: Choices) -> Batch:
         if self._last is None or not choices.resume(self._last[0]):
@@ -678,10 +678,12 @@ class BatchBuilder:
             programs = everything(functools.partial(finish, begun, operations[first : first + TOGETHER]))
             with small.quiet():
                 defined = [drawn for _, drawn in programs if _is_defined(drawn)]
-            self._last = [*choices.taken], defined
-        defined = self._last[1]
-        first = choices.pick(range(0, len(defined), BATCH))
-        return Batch(defined[first : first + BATCH], choices.pick(FORMS))
+            by_kinds: dict[Any, list[small.Drawn]] = {}
+            for drawn in defined:
+                by_kinds.setdefault(kinds_of(drawn, "bits"), []).append(drawn)
+            batches = [some[k : k + BATCH] for some in by_kinds.values() for k in range(0, len(some), BATCH)]
+            self._last = [*choices.taken], batches
+        return Batch(choices.pick(self._last[1]), choices.pick(FORMS))
 
 
 def _is_defined(drawn: small.Drawn) -> bool:
