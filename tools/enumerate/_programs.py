@@ -546,6 +546,13 @@ def with_values(equations: Sequence[Equation], values: Values) -> Values:
     return values
 
 
+def largest(program: Program, args: Sequence[Any]) -> float:
+    """The largest modulus of a finite value in a program."""
+    values = with_values(program.equations, {**program.constants, **dict(zip(program.inputs, args, strict=True))})
+    moduli = [] if isinstance(values, Exception) else [np.abs(np.asarray(x, np.complex128)) for x in values.values()]
+    return max([float(np.max(x, where=np.isfinite(x), initial=0.0)) for x in moduli], default=0.0)
+
+
 def outputs(program: Program, values: Values) -> Any:
     """The outputs of a program among the values of its variables."""
     if isinstance(values, Exception):

@@ -1,4 +1,4 @@
-"""Programs traced from transforms: small functions under up to two of vmap, Jacobians, gradients, Hessians, tangents.
+"""Traced programs: small functions under up to two of vmap, Jacobians, gradients, Hessians, tangents; unrolled loops.
 
 Sizes of batches, inputs and outputs coincide. What is traced goes through each pass, re-rolling, all passes, NumPy
 source and native code, and is compared with its plain evaluation.
@@ -161,23 +161,26 @@ class Traced:
     """A function under transforms, as a Program."""
 
     name: str
-    function: Function
-    shape: Shape
+    function: Callable[..., Any]
+    shapes: tuple[Shape, ...]
     dtype: str
     found: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.name} of {self.dtype}{self.shape}\n{self.program.text()}"
+        return f"{self.name} of {self.dtype}{self.shapes}\n{self.program.text()}"
 
     @functools.cached_property
     def program(self) -> Program:
         """Its program, with calls inlined."""
         with small.quiet():
-            return inline(func.make_program(self.function)(np.ones(self.shape, self.dtype)).pruned())
+            examples = [np.ones(shape, self.dtype) for shape in self.shapes]
+            return inline(func.make_program(self.function)(*examples).pruned())
 
     def arguments(self, kind: str) -> list[Any]:
         """Arguments of a kind."""
-        return [small.numbers(Aval(self.shape, np.dtype(self.dtype)), kind, 0)] if self.program.inputs else []
+        return [
+            small.numbers(Aval(shape, np.dtype(self.dtype)), kind, place) for place, shape in enumerate(self.shapes)
+        ]
 
     def wanted(self, kind: str) -> Sequence[Any]:
         """The outputs by plain evaluation."""
@@ -202,7 +205,65 @@ def build(choices: Choices) -> Traced:
         name = f"{transform}({name})"
     if np.prod(shape) > MOST:
         raise OutOfScope
-    return Traced(name, function, shape, choices.pick(("float64", "float32")))
+    return Traced(name, function, (shape,), choices.pick(("float64", "float32")))
+
+
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+}
+OPERANDS = ("carry", "carry before", "x[i]", "w[-1-i]", "y", "i", "2")
+OUTPUTS = ("the last", "all", "all from the last", "the last and all")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop in Python: the steps, their order, the equations of a step and what they take, what is returned."""
+
+    count: int
+    backwards: bool
+    equations: tuple[tuple[str, str, str], ...]
+    outputs: str
+
+    def __str__(self) -> str:
+        order = "backwards" if self.backwards else "forwards"
+        return f"{self.count} steps {order} of {self.equations}, {self.outputs}"
+
+    def __call__(self, x: Any, w: Any, y: Any) -> Any:
+        """The last carry, all of them, or both."""
+        carry, before = y, y * 2
+        carries = []
+        for i in range(self.count)[:: -1 if self.backwards else 1]:
+            value = {"carry": carry, "carry before": before, "x[i]": x[i], "w[-1-i]": w[-1 - i], "y": y, "i": i, "2": 2}
+            for name, first, second in self.equations:
+                value["it"] = STEPS[name](value[first], value[second])
+            carry, before = value["it"], carry
+            carries.append(carry)
+        if self.outputs == "the last":
+            return carry
+        stack = np.stack(carries[::-1] if self.outputs == "all from the last" else carries)
+        return (carry, stack) if "and" in self.outputs else stack
+
+    def total(self, x: Any, w: Any, y: Any) -> Any:
+        """The sum of all outputs, weighted by squares."""
+        outs = self(x, w, y)
+        return sum([np.sum(out * out * 1.0) for out in (outs if isinstance(outs, tuple) else (outs,))])
+
+
+def build_loop(choices: Choices) -> Traced:
+    """An unrolled loop of two to four steps, of one or two equations each, or its gradient."""
+    count, backwards = choices.pick((3, 2, 4)), choices.pick((False, True))
+    equations = [(choices.pick(tuple(STEPS)), choices.pick(OPERANDS), choices.pick(OPERANDS))]
+    if choices.pick((False, True)):
+        equations.append((choices.pick(tuple(STEPS)), "it", choices.pick(OPERANDS)))
+    row = choices.pick(((), (2,)))
+    loop = Loop(count, backwards, tuple(equations), choices.pick(OUTPUTS))
+    shapes = (count, *row), (count, *row), row
+    if choices.pick((False, True)):
+        return Traced(f"grad of {loop}", func.grad(loop.total, argnums=(0, 1, 2)), shapes, "float64")
+    return Traced(str(loop), loop, shapes, "float64")
 
 
 def rerolled(program: Program) -> Program:

@@ -13,7 +13,8 @@ product, the fewest slices) are lowered to small arrays, those of code generator
 `passes-…` run each pass alone and the pipeline on all of them; `numpy-…` and `native-…` compile those of up to two
 equations, many with a common beginning together, in each of the `FORMS`. Longer programs are sampled, those of four and
 five equations as `passes-longer`, of three to five as `numpy-longer` and `native-longer`. `…-traced` has programs of
-transforms, `recomputation` changes plans of memory, `integers` and `sequences` call jitted functions.
+transforms, `passes-loops` unrolled loops; `recomputation` changes plans of memory, `integers` and `sequences` call
+jitted functions.
 """
 
 from __future__ import annotations
@@ -561,7 +562,8 @@ def is_complex(drawn: small.Drawn) -> bool:
 
 def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
     """The kinds of arguments for which results are compared: where the sign of a zero decides on the side of a branch
-    cut, or on the infinity that a maximum is, those without zeros."""
+    cut, or on the infinity that a maximum is, those without zeros. Sums in another order may be NaN instead of
+    infinite, so that a maximum of them has finite ones."""
     names = drawn.names
     if names <= MOVEMENT:
         return small.MOVED
@@ -569,8 +571,10 @@ def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
         return small.FINITE[:1]
     if names & FACTORED:
         return small.FINITE
+    if level == "rounding" and names & EITHER_ZERO:
+        return small.FINITE
     if level != "bits" and names & POLES and names & EITHER_ZERO:
-        return small.KINDS[:1]
+        return small.FINITE[:1]
     signed = ANGLES | BRANCHED | LOGARITHMS if is_complex(drawn) else ANGLES
     return small.KINDS if level == "bits" or not names & signed else small.KINDS[:1]
 
@@ -592,13 +596,25 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
 
 def compare(drawn: small.Drawn, run: Callable[[Sequence[Any]], Any], level: str, ulp: float = 64.0) -> str | None:
     """How results differ from those of plain evaluation for some kind of arguments."""
-    outputs = [x if type(x) is Var else None for x in drawn.program.outputs]
     for kind in kinds_of(drawn, level):
-        text = small.difference(run(drawn.arguments(kind)), drawn.wanted(kind), outputs, level, ulp * drawn.unit)
+        args = drawn.arguments(kind)
+        text = difference(drawn, run(args), drawn.wanted(kind), args, level, ulp)
         if text is not None:
             head, _, rest = text.partition("\n")
-            return f"{head}\n{kind} arguments {drawn.arguments(kind)}\n{rest}"
+            return f"{head}\n{kind} arguments {args}\n{rest}"
     return None
+
+
+def difference(drawn: small.Drawn, got: Any, wanted: Any, args: Sequence[Any], level: str, ulp: float) -> str | None:
+    """How outputs differ from the wanted ones, by more than so many units in the last place of the least precise dtype.
+
+    The unit is that of the largest value of the program where the largest output is too small: what cancels is larger.
+    """
+    variables = [x if type(x) is Var else None for x in drawn.program.outputs]
+    text = small.difference(got, wanted, variables, level, ulp * drawn.unit)
+    if text is None or level != "rounding":
+        return text
+    return small.difference(got, wanted, variables, level, ulp * drawn.unit * small.largest(drawn.program, args))
 
 
 def check_passes(drawn: small.Drawn) -> str | None:
@@ -785,8 +801,7 @@ def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: 
                 wanted = small.evaluated(drawn.program, own)
             else:
                 own, wanted = drawn.arguments(kind), drawn.wanted(kind)
-            variables = [x if type(x) is Var else None for x in drawn.program.outputs]
-            text = small.difference(mine, wanted, variables, level, ulp * drawn.unit)
+            text = difference(drawn, mine, wanted, own, level, ulp)
             if text is not None:
                 head, _, rest = text.partition("\n")
                 return f"{head}\n{drawn}\n{kind} arguments {own}\n{rest}"
@@ -868,6 +883,7 @@ def _parts() -> Iterator[Part]:
         yield Part(f"{name}-longer", build_longer_batch, check, quick)
     yield Part("passes-longer", build_longer, check_passes)
     yield Part("passes-traced", traced.build, functools.partial(traced.check_passes, lowered_thresholds), 60)
+    yield Part("passes-loops", traced.build_loop, functools.partial(traced.check_passes, lowered_thresholds), 60)
     looped = functools.partial(lowered_thresholds, LOWERED | LOOPED)
     yield Part("code-traced", traced.build, functools.partial(traced.check_code, (contextlib.nullcontext, looped)), 6)
     yield Part("recomputation", Builder(RECOMPUTED), check_recomputation)
