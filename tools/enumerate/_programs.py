@@ -68,6 +68,16 @@ def numbers(aval: Aval, kind: str, place: int) -> Any:
     return values
 
 
+def strided(x: Any) -> Any:
+    """An equal array whose elements lie backwards in memory, with gaps between them, in Fortran order."""
+    if x.ndim == 0:
+        return np.array(x)
+    gaps = np.zeros([2 * n for n in x.shape], x.dtype, "F")
+    view = gaps[tuple([slice(None, None, -2)] * x.ndim)]
+    view[...] = x
+    return view
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """No warnings of floating point errors and casts."""

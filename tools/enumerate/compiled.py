@@ -81,8 +81,8 @@ class Family:
     """The fewest equations."""
     most: int = 3
     """The most equations."""
-    keeps: bool = False
-    """Whether the first value may be an output too."""
+    keeps: str = ""
+    """What may be an output too: the "first" value, or "any" value, input or constant, or the last value again."""
     last: str = ""
     """The primitives of the last equation, where not all of them."""
     first: str = ""
@@ -172,7 +172,7 @@ FAMILIES = (
         "slices",
         tuple([_avals(shape) for shape in ((2,), (3,), (1,), (2, 2), (1, 2), (0,), (2, 0))]),
         "getitem embed broadcast reshape",
-        keeps=True,
+        keeps="first",
     ),
     Family(
         "pieces",
@@ -268,21 +268,21 @@ FAMILIES = (
         (_avals((3,), (2,)), _avals((2, 2))),
         "update scatter scatter_add gather absolute add concatenate embed",
         (INDICES[0], INDICES[1], ZEROS),
-        keeps=True,
+        keeps="first",
         last="gather update scatter_add add concatenate",
     ),
     Family(
         "orders",
         (_avals((2,)), _avals((3,), ((3,), _I)), _avals((2, 2)), _avals(((3,), _I)), _avals((0,)), _avals(((3,), _B))),
         "sort argsort reorder inverse_order partition partition_order argmax argmin",
-        keeps=True,
+        keeps="first",
     ),
     Family(
         "annotations",
         (_avals((2,)), _avals((2,), ((2,), _I))),
         "named stop_gradient barrier renumbered conventional seed add multiply",
         (2.0, np.eye(2)),
-        keeps=True,
+        keeps="first",
     ),
     Family(
         "factorizations",
@@ -428,8 +428,9 @@ def finish(begun: Start, operations: Sequence[small.Operation], choices: Choices
     whole.extend(choices, operations)
     equations = [equation for _, equation in whole.steps]
     outputs = list(equations[-1].outputs)
-    if begun.family.keeps and begun.number > 1 and choices.pick((False, True)):
-        outputs.append(whole.made[0])
+    if begun.family.keeps and begun.number > 1:
+        kept = whole.made[:1] if begun.family.keeps == "first" else [*whole.made, *whole.inputs, *whole.constants]
+        outputs += choices.pick(((), *[(var,) for var in kept]))
     program = small.program_of(whole.inputs, equations, whole.constants, outputs)
     used = Counter([var.aval for var in program.inputs])
     if any([used <= counts for counts in begun.family.counts[: begun.frame]]):
@@ -653,15 +654,15 @@ def _wrong_after(name: str, drawn: small.Drawn, changed: Program) -> str | None:
 
 BATCH, TOGETHER = 32, 8
 """The most programs that are compiled together, and how many last primitives they may have."""
-FORMS = ("apart", "shared", "looped", "optimized", "donated")
+FORMS = ("apart", "shared", "looped", "optimized", "donated", "strided")
 """How programs are compiled together: with inputs of their own, with a common beginning, as loops instead of straight
-code, after all passes, or as loops that may overwrite the inputs."""
+code, after all passes, as loops that may overwrite the inputs, or for arrays that lie in memory in other ways."""
 _FUNCTIONS = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
     "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder"
 )
 FUNCTIONS = frozenset(f"{_FUNCTIONS} {COMPOSED} {SPECIAL}".split())
-"""Primitives whose native form may differ from NumPy's in the last bits."""
+"""Primitives whose native form may differ from NumPy's in the last bits, as do moduli of complex numbers."""
 
 
 Compile: TypeAlias = Callable[[Program, frozenset[int]], Callable[..., Any]]
@@ -750,12 +751,18 @@ def renamed(program: Program) -> Program:
     return Program([new[var] for var in program.inputs], equations, atoms, constants)
 
 
+def _unary(drawn: small.Drawn) -> Iterator[Equation]:
+    """The equations of one variable."""
+    return (e for e in drawn.program.equations if len(e.inputs) == 1 and type(e.inputs[0]) is Var)
+
+
 def compiled_level(drawn: small.Drawn, form: str) -> tuple[str, float]:
     """How exactly compiled code keeps the numbers of a program, and up to how many units in the last place."""
     level = level_of(drawn, "optimize" if form == "optimized" else "eliminate_dead_code")
-    if level == "seeds" or drawn.names & (REORDERED | FUNCTIONS):
+    moduli = any([e.primitive.name in ("absolute", "sign") and e.inputs[0].dtype.kind == "c" for e in _unary(drawn)])
+    if level == "seeds" or moduli or drawn.names & (REORDERED | FUNCTIONS):
         return ("seeds" if level == "seeds" else "rounding"), 256.0
-    return ("zeros" if level == "bits" and drawn.names & EITHER_ZERO else level), 0.0
+    return ("zeros" if level == "bits" and drawn.names & (EITHER_ZERO | PADDING) else level), 0.0
 
 
 def check_compiled(compile_batch: Compile, batch: Batch) -> str | None:
@@ -790,7 +797,8 @@ def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: 
                 args += drawn.arguments(kind)
         if batch.form == "shared":
             args = [small.numbers(var.aval, kind, place) for place, var in enumerate(program.inputs)]
-        outs = run(*[np.array(x) for x in args])
+        lie = small.strided if batch.form == "strided" else np.array
+        outs = run(*[lie(x) for x in args])
         for drawn, stop, (level, ulp), some in zip(batch.drawn, ends, levels, kinds, strict=True):
             if kind not in some:
                 continue
@@ -831,7 +839,7 @@ RECOMPUTED = Family(
     (2.0,),
     least=0,
     most=4,
-    keeps=True,
+    keeps="first",
 )
 """Programs whose plans of memory are changed: with views, copies and arrays without elements."""
 
@@ -853,11 +861,11 @@ def _recomputed_difference(drawn: small.Drawn, program: Program) -> str | None:
     return None
 
 
-LONGER = tuple([replace(family, least=4, most=5) for family in FAMILIES])
+LONGER = tuple([replace(family, least=4, most=5, keeps="any") for family in FAMILIES])
 """The families beyond the scope that is complete: they are sampled."""
 CODE = tuple([replace(family, most=min(family.most, 2)) for family in FAMILIES])
 """The families of which all programs are compiled."""
-LONGER_CODE = tuple([BatchBuilder(replace(family, least=3, most=5)) for family in FAMILIES])
+LONGER_CODE = tuple([BatchBuilder(replace(family, least=3, most=5, keeps="any")) for family in FAMILIES])
 """Those of which a sample is compiled."""
 
 
