@@ -48,6 +48,7 @@ def numbers(aval: Aval, kind: str, place: int) -> Any:
     """The argument of an aval at a place among the inputs, which nobody writes to."""
     shift = 3 * place + 2 * int(kind[-1]) if kind[-1].isdigit() else 3 * place
     code = aval.dtype.kind
+    source: Sequence[float]
     if code in "fc":
         source = {"plain": _PLAIN, "ties": _TIES}.get(kind, _SPECIAL)
     else:
@@ -220,12 +221,12 @@ def entries(length: int) -> list[Any]:
 def indices(shape: Shape) -> Iterator[tuple[Any, ...]]:
     """Indices that select along one axis, the same along all, or everything with a new axis."""
     whole = tuple([(0, n, 1) for n in shape])
-    found = [whole]
+    found: list[tuple[Any, ...]] = [whole]
     for axis, length in enumerate(shape):
         found += [(*whole[:axis], entry, *whole[axis + 1 :]) for entry in entries(length)]
     if len(shape) == 2:
         for name in (0, (0, 1, 1), "last", "reversed"):
-            both = [{"last": n - 1, "reversed": (n - 1, -1, -1)}.get(name, name) for n in shape]  # type: ignore
+            both: list[Any] = [{"last": n - 1, "reversed": (n - 1, -1, -1)}.get(str(name), name) for n in shape]
             if all(shape):
                 found.append(tuple(both))
     found += [(None, *index) for index in found[:3]]

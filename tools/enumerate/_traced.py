@@ -311,7 +311,7 @@ def check_code(forms: Sequence[Callable[[], contextlib.AbstractContextManager[No
         for compiler in COMPILERS:
             with small.quiet():
                 with thresholds():
-                    run = compile_program(traced.program, np, compiler)
+                    run = compile_program(traced.program, np, compiler).call
                 text = _compare(traced, run)
             if text is not None:
                 return f"{compiler}: {text}"

@@ -32,7 +32,7 @@ import numpy as np
 from func.interpreters.compile import passes, recomputation
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native import native_parts
-from func.interpreters.core import Aval
+from func.interpreters.core import Aval, aval_of
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
 from tools.enumerate import _compiled_calls as calls
@@ -42,14 +42,14 @@ from tools.enumerate.scope import Choices, OutOfScope, Part, everything
 
 QUICK = 200
 
-LOWERED = {
+LOWERED: dict[str, dict[str, Any]] = {
     "func.interpreters.compile.passes": {"LEAST_OUTER_PRODUCT": 2},
     "func.interpreters.compile.passes.low_rank": {"LEAST_OUTER_PRODUCT": 2},
     "func.interpreters.compile.passes.contraction_order": {"MIN_SLICES": 2, "MIN_GAIN": 1.0},
     "func.interpreters.compile.passes.linalg.shared_lu": {"MIN_ROWS": 1},
 }
 """Thresholds that keep passes from small arrays, by module."""
-LOOPED = {
+LOOPED: dict[str, dict[str, Any]] = {
     "func.backends.loops.scalar_expansion": {"LARGEST_NEST": 0, "LARGEST_PROGRAM": 0},
     "func.backends.loops.inplace_results": {"LEAST": 1},
     "func.interpreters.compile.planning": {"LARGE": 1, "WORTH_DROPPING": 1, "BLOCKED": 2},
@@ -104,7 +104,7 @@ NUMBERS: tuple[Any, ...] = (
     *(np.ones(2, bool), np.zeros(2, np.float32), np.ones(2, complex)),
 )
 """Numbers, and arrays of equal elements."""
-FAMILIES = (
+FAMILIES: tuple[Family, ...] = (
     Family(
         "arithmetic",
         (
@@ -466,7 +466,7 @@ def _equation(
     pool = [*reversed(made), *fixed]
     first = 0
     for place in range(operation.arity):
-        places = range(first if operation.primitive.commutative and place == 1 else 0, len(pool))
+        places: Sequence[int] = range(first if operation.primitive.commutative and place == 1 else 0, len(pool))
         if left == 1 and place == operation.arity - 1:  # the last operand of all: what is missing
             missing = unused - set(operands)
             if len(missing) > 1:
@@ -478,7 +478,7 @@ def _equation(
         operands.append(pool[first])
     if not any([type(x) is Var for x in operands]):
         raise OutOfScope
-    avals = tuple([x.aval if type(x) is Var else small.aval_of(x) for x in operands])
+    avals = tuple([x.aval if type(x) is Var else aval_of(x) for x in operands])
     params, outs = choices.pick(small.applied(operation, avals))
     if len(unused - set(operands)) + 1 > left * 2:
         raise OutOfScope
@@ -486,7 +486,7 @@ def _equation(
 
 
 @contextlib.contextmanager
-def lowered_thresholds(thresholds: dict[str, dict[str, int]] = LOWERED) -> Iterator[None]:
+def lowered_thresholds(thresholds: dict[str, dict[str, Any]] = LOWERED) -> Iterator[None]:
     """Code that treats small arrays as large ones."""
     held = []
     for name, changes in thresholds.items():
