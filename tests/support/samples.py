@@ -104,6 +104,7 @@ SAMPLES |= {
     "root": [Sample((real(3),))],
     "one_minus_square": [Sample((real(3),)), Sample((complex_(3),))],
     "arctan_slope": [Sample((real(3),)), Sample((complex_(3),))],
+    "sech_squared": [Sample((real(3),)), Sample((complex_(3),))],
     "power_slope": [Sample((real(3), real(3), real(3)), differentiable=())],
     "cosine": [Sample((real(3), real(3), real(3)), differentiable=())],
     "over_square_sum": [Sample((real(3), real(3)), differentiable=(0, 1))],

@@ -140,9 +140,9 @@ UNARY = (
     _row("sinh", mpmath.sinh, Domain(near=(0.0,), extra=(710.2, 89.2)), closed=_one(mpmath.cosh, mpmath.sinh)),
     _row("cosh", mpmath.cosh, Domain(near=(0.0,), extra=(710.2, 89.2)), closed=_one(mpmath.sinh, mpmath.cosh)),
     _row(
-        "tanh",  # beyond, 1 - out² has lost the digits of out
+        "tanh",
         mpmath.tanh,
-        Domain(-1.5, 1.5),
+        Domain(near=(0.0,), extra=(1.5, 9.0, 19.1, 44.0, 354.8)),
         closed=_one(_sech2, lambda x: -2 * mpmath.tanh(x) * _sech2(x)),
     ),
     _row(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support import arrays
 from func.backends.support.arrays import make_complex as make_complex_into
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
 from func.interpreters.core.strides import iterated_order
@@ -292,7 +293,11 @@ arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sine_of_angle(x
 arctan: Elementwise = elementwise("arctan", lambda x: arctan_slope(x), cost=20)
 sinh: Elementwise = elementwise("sinh", lambda x: cosh(x), cost=15)
 cosh: Elementwise = elementwise("cosh", lambda x: sinh(x), cost=15)
-tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)), cost=20)
+tanh: Elementwise = elementwise("tanh", lambda x: sech_squared(x), cost=20)
+sech_squared: Elementwise = elementwise(
+    "sech_squared", lambda x, out: multiply(multiply(tanh(x), out), -2), impl=arrays.sech_squared, cost=20
+)
+"""1 / cosh²; 1 - tanh² has lost its digits where tanh is almost one."""
 arcsinh: Elementwise = elementwise("arcsinh", lambda x: _arcsinh_partial(x), cost=20)
 arccosh: Elementwise = elementwise(
     "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(plus_one(x)))), cost=20

@@ -76,6 +76,13 @@ POINTS: dict[str, tuple[Callable[[], Any], float]] = {
         lambda: func.grad(np.fmod, argnums=1)(math.nextafter(3e15, 0) / 1e15, math.nextafter(1.0, 2)),
         -2.0,
     ),
+    "tanh": (lambda: _grad(np.tanh)(300.0), 4 * math.exp(-600)),
+    "tanh, third": (lambda: _grad(np.tanh, 3)(20.0), 16 * math.exp(-40)),
+    "tanh single": (lambda: _grad(np.tanh)(SINGLE(-20)), 4 * math.exp(-40)),
+    "tanh complex": (
+        lambda: func.jvp(np.tanh, (np.array(30 + 1j),), (np.array(1 + 0j),))[1],
+        4 * np.exp(-60 - 2j),
+    ),
     "remainder of a tiny number": (lambda: func.grad(np.remainder, argnums=1)(5e-150, -3e250), 1.0),
 }
 """Derivatives that are ordinary numbers, where the plain form of the partial gives zero, infinity or few digits."""
