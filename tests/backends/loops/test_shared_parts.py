@@ -14,11 +14,15 @@ X, Y = 3 * RNG.normal(size=(2, 1000))
 
 
 def value_and_slope(x: Any) -> Any:
-    return func.value_and_grad(lambda x: np.sum(np.tanh(x) * Y))(x)
+    return func.value_and_grad(lambda x: np.sum(np.tanh(x) * Y.astype(x.dtype)))(x)
 
 
 def of_different_arguments(x: Any) -> Any:
     return np.tanh(x), func.grad(lambda x: np.sum(np.tanh(x)))(2 * x)
+
+
+def two_slopes(x: Any) -> Any:
+    return func.grad(lambda x: np.sum(np.tanh(x) * Y.astype(x.dtype) + np.tanh(x - 1)))(x)
 
 
 def in_loops(x: Any) -> Any:
@@ -35,7 +39,7 @@ def counts(f: Any, x: Any) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("f", [value_and_slope, of_different_arguments, in_loops])
+@pytest.mark.parametrize("f", [value_and_slope, of_different_arguments, two_slopes, in_loops])
 def test_results_are_those_of_plain_evaluation(f: Any, dtype: Any) -> None:
     x = np.concatenate([X, [0.0, -0.0, 1e-310, 20.0, -400.0, np.inf, -np.inf]])[:1000].astype(dtype)
     tolerance = 1e-13 if dtype is np.float64 else 1e-5

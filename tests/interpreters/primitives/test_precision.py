@@ -95,6 +95,18 @@ def test_derivatives_that_are_ordinary_numbers(name: str) -> None:
     assert abs(found / right - 1) < (2e-6 if np.asarray(found).dtype == SINGLE else 4e-15), (found, right)
 
 
+@pytest.mark.parametrize("compiler", [None, "numpy", "llvm"])
+@pytest.mark.parametrize("kind", ["d", "f", "D", "F"])
+def test_the_derivative_of_tanh_beyond_the_range_of_cosh(kind: str, compiler: str | None) -> None:
+    x = np.array([400.0, -720.0, 1e4, -1e30, np.inf]).astype(kind)
+    if x.dtype.kind == "c":
+        x = x[:-1] + np.array(1j, kind)
+    slope = lambda x: func.jvp(np.tanh, (x,), (np.ones_like(x),))[1]  # noqa: E731
+    found = (slope if compiler is None else func.jit(slope, compiler=compiler))(x)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, 0)
+
+
 def test_a_nan_in_a_running_extremum_carries_its_tangent() -> None:
     x, dx = np.array([1.0, np.nan, 2.0]), np.array([3.0, 5.0, 7.0])
     for ufunc in (np.maximum, np.minimum):
