@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy
 
-from func.backends.quiet import quietly
-
 
 def scipy_of(xp: Any, module: str) -> Any:
     """The module with the names of scipy.linalg or scipy.special that goes with a namespace."""
@@ -75,16 +73,12 @@ def nan_safe_multiply_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
     return out
 
 
-LARGEST_COSH = {"d": 700.0, "f": 88.0, "e": 11.0}
-"""Arguments beyond which 1 / cosh² is zero, by the letter of the dtype; cosh is finite up to there."""
-
-
 def sech_squared(xp: Any, x: Any) -> Any:
-    """1 / cosh²; infinite parts of a complex cosh would be no numbers."""
+    """1 / cosh². Real parts of complex numbers are those up to which cosh is finite: infinite ones become NaN."""
     if getattr(x, "dtype", None) is not None and x.dtype.kind == "c":
-        bound = LARGEST_COSH[x.real.dtype.char]
+        bound = 700.0 if x.dtype.itemsize > 8 else 88.0
         x = xp.clip(x.real, -bound, bound) + x.imag * x.dtype.type(1j)
-    inverse = xp.reciprocal(quietly(xp.cosh, x))
+    inverse = xp.reciprocal(xp.cosh(x))
     return inverse * inverse
 
 
