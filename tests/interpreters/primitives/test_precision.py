@@ -1,5 +1,6 @@
 """Partials of elementwise primitives keep their digits at all magnitudes: a law over all rows, and named points."""
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -44,8 +45,13 @@ def _grad(f: Callable[..., Any], order: int = 1) -> Callable[..., Any]:
     return f if order == 0 else _grad(func.grad(f), order - 1)
 
 
+def _holomorphic(f: Callable[..., Any], order: int = 1) -> Callable[..., Any]:
+    return f if order == 0 else _holomorphic(func.grad(f, holomorphic=True), order - 1)
+
+
 SINGLE = np.float32
-POINTS: dict[str, tuple[Callable[[], Any], float]] = {
+_MINUS_ONE = np.array(-1.0)
+POINTS: dict[str, tuple[Callable[[], Any], complex]] = {
     "expm1": (lambda: _grad(np.expm1)(-40.0), math.exp(-40)),
     "expm1 single": (lambda: _grad(np.expm1)(SINGLE(-20)), math.exp(-20)),
     "arctan2 of tiny": (lambda: _grad(np.arctan2)(SINGLE(3e-24), SINGLE(4e-24)), 1.6e23),
@@ -76,6 +82,19 @@ POINTS: dict[str, tuple[Callable[[], Any], float]] = {
         lambda: func.grad(np.fmod, argnums=1)(math.nextafter(3e15, 0) / 1e15, math.nextafter(1.0, 2)),
         -2.0,
     ),
+    "tan far from the real axis": (lambda: _holomorphic(np.tan)(0.5 + 30j), 1 / cmath.cos(0.5 + 30j) ** 2),
+    "tan where the cosine overflows": (lambda: 1 + _holomorphic(np.tan)(3 + 1000j), 1.0),
+    "arcsin of a tiny complex number": (lambda: _holomorphic(np.arcsin, 2)(1e-30 + 0j), 1e-30),
+    "arccosh of a tiny complex number": (lambda: _holomorphic(np.arccosh, 2)(complex(1e-30, 0.0)), -1e-30j),
+    "arctan beside i": (lambda: _holomorphic(np.arctan)(2.0**-40 + 1j), 1 / (2.0**-40 * (2j + 2.0**-40))),
+    "arcsinh beside i": (
+        lambda: _holomorphic(np.arcsinh)(2.0**-40 + 1j),
+        1 / cmath.sqrt(2.0**-40 * (2j + 2.0**-40)),
+    ),
+    "arcsinh of huge complex": (lambda: _holomorphic(np.arcsinh)(1e300 * (3 + 4j)), 1e-300 / (3 + 4j)),
+    "arctanh of huge complex": (lambda: 1 + _holomorphic(np.arctanh)(1e10 + 1e300j), 1.0),
+    "power of a huge complex number": (lambda: 1 + _holomorphic(lambda z: np.power(z, _MINUS_ONE))(1e200 + 0j), 1.0),
+    "sign of a complex number": (lambda: _grad(lambda x: np.sign(x + 1e-10j).real)(1.0), 1e-20),
     "remainder of a tiny number": (lambda: func.grad(np.remainder, argnums=1)(5e-150, -3e250), 1.0),
 }
 """Derivatives that are ordinary numbers, where the plain form of the partial gives zero, infinity or few digits."""
