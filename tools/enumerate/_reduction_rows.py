@@ -19,6 +19,10 @@ from tools.enumerate.exact_partials import Domain, Orders, Row
 COUNT = 3
 VALUES = Domain(points=(1.0, -0.75, 3.0, 1 + 2.0**-20, 1e-10, -1e10, 1e25, -1e-25, 1e100, 1e-100, -1e160, 1e-160, 0.0))
 """Ordinary, tiny and huge numbers, close ones, and zero."""
+MIDDLE = Domain(points=(1.0, -0.75, 3.0, 1 + 2.0**-20, 1e-3, -1e3, 1e-8, 1e8, 0.0))
+"""Numbers whose norm has a third power: on their way, second partials of roots of sums pass the inverse of it."""
+MODEST = Domain(points=(1.0, -0.75, 3.0, 1 + 2.0**-20, 0.01, -30.0, 0.0))
+"""Numbers whose powers have powers: the derivatives of sums of powers pass them."""
 EXPONENTS = Domain(points=(0.0, 1.0, -1.0, 40.0, 40.5, -80.0, 710.0, -710.0, 1e5, 1e-10))
 """Logarithms of terms."""
 
@@ -184,7 +188,7 @@ def _deviation(x: Vector, ddof: int) -> Any:
     return mpmath.sqrt(_variance(x, ddof))
 
 
-def _deviation_rows(name: str, function: Any, ddof: int) -> Row:
+def _deviation_rows(name: str, function: Any, ddof: int, second: bool) -> Row:
     n = COUNT - ddof
 
     def gradient(x: Vector, i: int) -> Any:
@@ -199,27 +203,28 @@ def _deviation_rows(name: str, function: Any, ddof: int) -> Row:
         return 1 + _largest(x) / _deviation(x, ddof)
 
     return _row(
-        f"{name} ddof={ddof}",
+        f"{name} ddof={ddof}{SECOND * second}",
         lambda z: function(z, axis=0, ddof=ddof),
         lambda x: _deviation(x, ddof),
         gradient,
         hessian,
         terms=(lambda x, i: condition(x), lambda x, i, j: condition(x) ** 2 / _deviation(x, ddof)),
+        domain=MIDDLE if second else VALUES,
         where=lambda x: len(set(x)) > 1,
         inherits=CENTERED,
+        second=second,
     )
 
 
-SPREADS = tuple(
-    [
-        make(name, function, ddof)
-        for make, table in [
-            (_variance_rows, {"var": np.var, "nanvar": np.nanvar}),
-            (_deviation_rows, {"std": np.std, "nanstd": np.nanstd}),
-        ]
-        for name, function in table.items()
+SECOND = ", second partials"
+SPREADS = (
+    *[_variance_rows(n, f, ddof) for n, f in {"var": np.var, "nanvar": np.nanvar}.items() for ddof in (0, 1)],
+    *[
+        _deviation_rows(name, function, ddof, second)
+        for name, function in {"std": np.std, "nanstd": np.nanstd}.items()
         for ddof in (0, 1)
-    ]
+        for second in (False, True)
+    ],
 )
 
 SQUARES = "NumPy's squares and powers of elements overflow and underflow"
@@ -229,7 +234,7 @@ def _norm(x: Vector, p: Any) -> Any:
     return mpmath.fsum([abs(value) ** p for value in x]) ** (1 / p)
 
 
-def _norm_row(name: str, function: Callable[[Any], Any], p: Any) -> Row:
+def _norm_row(name: str, function: Callable[[Any], Any], p: Any, domain: Domain, second: bool = True) -> Row:
     p = mpf(p)
 
     def gradient(x: Vector, i: int) -> Any:
@@ -247,8 +252,24 @@ def _norm_row(name: str, function: Callable[[Any], Any], p: Any) -> Row:
         return _has_no_zero(x) if p != 2 else any([value != 0 for value in x])
 
     return _row(
-        name, function, lambda x: _norm(x, p), gradient, hessian, terms=(None, sizes), where=where, inherits=SQUARES
+        name,
+        function,
+        lambda x: _norm(x, p),
+        gradient,
+        hessian,
+        domain,
+        terms=(None, sizes),
+        where=where,
+        inherits=SQUARES,
+        second=second,
     )
+
+
+EUCLIDEAN = {
+    "norm": lambda z: np.linalg.norm(z, axis=0),
+    "norm fro": lambda z: np.linalg.norm(z[None], "fro", axis=(0, 1)),
+    "hypot.reduce": lambda z: np.hypot.reduce(z, axis=0),
+}
 
 
 NORMS = (
@@ -271,9 +292,9 @@ NORMS = (
         )
         for order, choose in {np.inf: max, -np.inf: min}.items()
     ],
-    *[_norm_row(f"norm {p}", lambda z, p=p: np.linalg.norm(z, p, axis=0), p) for p in (2, 3, 4, 2.5, 0.5, -1, -2)],
-    _norm_row("norm fro", lambda z: np.linalg.norm(z[None], "fro", axis=(0, 1)), 2),
-    _norm_row("hypot.reduce", lambda z: np.hypot.reduce(z, axis=0), 2),
+    *[_norm_row(f"norm {p}", lambda z, p=p: np.linalg.norm(z, p, axis=0), p, MODEST) for p in (3, 4, 2.5, 0.5, -1, -2)],
+    *[_norm_row(name, function, 2, VALUES, False) for name, function in EUCLIDEAN.items()],
+    *[_norm_row(name + SECOND, function, 2, MIDDLE, True) for name, function in EUCLIDEAN.items()],
 )
 
 
@@ -301,6 +322,11 @@ def _apart(*x: Any) -> Any:
     return 1 + max(x) - min(x)
 
 
+def _magnitude(*x: Any) -> Any:
+    """The condition number of a share in a sum of exponentials: all logarithms may be moved by their rounding."""
+    return 1 + _largest(x)
+
+
 def _log_sum_row(name: str, function: Callable[[Any], Any], base: Any = mpmath.e) -> Row:
     return _row(
         name,
@@ -309,7 +335,7 @@ def _log_sum_row(name: str, function: Callable[[Any], Any], base: Any = mpmath.e
         lambda x, i: _part(x, i, base),
         lambda x, i, j: mpmath.log(base) * _turned(x, i, j, base),
         EXPONENTS,
-        condition=_apart,
+        condition=_magnitude,
     )
 
 

@@ -257,7 +257,7 @@ def fault(
     allowed = max(bound.ulps * _ulp(scale, dtype), bound.relative * scale) * condition if scale else 0
     allowed += 4 * inherited * scale
     if scale > 2 * size and cmath.isfinite(found):
-        return "digits lost" if abs(_number(found) - true) > allowed else None
+        return "digits lost" if abs(_number(found) - true) > max(allowed, 2 * float(info.tiny)) else None
     if size < float(info.tiny):
         return None if abs(found) <= 2 * float(info.tiny) else "not small where the true value is below all numbers"
     if size > float(info.max):

@@ -197,6 +197,9 @@ fmin: Elementwise = elementwise(
     lambda x, y, out: share(x, y, out, logical_or(less(y, x), isnan(x))),
     selects=SHARES,
 )
+at_least = elementwise_constant("at_least", 2, ufunc="maximum", weak=True)
+at_most = elementwise_constant("at_most", 2, ufunc="minimum", weak=True)
+"""The larger and the smaller one of two Python integers, which stays one."""
 copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
 
 sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), cost=4)

@@ -166,6 +166,13 @@ TRACED_INTEGERS: dict[str, Callable[..., Any]] = {
     "computed": lambda x, s: x * (s + 1),
     "full": lambda x, s: np.full_like(x, s),
     "write": lambda x, s: func.numpy.at(x)[0].set(s),
+    "clip below": lambda x, s: np.clip(x, s, None),
+    "clip above": lambda x, s: np.clip(x, 0, s),
+    "clip": lambda x, s: x.clip(s, 200),
+    "insert": lambda x, s: np.insert(x, 1, s),
+    "select": lambda x, s: np.select([x > 1], [x], s),
+    "isclose": lambda x, s: np.isclose(x, s),
+    "array": lambda x, s: np.array([x[0], s]),
 }
 
 
@@ -186,6 +193,7 @@ def test_python_integers_as_arguments_fit_or_are_refused(name: str, compiler: st
                     call(x, s)
             else:
                 np.testing.assert_array_equal(call(x, s), expected, way)
+                assert np.asarray(call(x, s)).dtype == expected.dtype, way
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
