@@ -28,6 +28,7 @@ from func.interpreters.core import (
     dtype_of,
     general,
     is_inexact,
+    known_value,
     linear,
     materialize,
     nondifferentiable,
@@ -37,8 +38,8 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
 from func.interpreters.core.strides import reduced_order
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import SHARES, conjugate, multiply, scale
-from func.interpreters.primitives.elementwise.conventions import by_convention
+from func.interpreters.primitives.elementwise.builder import SHARES, conjugate, multiply, not_equal, scale
+from func.interpreters.primitives.elementwise.conventions import by_convention, revalued
 from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
@@ -207,10 +208,27 @@ def _product_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return total
 
 
+def _product_partial(x: Array, out: Array, *, axes: Axes) -> Array:
+    """The product of all others; the quotient by the element where products of some others leave the range of numbers.
+
+    The product has the derivatives, which the quotient, of which the element is a factor, has not.
+    """
+    others = products_of_others(x, axes)
+    if not is_inexact(dtype_of(x)):
+        return others
+    in_range = logical_and(isfinite(others), not_equal(others, 0))
+    known = known_value(in_range)
+    if known is not None and np.all(known):
+        return others
+    quotient = divide(out, x)
+    replaces = logical_and(logical_not(in_range), logical_and(isfinite(quotient), not_equal(quotient, 0)))
+    return revalued(where(replaces, quotient, others), others)
+
+
 reduce_prod = reduction(
     "prod",
     lambda xp, x, *, axes: xp.multiply.reduce(x, axes) if xp is np else xp.prod(x, axes),
-    lambda x, out, *, axes: products_of_others(x, axes),
+    _product_partial,
     _product_dtype,
     cost=costs.per_input(1),
     reduces="multiply",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import func
 from func.interpreters.core import PRIMITIVES
@@ -50,6 +51,7 @@ def _holomorphic(f: Callable[..., Any], order: int = 1) -> Callable[..., Any]:
 
 
 SINGLE = np.float32
+PAIR = np.array([40.0, 0.0])
 _MINUS_ONE = np.array(-1.0)
 POINTS: dict[str, tuple[Callable[[], Any], complex]] = {
     "expm1": (lambda: _grad(np.expm1)(-40.0), math.exp(-40)),
@@ -95,6 +97,21 @@ POINTS: dict[str, tuple[Callable[[], Any], complex]] = {
     "arctanh of huge complex": (lambda: 1 + _holomorphic(np.arctanh)(1e10 + 1e300j), 1.0),
     "power of a huge complex number": (lambda: 1 + _holomorphic(lambda z: np.power(z, _MINUS_ONE))(1e200 + 0j), 1.0),
     "sign of a complex number": (lambda: _grad(lambda x: np.sign(x + 1e-10j).real)(1.0), 1e-20),
+    "softmax of one large": (lambda: func.grad(lambda x: special.softmax(x)[0])(PAIR)[0], math.exp(-40)),
+    "softmax of one large, forward": (lambda: func.jacfwd(special.softmax)(PAIR)[0, 0], math.exp(-40)),
+    "softmax, second": (
+        lambda: func.hessian(lambda x: special.softmax(x)[0])(PAIR)[0, 0],
+        -math.exp(-40),
+    ),
+    "log_softmax of one large": (lambda: func.grad(lambda x: special.log_softmax(x)[0])(PAIR)[0], math.exp(-40)),
+    "log_softmax, forward": (lambda: func.jacfwd(special.log_softmax)(PAIR)[0, 0], math.exp(-40)),
+    "logsumexp, second": (lambda: func.hessian(special.logsumexp)(PAIR)[0, 0], math.exp(-40)),
+    "logaddexp.reduce, second": (lambda: func.hessian(np.logaddexp.reduce)(PAIR)[0, 0], math.exp(-40)),
+    "logaddexp2.reduce, second": (
+        lambda: func.hessian(np.logaddexp2.reduce)(np.array([-1.0, 0.0, 20.0]))[0, 1],
+        -math.log(2) * 0.5 / (1.5 + 2.0**20) ** 2,
+    ),
+    "product beside others": (lambda: func.grad(np.prod)(np.array([1e-300, 1.0, 1e200, 1e200]))[1], 1e100),
     "remainder of a tiny number": (lambda: func.grad(np.remainder, argnums=1)(5e-150, -3e250), 1.0),
 }
 """Derivatives that are ordinary numbers, where the plain form of the partial gives zero, infinity or few digits."""
