@@ -197,6 +197,15 @@ def test_python_integers_as_arguments_fit_or_are_refused(name: str, compiler: st
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
+def test_arithmetic_of_python_integers_has_64_bits(compiler: str) -> None:
+    for f in (lambda n: n + 1, lambda n: n * n, lambda n: -2 - n, lambda n: n // -1, lambda n: n**2):
+        for n in (2**63 - 1, -(2**63), 2**40, -3):
+            with np.errstate(all="ignore"):
+                expected = f(np.int64(n))
+            assert func.jit(f, compiler=compiler)(n) == expected
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(
     "numbers",
     [(3, np.int64(3)), (np.int64(3), 3), (2.0, np.float64(2)), (True, np.int64(1)), (np.full(1, 3.0), np.full(2, 3.0))],
