@@ -14,13 +14,13 @@ from mpmath import mpf
 from tools.enumerate.exact_partials import Domain, Row
 
 DTYPES = ("complex128", "complex64")
-PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -20.0, 1e-3, -1e-10, 1e-25, 1e-160, 1e-300, 1e10, 1e25, -1e160, 1e300)
+COMPONENTS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -20.0, 1e-3, -1e-10, 1e-25, 1e-160, 1e-300, 1e10, 1e25, -1e160, 1e300)
 """Real and imaginary parts: zeros of both signs, ordinary, tiny and huge numbers."""
 CLOSE = tuple([sign * (1 + side * 2.0**-k) for sign in (1, -1) for side in (1, -1) for k in (8, 20, 45)])
 """Numbers beside 1 and -1."""
 
 
-def _plane(parts: tuple[float, ...] = PARTS, *more: complex) -> Domain:
+def _plane(parts: tuple[float, ...] = COMPONENTS, *more: complex) -> Domain:
     return Domain(points=(*[complex(x, y) for x in parts for y in parts], *more))
 
 
@@ -36,12 +36,16 @@ def _beside(point: complex) -> list[complex]:
 
 
 PLANE = _plane()
-AROUND_ONE = _plane(PARTS, *_beside(1), *_beside(-1))
-AROUND_I = _plane(PARTS, *_beside(1j), *_beside(-1j))
-ANGLES = _plane(PARTS, *_beside(math.pi / 2), *[complex(x, y) for x in (0.5, 30.0) for y in (19.0, -40.0, 80.0, 300.0)])
+AROUND_ONE = _plane(COMPONENTS, *_beside(1), *_beside(-1))
+AROUND_I = _plane(COMPONENTS, *_beside(1j), *_beside(-1j))
+ANGLES = _plane(
+    COMPONENTS, *_beside(math.pi / 2), *[complex(x, y) for x in (0.5, 30.0) for y in (19.0, -40.0, 80.0, 300.0)]
+)
 NEAR_ZERO = _plane((0.0, -0.0, 1.0, -1.0, 0.5, 1e-3, -1e-10, 1e-160))
 """Where 1 - tanh² keeps digits."""
-TURNS = _plane(PARTS, *_beside(1j * math.pi / 2), *[complex(y, x) for x in (0.5, 30.0) for y in (19.0, -40.0, 80.0)])
+TURNS = _plane(
+    COMPONENTS, *_beside(1j * math.pi / 2), *[complex(y, x) for x in (0.5, 30.0) for y in (19.0, -40.0, 80.0)]
+)
 
 
 def _root(z: Any) -> Any:
