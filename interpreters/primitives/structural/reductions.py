@@ -56,7 +56,6 @@ from func.interpreters.primitives.elementwise.table import (
 )
 from func.interpreters.primitives.structural.cumulative import products_of_others
 from func.interpreters.primitives.structural.shapes import (
-    align_ranks,
     broadcast,
     convert,
     drop_axes,
@@ -293,7 +292,7 @@ exponential_share: Primitive = general(
     parameters={"axes": AXES},
     fits=lambda x, out, **params: len(x.shape) == len(out.shape),
     batch=lambda size, batched, args, params: exponential_share(
-        *align_ranks(size, batched, args), axes=_shift(params["axes"])
+        *materialize(size, batched, args), axes=_shift(params["axes"])
     ),
     jvp=_exponential_share_jvp,
     cost=10,
