@@ -1,4 +1,4 @@
-"""Functions that have most of their work in common are computed together where a stage has both of one argument."""
+"""Functions of real numbers that share most of their work are computed together in a stage that has both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def share_parts(items: Iterable[Item]) -> None:
         for stage in item.stages if isinstance(item, LoopNest) else ():
             applied = {(step.op, id(step.args[0])) for step in stage.code if isinstance(step, Apply)}
             for place, step in enumerate(stage.code):
-                if isinstance(step, Apply) and step.op in BESIDE:
+                if isinstance(step, Apply) and step.op in BESIDE and step.out.dtype.kind != "c":
                     other, together = BESIDE[step.op]
                     if (other, id(step.args[0])) in applied:
                         stage.code[place] = Apply(step.out, together, step.args)

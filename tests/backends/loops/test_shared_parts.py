@@ -47,6 +47,17 @@ def test_results_are_those_of_plain_evaluation(f: Any, dtype: Any) -> None:
         np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64, np.float16])
+def test_other_dtypes_are_compiled_too(dtype: Any) -> None:
+    x = (X[:100] + 1j * Y[:100]).astype(dtype) if np.dtype(dtype).kind == "c" else X[:100].astype(dtype)
+    pushed = [
+        jvp(lambda x: np.tanh(x), (x,), (np.ones_like(x),))
+        for jvp in (func.jvp, lambda *args: func.jit(lambda *a: func.jvp(args[0], *a))(*args[1:]))
+    ]
+    for found, right in zip(*reversed(pushed), strict=True):
+        np.testing.assert_allclose(found, right, rtol=2e-3 if dtype is np.float16 else 1e-5)
+
+
 def test_tanh_is_computed_beside_its_derivative_of_the_same_argument() -> None:
     assert counts(value_and_slope, X) == (0, 1)
     assert counts(of_different_arguments, X)[1] == 0
