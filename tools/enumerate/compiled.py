@@ -32,7 +32,8 @@ import numpy as np
 from func.interpreters.compile import passes, recomputation
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native import native_parts
-from func.interpreters.core import Aval, aval_of
+from func.interpreters.core import PRIMITIVES, Aval, aval_of
+from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
 from tools.enumerate import _compiled_calls as calls
@@ -314,9 +315,16 @@ EVERYTHING = (
     "named stop_gradient renumbered barrier seed windows correlate"
 )
 """Primitives that a pass, a fusion rule or a native form names, and those of NumPy's functions."""
-COMPOSED = (
-    "arctan_slope log2_part log_part modulus_power one_minus_square over_square_sum power_slope root root_power "
-    "signed_power conventional isolated revalued undetermined"
+COMPOSED = " ".join(
+    sorted(
+        [
+            name
+            for name, primitive in PRIMITIVES.items()
+            if isinstance(primitive, Pointwise)
+            and primitive.defined_in.startswith(Pointwise.__module__.rpartition(".")[0])
+            if name not in EVERYTHING.split()
+        ]
+    )
 )
 """Elementwise primitives that only derivatives have, most of them with formulas for a native form."""
 SPECIAL = "erf erfc expit gamma gammaln log_expit log_ndtr logit ndtr xlog1py xlogy sinc softmax log_softmax logsumexp"
