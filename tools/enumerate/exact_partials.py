@@ -146,7 +146,7 @@ def _truth(row: Row, orders: Orders, point: tuple[float, ...]) -> Any:
     numbers = [mpmath.mpf(x) for x in point]
     if closed is not None:
         return settled(lambda: closed(*numbers))
-    return settled(lambda: _difference(row.exact, numbers, orders))
+    return settled(lambda: difference(row.exact, numbers, orders))
 
 
 def truth(row: Row, orders: Orders, point: Sequence[float]) -> Any:
@@ -154,7 +154,7 @@ def truth(row: Row, orders: Orders, point: Sequence[float]) -> Any:
     return _truth(row, orders, tuple(float(x) for x in point))
 
 
-def _difference(exact: Callable[..., Any], numbers: Sequence[Any], orders: Orders) -> Any:
+def difference(exact: Callable[..., Any], numbers: Sequence[Any], orders: Orders) -> Any:
     """A derivative by differences, each operand in units of its own size so that no step leaves its scale."""
     scales = [abs(x) if x else mpmath.mpf(1) for x in numbers]
 

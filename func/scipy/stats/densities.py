@@ -15,7 +15,7 @@ from func.interpreters.core import Array
 from func.interpreters.primitives.special import incomplete
 from func.interpreters.primitives.special.gamma import gammaln_gap
 from func.interpreters.primitives.special.logistic import log1prel
-from func.scipy.stats import counting, double_exponential, log_densities, studentized_ranges
+from func.scipy.stats import closed_tails, counting, double_exponential, log_densities, studentized_ranges
 from func.scipy.stats.host_values import along, from_host
 
 HOST: dict[str, str] = {
@@ -818,9 +818,19 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "tukeylambda": _log(_tukeylambda),
 }
 OWN.update(DISCRETE)
-for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS):
+for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS, closed_tails.CLOSED_TAILS):
     OWN.update({_name: {**OWN.get(_name, {}), **_own} for _name, _own in _methods.items()})
 """Methods that are written here, where SciPy's code is compiled or asks for the values."""
+
+LOGARITHMS_OF_DENSITIES = frozenset(["kstwobign", "studentized_range", "tukeylambda"])
+"""Distributions whose logarithmic density is the logarithm of the density."""
+
+BY_DENSITY = frozenset(
+    ["alpha", "argus", "betaprime", "dpareto_lognorm", "exponnorm", "foldcauchy", "foldnorm", "gausshyper", "gengamma",
+     "genexpon", "genhyperbolic", "geninvgauss", "invgauss", "jf_skew_t", "ncf", "nct", "ncx2", "norminvgauss",
+     "recipinvgauss", "rel_breitwigner", "rice", "skewnorm"]
+)  # fmt: skip
+"""Distributions whose distribution functions and quantiles are differentiated by the density, without a closed form."""
 
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
