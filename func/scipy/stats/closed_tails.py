@@ -74,6 +74,47 @@ def _normal(z: Function) -> dict[str, Function]:
     }
 
 
+def _two_sided(left: Function, right: Function, middle: float = 0.0) -> dict[str, Function]:
+    """By the logarithms of the lower tail below a point and of the upper tail above it."""
+
+    def tails(x: Array, *shapes: Array) -> tuple[Array, Array]:
+        below = x < middle
+        one = left(np.where(below, x, middle - 0.5), *shapes)
+        other = right(np.where(below, middle + 0.5, x), *shapes)
+        return np.where(below, one, np.log1p(-np.exp(other))), np.where(below, np.log1p(-np.exp(one)), other)
+
+    return {
+        "cdf": lambda *args: np.exp(tails(*args)[0]),
+        "sf": lambda *args: np.exp(tails(*args)[1]),
+        "logcdf": lambda *args: tails(*args)[0],
+        "logsf": lambda *args: tails(*args)[1],
+    }
+
+
+def _half_logistic(x: Array) -> Array:
+    """The logarithm of log((1 + e^x) / 2)."""
+    small = x < 1
+    inner, outer = np.where(small, x, 0.5), np.where(small, 1.0, x)
+    near = np.log(np.log1p(np.expm1(inner) / 2))
+    return np.where(small, near, np.log(outer + np.log1p(np.exp(-outer)) - np.log(2.0)))
+
+
+def _hypsecant_tail(x: Array) -> Array:
+    """log(2/π arctan(e^x)) for x <= 0."""
+    t = np.exp(np.maximum(x, -18.0))
+    return np.log(2 / np.pi) + np.minimum(x + 18.0, 0.0) + np.log(np.arctan(t))
+
+
+def _asymmetric(sign: float) -> Function:
+    """The logarithm of a tail of the asymmetric Laplace distribution."""
+
+    def tail(x: Array, kappa: Array) -> Array:
+        k = kappa**-sign
+        return sign * -x / k + np.log(k) - np.log(kappa + 1 / kappa)
+
+    return tail
+
+
 def _gompertz(x: Array, c: Array) -> Array:
     return np.log(c) + log_expm1(x)
 
@@ -97,6 +138,12 @@ CLOSED_TAILS: dict[str, dict[str, Function]] = {
     "gompertz": _by_hazard(_gompertz),
     "gumbel_l": _by_hazard(lambda x: x),
     "gumbel_r": _by_hazard(lambda x: -x, survival=False),
+    "halflogistic": _by_hazard(_half_logistic),
+    "hypsecant": _two_sided(_hypsecant_tail, lambda x: _hypsecant_tail(-x)),
+    "laplace_asymmetric": _two_sided(_asymmetric(-1.0), _asymmetric(1.0)),
+    "loglaplace": _two_sided(
+        lambda x, c: c * np.log(x) - np.log(2.0), lambda x, c: -c * np.log(x) - np.log(2.0), middle=1.0
+    ),
     "invweibull": _by_hazard(lambda x, c: -c * np.log(x), survival=False),
     "johnsonsb": _normal(lambda x, a, b: a + b * sc.logit(x)),
     "johnsonsu": _normal(lambda x, a, b: a + b * np.arcsinh(x)),
@@ -105,6 +152,7 @@ CLOSED_TAILS: dict[str, dict[str, Function]] = {
     "mielke": _by_hazard(_mielke, survival=False),
     "pareto": _by_hazard(lambda x, b: np.log(b) + np.log(np.log(x))),
     "powerlaw": _by_hazard(lambda x, a: np.log(a) + np.log(-np.log(x)), survival=False),
+    "reciprocal": {"cdf": lambda x, a, b: np.log1p((x - a) / a) / np.log(b / a)},
     "weibull_max": _by_hazard(lambda x, c: c * np.log(-x), survival=False),
     "weibull_min": _by_hazard(lambda x, c: c * np.log(x)),
 }

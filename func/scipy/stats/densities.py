@@ -280,6 +280,13 @@ def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array
     return np.where(lower, slope, -slope)
 
 
+def _binom_slope(k: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """Along tangents of the trials and of their probability, by the incomplete beta function. DLMF 8.17.5."""
+    n, p = [s + 0.0 for s in shapes]
+    k = np.floor(func.stop_gradient(k))
+    return along(lambda n, p: -sc.betainc(k + 1, n - k, p), [n, p], dots)
+
+
 def _student_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂F/∂df by the incomplete beta function."""
     return incomplete.student_slope(shapes[0] + 0.0, x) * dots[0]
@@ -666,20 +673,23 @@ def _skellam(k: Array, mu1: Array, mu2: Array) -> Array:
 def _harmonic(n: Array, a: Array) -> Array:
     """Σ j^-a for j = 1 ... n, which may be infinite for a > 1: 64 terms, and the rest by the Euler-Maclaurin formula.
 
-    Source: DLMF 2.10.1.
+    For few terms it is that of n + 64 without the last 64, so that it is smooth in n. Source: DLMF 2.10.1.
     """
     n, a = np.broadcast_arrays(n, a)
     j = np.arange(1.0, 65.0)
-    head = np.sum(np.where(j <= n[..., None], j ** -a[..., None], 0.0), axis=-1)
-    more, endless = n > 64, np.isinf(n)
+    few, endless = n <= 64, np.isinf(n)
+
+    def powers(start: Any) -> Array:
+        return np.sum((start[..., None] + j) ** -a[..., None], axis=-1)
 
     def corrected(x: Any) -> Array:
         return a * x ** (-a - 1) / 24 - 7 * a * (a + 1) * (a + 2) * x ** (-a - 3) / 5760
 
-    low, high = 64.5, np.where(more & ~endless, n, 65.0) + 0.5
+    low, high = 64.5, np.where(endless, 65.0, np.where(few, n + 64, n)) + 0.5
     finite = sc.boxcox(high, 1 - a) - sc.boxcox(low, 1 - a) + corrected(high) - corrected(low)
     infinite = low ** (1 - a) / np.where(endless, a - 1, 1.0) - corrected(low)
-    return head + np.where(more, np.where(endless, infinite, finite), 0.0)
+    beyond = np.where(few, powers(np.where(few, n, 0.0)), 0.0)
+    return powers(np.zeros(np.shape(n))) + np.where(endless, infinite, finite) - beyond
 
 
 def _zeta(a: Array) -> Array:
@@ -827,13 +837,14 @@ LOGARITHMS_OF_DENSITIES = frozenset(["kstwobign", "studentized_range", "tukeylam
 
 BY_DENSITY = frozenset(
     ["alpha", "argus", "betaprime", "dpareto_lognorm", "exponnorm", "foldcauchy", "foldnorm", "gausshyper", "gengamma",
-     "genexpon", "genhyperbolic", "geninvgauss", "invgauss", "jf_skew_t", "ncf", "nct", "ncx2", "norminvgauss",
+     "genexpon", "genhyperbolic", "geninvgauss", "halfgennorm", "invgauss", "jf_skew_t", "loggamma", "moyal", "ncf", "nct", "ncx2", "norminvgauss",
      "recipinvgauss", "rel_breitwigner", "rice", "skewnorm"]
 )  # fmt: skip
 """Distributions whose distribution functions and quantiles are differentiated by the density, without a closed form."""
 
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
+    "binom": _binom_slope,
     "pearson3": _pearson3_slope,
     "rdist": _rdist_slope,
     "studentized_range": studentized_ranges.slope,
@@ -843,6 +854,9 @@ SLOPES: dict[str, Callable[..., Any]] = {
     "vonmises": _vonmises_slope,
 }
 """Derivatives of distribution functions by the shapes, where a general quadrature would lose digits."""
+
+LAST_OUTCOMES = {"betabinom": 0, "zipfian": 1}
+"""The place of the shape that is the last outcome, of discrete distributions with a finite one."""
 
 PERIODIC = frozenset(["vonmises"])
 """Densities that do not vanish at infinity."""

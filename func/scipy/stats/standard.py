@@ -193,10 +193,21 @@ def cdf_slope(dist: Any, x: Array, shapes: Sequence[Array], dots: Sequence[Any])
         return own(x, shapes, dots)
     lower = _fixed(from_host(dist, "cdf")(_fixed(x), *[_fixed(s) for s in shapes])) < 0.5
     if isinstance(dist, _infrastructure.rv_discrete):
-        tail = along(lambda *moved: _tail_sum(dist, lower, x, moved), shapes, dots)
-        return np.where(lower, tail, -tail)
+        return _discrete_slope(dist, lower, x, shapes, dots)
     tail = along(lambda *moved: _tail(dist, lower, x, moved), shapes, dots)
     return np.where(lower, tail, -tail)
+
+
+def _discrete_slope(dist: Any, lower: Array, k: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """By the sum on the nearer side; by the last outcome from below, as outcomes beyond it have slopes."""
+    last = densities.LAST_OUTCOMES.get(type(dist).__name__.removesuffix("_gen"))
+    total: Any = 0.0
+    for side, own in ((lower, False), (np.ones_like(lower), True)):
+        chosen = [dot if (place == last) == own else None for place, dot in enumerate(dots)]
+        if any([dot is not None for dot in chosen]):
+            tail = along(lambda *moved, side=side: _tail_sum(dist, side, k, moved), shapes, chosen)
+            total = total + np.where(side, tail, -tail)
+    return total
 
 
 def _cumulative(sign: float) -> Function:
