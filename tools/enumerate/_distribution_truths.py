@@ -51,10 +51,10 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _exp(x: Any) -> Any:
-    """The exponential function, without numbers whose exponents have more than twenty digits."""
+    """The exponential function, without those whose computation takes too long."""
     if x > 1e20:
         raise OverflowError
-    return mp.exp(x) if x > -1e20 else mp.mpf(0)
+    return mp.exp(x) if x > -1e20 or mp.mag(x) < 1500 else mp.mpf(0)
 
 
 def _expm1(x: Any) -> Any:
@@ -354,7 +354,36 @@ def _invgauss(x: Any, mu: Any) -> Any:
     return special.ndtr(root * (x / mu - 1)) + mp.exp(2 / mu) * special.ndtr(-root * (x / mu + 1))
 
 
+def _betanbinom_pmf(k: Any, n: Any, a: Any, b: Any) -> Any:
+    ways = mp.loggamma(n + k) - mp.loggamma(n) - mp.loggamma(k + 1)
+    return mp.exp(ways + special.betaln(a + n, b + k) - special.betaln(a, b))
+
+
+def _fisher_pmf(k: Any, total: Any, n: Any, draws: Any, odds: Any) -> Any:
+    def weight(j: Any) -> Any:
+        return mp.binomial(n, j) * mp.binomial(total - n, draws - j) * odds**j
+
+    first, last = max(0, int(draws - (total - n))), min(int(draws), int(n))
+    return weight(k) / mp.fsum(weight(mp.mpf(j)) for j in range(first, last + 1))
+
+
+def _trials_pmf(k: Any, *trials: Any) -> Any:
+    found = [mp.mpf(1)]
+    for p in trials:
+        found = [a * (1 - p) + b * p for a, b in zip([*found, mp.mpf(0)], [mp.mpf(0), *found], strict=True)]
+    return found[int(k)]
+
+
+def _zipfian(k: Any, a: Any, n: Any) -> Any:
+    return (mp.zeta(a) - mp.zeta(a, k + 1)) / (mp.zeta(a) - mp.zeta(a, n + 1))
+
+
 OWN: dict[str, dict[str, Truth]] = {
+    "betanbinom": {"pmf": _betanbinom_pmf, **_by_sums(_betanbinom_pmf)},
+    "nchypergeom_fisher": {"pmf": _fisher_pmf, **_by_sums(_fisher_pmf)},
+    "poisson_binom": {"pmf": _trials_pmf, **_by_sums(_trials_pmf)},
+    "randint": {"pmf": lambda k, low, high: 1 / (high - low), "cdf": lambda k, low, high: (k + 1 - low) / (high - low)},
+    "zipfian": {"pmf": lambda k, a, n: k**-a / (mp.zeta(a) - mp.zeta(a, n + 1)), "cdf": _zipfian},
     "beta": {
         "logpdf": lambda x, a, b: (a - 1) * mp.log(x) + (b - 1) * mp.log1p(-x) - special.betaln(a, b),
         "cdf": lambda x, a, b: special.beta_tail(a, b, x),
@@ -520,7 +549,7 @@ INTEGRATED = frozenset(
 
 
 ERRORS = (NoTruth, ZeroDivisionError, ValueError, OverflowError, mp.NoConvergence)
-BITS, STEP_BITS = 320, 60
+BITS, STEP_BITS = 520, 110
 """Of quick differences, whose errors are far below the bounds unless terms cancel; those are computed again."""
 
 

@@ -88,8 +88,10 @@ EXPONENTS = "the logarithm of the density and that of the tail cancel, as both a
 LIMITS: dict[str, Limit] = {
     "beta": Limit(1e-8, 1e-6, f"{SCIPY}; the mixed partial is a difference of equal terms for small shapes",
                   lambda a, b: min(a, b) >= 1e-3),
-    "betabinom.logsf": Limit(1e-2, 1e-1, SCIPY),
     "binom": Limit(1e-8, 1e-7, SCIPY),
+    "kappa4.logpdf": Limit(1e-6, 1e-2, "terms of second order in h and k cancel", lambda x, *shapes: abs(x) > 1e-2),
+    "kappa4.pdf": Limit(1e-6, 1e-2, "terms of second order in h and k cancel", lambda x, *shapes: abs(x) > 1e-2),
+    "exponnorm.logcdf": Limit(1e-6, 1e-5, "the sum has few nodes where the normal part is a step", lambda x, k: k < 40),
     "boltzmann.logsf": Limit(1e-10, 1e-5, SCIPY),
     "boltzmann.pmf": Limit(1e-10, 1e-7, SCIPY),
     "ellipk": Limit(1e-10, 1e-8, "Gauss' function far to the left", lambda m: m > -1e9),
@@ -393,6 +395,11 @@ DISCRETE: dict[str, tuple[tuple[int, ...], tuple[tuple[float, ...], ...], tuple[
     "skellam": ((0, 1), ((5.0, 3.2),), (0.0, -3.0, 10.0)),
     "yulesimon": ((0,), ((11.0,), (1e4,), (0.3,)), (1.0, 3.0, 40.0)),
     "zipf": ((0,), ((6.6,), (1.5,)), (1.0, 3.0, 40.0)),
+    "betanbinom": ((1, 2), ((5.0, 9.3, 1.0), (3.0, 1e4, 2.0)), (0.0, 3.0, 10.0)),
+    "nchypergeom_fisher": ((3,), ((140.0, 80.0, 60.0, 0.5), (20.0, 7.0, 12.0, 3.0)), (3.0, 5.0)),
+    "poisson_binom": ((0, 1, 2), ((0.1, 0.6, 0.7),), (0.0, 1.0, 2.0)),
+    "randint": ((0, 1), ((7.0, 31.0),), (7.0, 20.0)),
+    "zipfian": ((0, 1), ((1.5, 19.0), (1.1, 200.0)), (1.0, 3.0, 15.0)),
 }  # fmt: skip
 """Discrete distributions: the places of the shapes by which they are derived, shapes, and outcomes."""
 TAILS = (1e-12, 1e-3, 0.1, 0.37, 0.45, 0.8, 0.99, 1 - 1e-6)

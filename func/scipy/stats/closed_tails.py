@@ -12,6 +12,7 @@ import numpy as np
 import scipy.special as sc
 
 from func.interpreters.core import Array
+from func.interpreters.primitives.special.incomplete import log_gammaincc
 from func.interpreters.primitives.special.logistic import log1prel
 
 Function = Callable[..., Any]
@@ -115,6 +116,16 @@ def _asymmetric(sign: float) -> Function:
     return tail
 
 
+def _symmetric(tail: Function) -> dict[str, Function]:
+    """The logarithms of both sides by the logarithm of Q(|x|), of which each side has half."""
+
+    def half(x: Array, *shapes: Array) -> Array:
+        return tail(np.abs(x), *shapes) - np.log(2.0)
+
+    sides = _two_sided(half, half)
+    return {name: sides[name] for name in ("logcdf", "logsf")}
+
+
 def _gompertz(x: Array, c: Array) -> Array:
     return np.log(c) + log_expm1(x)
 
@@ -130,6 +141,9 @@ def _mielke(x: Array, k: Array, s: Array) -> Array:
 CLOSED_TAILS: dict[str, dict[str, Function]] = {
     "burr": _by_hazard(lambda x, c, d: np.log(d) + log_softplus(-c * np.log(x)), survival=False),
     "burr12": _by_hazard(lambda x, c, d: np.log(d) + log_softplus(c * np.log(x))),
+    "dgamma": _symmetric(lambda x, a: log_gammaincc(a, x)),
+    "dweibull": _symmetric(lambda x, c: -(x**c)),
+    "gennorm": _symmetric(lambda x, beta: log_gammaincc(1 / beta, x**beta)),
     "exponpow": _by_hazard(lambda x, b: log_expm1(np.exp(b * np.log(x)))),
     "exponweib": _by_hazard(lambda x, a, c: np.log(a) + log_minus_log_of_rest(c * np.log(x)), survival=False),
     "fatiguelife": _normal(lambda x, c: (np.sqrt(x) - 1 / np.sqrt(x)) / c),

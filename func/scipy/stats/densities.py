@@ -14,7 +14,7 @@ import func
 from func.interpreters.core import Array
 from func.interpreters.primitives.special import incomplete
 from func.interpreters.primitives.special.gamma import gammaln_gap
-from func.interpreters.primitives.special.logistic import log1prel
+from func.interpreters.primitives.special.logistic import exp_rest, log1prel
 from func.scipy.stats import closed_tails, counting, double_exponential, log_densities, studentized_ranges
 from func.scipy.stats.host_values import along, from_host
 
@@ -431,7 +431,7 @@ def _genextreme_logpdf(x: Array, c: Array) -> Array:
     at_end = np.isinf(y)
     inner = np.where(at_end, 0.0, y)
     ends = np.where((y > 0) | (c < 1), -np.inf, np.where(c > 1, np.inf, 0.0))
-    return np.where(at_end, ends, (1 - c) * inner - np.exp(inner))
+    return np.where(at_end, ends, -1.0 - exp_rest(inner) - c * inner)
 
 
 GENEXTREME: dict[str, Callable[..., Any]] = {
@@ -755,6 +755,10 @@ DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
     "bernoulli": _mass(lambda k, p: sc.xlogy(k, p) + sc.xlog1py(1 - k, -p)),
     "binom": _mass(log_densities.binom),
     "nbinom": _mass(_nbinom),
+    "poisson": {
+        "logcdf": lambda k, mu: incomplete.log_gammaincc(np.floor(k) + 1, mu),
+        "logsf": lambda k, mu: incomplete.log_gammainc(np.floor(k) + 1, mu),
+    },
     "poisson_binom": POISSON_BINOM,
     "randint": {"pmf": _randint, "logpmf": lambda *args: np.log(_randint(*args))},
     "skellam": _mass(_skellam),
@@ -834,6 +838,9 @@ for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS, closed_ta
 
 LOGARITHMS_OF_DENSITIES = frozenset(["kstwobign", "studentized_range", "tukeylambda"])
 """Distributions whose logarithmic density is the logarithm of the density."""
+
+BY_FORMULA = frozenset(["rice"])
+"""Densities that are near a line through zero, whose second derivatives by the logarithm would cancel."""
 
 BY_DENSITY = frozenset(
     ["alpha", "argus", "betaprime", "dpareto_lognorm", "exponnorm", "foldcauchy", "foldnorm", "gausshyper", "gengamma",

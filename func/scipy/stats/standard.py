@@ -30,7 +30,7 @@ def method(dist: Any, name: str) -> Function:
     key = _key(type(dist))
     if not isinstance(dist, _infrastructure.rv_continuous) or not key or not _has_logpdf(dist):
         return formula(dist, name)
-    if name == "pdf":
+    if name == "pdf" and "logpdf" in densities.OWN.get(key, {}) and key not in densities.BY_FORMULA:
         return by_density.density(method(dist, "logpdf"), formula(dist, name), lambda shapes: support(dist, shapes))
     if name not in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf") or key not in densities.BY_DENSITY:
         return formula(dist, name)
