@@ -588,7 +588,9 @@ class Place:
     def _found(self, name: str, orders: Orders) -> Any:
         if name == "pdf":
             if not any(orders):
-                return _exp(self("logpdf", orders))
+                if not self._careful:
+                    return _exp(self("logpdf", orders))
+                return settled(lambda: _exp(_real(self._exact._logpdf(*self._numbers))))
             first = [self("logpdf", unit) for unit in self.units(orders)]
             return self("pdf", self.zero) * (first[0] if len(first) == 1 else self("logpdf", orders) + mp.fprod(first))
         if name != "logpdf" and orders[0]:
@@ -670,7 +672,12 @@ def place(dist: str, x: Any, shapes: tuple[float, ...], careful: bool) -> Place:
 
 def partial(dist: str, name: str, orders: Orders, point: tuple[float, ...], careful: bool) -> Any:
     """A partial of a density, a cumulative function or its logarithm up to the second order, or None."""
-    at, side = place(dist, point[0], point[1:], careful), name.removeprefix("log")
+    with mp.workprec(BITS):
+        return _partial(place(dist, point[0], point[1:], careful), name, orders)
+
+
+def _partial(at: Place, name: str, orders: Orders) -> Any:
+    side = name.removeprefix("log")
     try:
         if side == name or name == "logpdf":
             return at(name, orders)
@@ -682,20 +689,19 @@ def partial(dist: str, name: str, orders: Orders, point: tuple[float, ...], care
         return None
 
 
-def quantile(
-    dist: str, name: str, orders: Orders, point: tuple[float, ...], careful: bool, value: float
-) -> list[Any]:
+def quantile(dist: str, name: str, orders: Orders, point: tuple[float, ...], careful: bool, value: float) -> list[Any]:
     """A partial of ppf or isf by the implicit function: at a value, and where the value is exactly the quantile."""
     q, *shapes = point
     sign, side = (1, "cdf") if name == "ppf" else (-1, "sf")
-    places = [place(dist, value, tuple(shapes), careful)]
-    try:
-        gap = (places[0](side, places[0].zero) - mp.mpf(q)) / (sign * places[0]("pdf", places[0].zero))
-        if gap and abs(gap) < 1e-6 * abs(value):
-            places.append(place(dist, value - gap, tuple(shapes), careful))
-    except ERRORS:
-        pass
-    return [x for x in [_of_quantile(at, orders, sign) for at in places] if x is not None]
+    with mp.workprec(BITS):
+        places = [place(dist, value, tuple(shapes), careful)]
+        try:
+            gap = (places[0](side, places[0].zero) - mp.mpf(q)) / (sign * places[0]("pdf", places[0].zero))
+            if gap and abs(gap) < 1e-6 * abs(value):
+                places.append(place(dist, value - gap, tuple(shapes), careful))
+        except ERRORS:
+            pass
+        return [x for x in [_of_quantile(at, orders, sign) for at in places] if x is not None]
 
 
 def _of_quantile(at: Place, orders: Orders, sign: int) -> Any:

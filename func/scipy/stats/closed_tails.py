@@ -143,7 +143,6 @@ CLOSED_TAILS: dict[str, dict[str, Function]] = {
     "burr12": _by_hazard(lambda x, c, d: np.log(d) + log_softplus(c * np.log(x))),
     "dgamma": _symmetric(lambda x, a: log_gammaincc(a, x)),
     "dweibull": _symmetric(lambda x, c: -(x**c)),
-    "gennorm": _symmetric(lambda x, beta: log_gammaincc(1 / beta, x**beta)),
     "exponpow": _by_hazard(lambda x, b: log_expm1(np.exp(b * np.log(x)))),
     "exponweib": _by_hazard(lambda x, a, c: np.log(a) + log_minus_log_of_rest(c * np.log(x)), survival=False),
     "fatiguelife": _normal(lambda x, c: (np.sqrt(x) - 1 / np.sqrt(x)) / c),

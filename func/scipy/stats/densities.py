@@ -601,6 +601,13 @@ def _gennorm_cdf(x: Array, beta: Array) -> Array:
     return np.where(near, 0.5 + x * beta / (2 * sc.gamma(1 / beta)), away)
 
 
+def _gennorm_logcdf(x: Array, beta: Array) -> Array:
+    far = x < -1
+    inner, outer = np.where(far, -0.5, x), np.where(far, -x, 1.0)
+    tail = incomplete.log_gammaincc(1 / beta, outer**beta) - np.log(2.0)
+    return np.where(far, tail, np.log(_gennorm_cdf(inner, beta)))
+
+
 def _gennorm_ppf(q: Array, beta: Array) -> Array:
     near = q == 0.5
     safe = np.where(near, 0.25, q)
@@ -612,6 +619,8 @@ def _gennorm_ppf(q: Array, beta: Array) -> Array:
 GENNORM: dict[str, Callable[..., Any]] = {
     "cdf": _gennorm_cdf,
     "sf": lambda x, beta: _gennorm_cdf(-x, beta),
+    "logcdf": _gennorm_logcdf,
+    "logsf": lambda x, beta: _gennorm_logcdf(-x, beta),
     "ppf": _gennorm_ppf,
     "isf": lambda q, beta: -_gennorm_ppf(q, beta),
     "stats": lambda beta: _gennorm_stats(beta),
