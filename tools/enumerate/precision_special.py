@@ -306,10 +306,7 @@ def right(row: Row, orders: tuple[int, ...], point: tuple[float, ...], value: fl
     """The partials that are right where func has this value; none where they are not known."""
     if np.isnan(value) or value == np.inf:
         return []
-    if row in OF_VALUES:
-        found = OF_VALUES[row](orders, point, careful, value)
-    else:
-        found = [truth(row, orders, point)]
+    found = OF_VALUES[row](orders, point, careful, value) if row in OF_VALUES else [truth(row, orders, point)]
     return [x for x in found if x is not None and mpmath.isfinite(x)]
 
 

@@ -1,8 +1,8 @@
 """Densities, distribution functions and quantiles whose derivatives follow from the logarithm of the density.
 
 With L the logarithm of the density f, a partial of f is f times that of L, formed at the scale at which it is a number
-even where f is not. The logarithm of a tail is a sum over fixed nodes in logarithms, whose partials are averages of those
-of L, so that nothing underflows or cancels however far out the tail is.
+even where f is not. The logarithm of a tail is a sum over fixed nodes in logarithms, whose partials are averages of
+those of L, so that nothing underflows or cancels however far out the tail is.
 """
 
 from __future__ import annotations

@@ -853,7 +853,8 @@ BY_FORMULA = frozenset(["rice"])
 
 BY_DENSITY = frozenset(
     ["alpha", "argus", "betaprime", "dpareto_lognorm", "exponnorm", "foldcauchy", "foldnorm", "gausshyper", "gengamma",
-     "genexpon", "genhyperbolic", "geninvgauss", "halfgennorm", "invgauss", "jf_skew_t", "loggamma", "moyal", "ncf", "nct", "ncx2", "norminvgauss",
+     "genexpon", "genhyperbolic", "geninvgauss", "halfgennorm", "invgauss",
+     "jf_skew_t", "loggamma", "moyal", "ncf", "nct", "ncx2", "norminvgauss",
      "recipinvgauss", "rel_breitwigner", "rice", "skewnorm"]
 )  # fmt: skip
 """Distributions whose distribution functions and quantiles are differentiated by the density, without a closed form."""

@@ -76,11 +76,11 @@ def _gamma_log_partials(sign: float) -> tuple[Rule, Rule]:
     """The partials of log P(a, x), and with the sign -1 of log Q(a, x)."""
     hazard = _gamma_hazard if sign > 0 else _upper_hazard
 
-    def by_shape(a: Array, x: Array, out: Array) -> Array:
-        plain = multiply(multiply(hazard(a, x, out), gamma_slope(a, log(x), order=0)), -sign)
+    def by_shape(x: Array, y: Array, out: Array) -> Array:
+        plain = multiply(multiply(hazard(x, y, out), gamma_slope(x, log(y), order=0)), -sign)
         if sign > 0:
             return plain
-        return where(logical_and(greater(x, 1e30), greater(x, multiply(a, 1e30))), subtract(log(x), digamma(a)), plain)
+        return where(logical_and(greater(y, 1e30), greater(y, multiply(x, 1e30))), subtract(log(y), digamma(x)), plain)
 
     return (
         by_shape,

@@ -102,6 +102,8 @@ CASES: list[tuple[str, tuple[int, ...], tuple[float, ...]]] = [
     ("betabinom.cdf", (0, 1, 0, 0), (8.0, 9.0, 2.3, 0.63)),
     ("zipfian.cdf", (0, 0, 1), (3.0, 1.5, 19.0)),
     ("poisson.logcdf", (0, 1), (0.0, 1000.0)),
+    ("gamma.logsf", (1, 0), (1e15, 1.99)),
+    ("chi.logsf", (0, 1), (1e100, 6.0)),
 ]
 
 
