@@ -645,7 +645,7 @@ class Place:
             raise NoTruth
         with mp.workdps(DIGITS):
             places = [i for i, order in enumerate(orders[1:]) if order]
-            h = (abs(shapes[places[0]]) or 1) * mp.mpf(10) ** (-DIGITS // 3) if places else None
+            h: Any = (abs(shapes[places[0]]) or 1) * mp.mpf(10) ** (-DIGITS // 3) if places else 0
 
             def integrand(t: Any) -> Any:
                 if not places:
