@@ -159,7 +159,7 @@ def eig_banded(
         w_all, v_all = _dense.eigh(dense, lower=lower, check_finite=False)
         inner = adjoint(v_all) @ from_triangle(_dense_triangle(change, lower), lower) @ v
         cusp, all_cusps = cusps(w, w_all), cusps(w_all)
-        marked, others = (x if mark is None else x + mark for x, mark in ((w, cusp), (w_all, all_cusps)))
+        marked, others = with_cusps(w, cusp), with_cusps(w_all, all_cusps)
         factor = safe_reciprocal(marked[None, :] - others[:, None], largest(w_all))
         dw = np.real(np.sum(np.conjugate(v) * (v_all @ inner), axis=0))
         return with_cusps(dw, cusp), with_cusps(with_real_row(v, v_all @ (factor * inner), True), cusp)

@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from func.backends.support.arrays import broadcast_shape
 from func.interpreters.core import Array, Shaped, Tracer, known_value
-from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise
+from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise, multiply
 from func.interpreters.primitives.elementwise.builder import is_followed as is_followed
 from func.interpreters.primitives.structural.shapes import full_like, where
 
@@ -114,16 +114,13 @@ def followed_by_convention(value: Array, singular: Callable[[], Array]) -> Array
     return marked
 
 
-isolated: Elementwise = elementwise(
-    "isolated",
-    1,
-    None,
-    lambda x, y, z: by_convention(full_like(x, 0), lambda: y, z),
-    impl=_value,
-    view=_is_operand,
-    selects=(False, False, True),
-    cost=0,
-)
+def _nothing_there(direction: Array, y: Array, z: Array) -> Array:
+    """Zero: a structural one where y does not hold, and where it does one whose own derivative is undetermined."""
+    there = where(y, direction, full_like(z, 0, ()))
+    return multiply(there, by_convention(full_like(z, 0), lambda: y, z))
+
+
+isolated: Elementwise = elementwise("isolated", 1, None, _nothing_there, impl=_value, view=_is_operand, cost=0)
 """The first operand, whose derivative by the third one is zero: by convention, where the second one holds."""
 
 

@@ -30,7 +30,7 @@ from func.interpreters.primitives.linalg.matrices import (
     identity_like,
     mH,
     mm,
-    part_of,
+    part_of_cusps,
     real_part,
     row_of,
     scale_columns,
@@ -38,8 +38,9 @@ from func.interpreters.primitives.linalg.matrices import (
     with_cusps,
 )
 from func.interpreters.primitives.linalg.solving import solve
-from func.interpreters.primitives.linalg.spectral import reduce_columns, turned, with_real_row
+from func.interpreters.primitives.linalg.spectral import projection, reduce_columns, turned, with_real_row
 from func.interpreters.primitives.scipy_functions import reporting_missing
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate
 
@@ -79,7 +80,7 @@ def _turn(w: Array, inner: Array, subset: Subset = None) -> tuple[Array, Array]:
     first, last, *_ = subset or (0, shape_of(w)[-1])
     cusp = cusps(w)
     square = block(inner, (first, last), (0, last - first))
-    own = None if cusp is None else part_of(cusp, first, last)
+    own = part_of_cusps(cusp, first, last)
     rotation = multiply(differences(w, cusp, first, last), inner)
     return with_cusps(real_part(diagonal_of(square)), own), with_cusps(rotation, own)
 
@@ -109,7 +110,7 @@ def _driver_jvp(
     w, v, w_all, v_all = _completed(lambda some: eigh_by_driver(a, lower=lower, driver=driver, subset=some), subset)
     dw, dv = turned(
         lambda: from_triangle(a, lower),
-        lambda u: mm(from_triangle(da, lower), u),
+        projection(da, lower),
         w_all,
         v_all,
         cusps(w_all),
@@ -244,7 +245,7 @@ def _tridiagonal_jvp(
     w, v, w_all, v_all = _completed(lambda some: eigh_tridiagonal(d, e, driver=driver, subset=some), subset)
     dw, dv = turned(
         lambda: _dense(d, e, v_all),
-        lambda u: _times_tridiagonal(dd, de, u),
+        lambda u, columns: mm(mH(u), _times_tridiagonal(dd, de, columns)),
         w_all,
         v_all,
         cusps(w_all),
@@ -270,11 +271,12 @@ eigh_tridiagonal: Primitive = general(
 def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:
     """dw = diag(Vᵀ dT V). Source: Giles (2008), section 3.1."""
     (d, e), (dd, de) = primals, tangents
-    _, v = eigh_tridiagonal(d, e, driver="auto", subset=None)
     w = eigvalsh_tridiagonal(d, e, driver=driver)
     cusp = cusps(w)
+    diagonals = (d, e) if cusp is None else (stop_gradient(d), stop_gradient(e))
+    _, v = eigh_tridiagonal(*diagonals, driver="auto", subset=None)
     if cusp is not None:
-        v = basis_of(_dense(d, e, v), w, v)[2]
+        v = basis_of(_dense(d, e, v), w, v)
     return w, with_cusps(reduce_columns(v, _times_tridiagonal(dd, de, v)), cusp)
 
 
