@@ -105,6 +105,7 @@ SAMPLES |= {
     "one_minus_square": [Sample((real(3),)), Sample((complex_(3),))],
     "arctan_slope": [Sample((real(3),)), Sample((complex_(3),))],
     "power_slope": [Sample((real(3), real(3), real(3)), differentiable=())],
+    "vanishing_power": [Sample((real(3), real(3)), differentiable=())],
     "cosine": [Sample((real(3), real(3), real(3)), differentiable=())],
     "over_square_sum": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "log_part": [Sample((real(3), real(3)), differentiable=(0, 1))],

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.ndimage
 import scipy.spatial.distance as distances
 import scipy.special
 
@@ -39,6 +40,8 @@ class Inner(NamedTuple):
     function: Callable[[Any], Any]
     start: Any
     right: str = ""
+    first_order: int = 1
+    """The smallest order that is tried: two where the derivative itself follows a documented convention."""
 
 
 def matrix(x: Any) -> Any:
@@ -129,7 +132,7 @@ def _norms() -> list[Inner]:
         Inner("np.copysign(x, y)", lambda x: np.copysign(x, SOME), ONE),
         Inner("np.angle of a phase", lambda x: np.angle(np.exp(1j * x)), ONE),
         Inner("np.arctan2(x * x, 1)", lambda x: np.arctan2(x * x, 1.0), ONE),
-        Inner("arctan2 by a radius", lambda x: np.hypot(x[0], x[1]) * np.cos(np.arctan2(x[1], x[0])), ZERO),
+        Inner("arctan2 by a radius", lambda x: np.hypot(x[0], x[1]) * np.cos(np.arctan2(x[1], x[0])), ZERO, "", 2),
         Inner("np.sinc(x)", np.sinc, ONE),
         Inner("x ** 3", lambda x: x**3, ONE),
         Inner("np.float_power(x, 2)", lambda x: np.float_power(x, 2), ONE),
@@ -180,10 +183,26 @@ def _choices() -> list[Inner]:
         Inner("np.interp", lambda x: np.interp(x, [-2.0, 0.0, 2.0], [2.0, 0.0, 2.0]), ONE),
         Inner("np.trapezoid of |x|", lambda x: np.trapezoid(np.abs(x)), ONE),
         Inner("np.unwrap", lambda x: np.unwrap(np.stack([x[0], x[0] + np.pi])), ZERO),
+        Inner("pmax of x and -x", lambda x: _collected(func.collectives.pmax, x), ONE),
+        Inner("pmin of x and -x", lambda x: _collected(func.collectives.pmin, x), ONE),
+        Inner("pmax of x * x and 0", lambda x: func.vmap(_largest, axis_name="i")(np.stack([x * x, 0 * x]))[0], ONE),
+        Inner("scipy.ndimage.maximum_filter", lambda x: scipy.ndimage.maximum_filter(x * x, 3), ONE),
+        Inner("scipy.ndimage.rank_filter", lambda x: scipy.ndimage.rank_filter(x, 1, 3), EQUAL, "", 2),
+        Inner("scipy.ndimage.median_filter", lambda x: scipy.ndimage.median_filter(np.stack([x, -x]), (3, 1))[0], ONE),
+        Inner("grey dilation", lambda x: scipy.ndimage.grey_dilation(x, structure=np.array([0.0, 1.5, 0.0])), ONE),
         Inner("np.logaddexp(x, -x)", lambda x: np.logaddexp(x, -x), ONE),
         Inner("np.logaddexp(x, -inf)", lambda x: np.logaddexp(x, -np.inf), ONE),
         Inner("np.triu of max", lambda x: np.triu(np.maximum(x[:, None], x[None])), EQUAL),
     ]
+
+
+def _largest(x: Any) -> Any:
+    return func.collectives.pmax(x, "i")
+
+
+def _collected(collective: Any, x: Any) -> Any:
+    """An extremum over the batch elements x and -x, in one of them."""
+    return func.vmap(lambda each: collective(each, "i"), axis_name="i")(np.stack([x, -x]))[0]
 
 
 def _spectra() -> list[Inner]:
@@ -295,8 +314,8 @@ OUTER = (
     Outer("n", lambda n: n),
     Outer("n ** 2", lambda n: n**2, True),
     Outer("np.square(n)", np.square, True),
-    Outer("n * n", lambda n: n * n),
-    Outer("np.power(n, 2)", lambda n: np.power(n, 2)),
+    Outer("n * n", lambda n: n * n, True),
+    Outer("np.power(n, 2)", lambda n: np.power(n, 2), True),
     Outer("n ** 4", lambda n: n**4, True),
     Outer("n ** 3", lambda n: n**3),
     Outer("np.cos(n)", np.cos),
@@ -365,13 +384,18 @@ class Program:
         return f"{self.mode} of t -> sum({self.outer.name}) for n = {inside}"
 
 
-def _builder(inners: list[Inner], modes: dict[str, tuple[int, Callable[[Along], Any]]]) -> Callable[[Choices], Program]:
+def _builder(
+    inners: list[Inner],
+    modes: dict[str, tuple[int, Callable[[Along], Any]]],
+    outers: tuple[Outer, ...] = OUTER,
+    directions: tuple[int, ...] = (0, 1, 2),
+) -> Callable[[Choices], Program]:
     def build(choices: Choices) -> Program:
-        inner, outer = choices.pick(inners), choices.pick(OUTER)
-        direction = choices.pick(range(len(DIRECTIONS)))
+        inner, outer = choices.pick(inners), choices.pick(outers)
+        direction = choices.pick(directions)
         mode = choices.pick(tuple(modes))
         program = Program(inner, outer, direction, mode, *modes[mode])
-        if truth(program) is None:
+        if program.order < inner.first_order or truth(program) is None:
             raise OutOfScope
         return program
 
@@ -426,16 +450,28 @@ def check(program: Program) -> str | None:
     return None
 
 
-EVERY = [*_norms(), *_choices(), *_spectra(), *_distances()]
-"""All of them; the pieces of np.piecewise have shapes that depend on values, which compiled code refuses."""
+def _check_source(program: Program) -> str | None:
+    """`check` with NumPy source in the place of native code, which takes longer to make than all else."""
+    with func.config.override(compiler="numpy"):
+        return check(program)
 
-PARTS = tuple(
-    Part(name, _builder(inners, modes), check)
-    for name, inners, modes in (
-        ("norms", _norms(), MODES),
-        ("choices", _choices(), MODES),
-        ("spectra", _spectra(), MODES),
-        ("distances", _distances(), MODES),
-        ("compiled", [inner for inner in EVERY if inner.name != "np.piecewise"], COMPILED),
-    )
+
+EVERY = [*_norms(), *_choices(), *_spectra(), *_distances()]
+STAGED = [inner for inner in EVERY if inner.name != "np.piecewise"]
+"""All but those whose shapes depend on values, which compiled code refuses."""
+KINDS = tuple([outer for outer in OUTER if outer.name in ("n", "n ** 2", "n * n", "np.cos(n)", "n * np.sin(n)")])
+"""One outer function of each kind: the conventions themselves, squares, products, and what is even by its series."""
+
+PARTS = (
+    *[
+        Part(name, _builder(inners, MODES), check)
+        for name, inners in (
+            ("norms", _norms()),
+            ("choices", _choices()),
+            ("spectra", _spectra()),
+            ("distances", _distances()),
+        )
+    ],
+    Part("compiled", _builder(STAGED, COMPILED, KINDS, (1, 2)), _check_source),
+    Part("native", _builder(STAGED, COMPILED, KINDS[:3:2], (1,)), check),
 )

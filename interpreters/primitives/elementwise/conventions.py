@@ -35,13 +35,22 @@ def _is_operand(operands: Sequence[Shaped]) -> bool:
     return operands[0].shape == broadcast_shape([x.shape for x in operands])
 
 
-def _undetermined(x: Array, y: Array) -> Array:
-    """NaN where y holds, zero elsewhere."""
-    return where(y, full_like(x, math.nan, ()), full_like(x, 0, ()))
+def undetermined_where(singular: Callable[[], Array], x: Array) -> Array:
+    """A derivative that is NaN at some places, with all of its own, and zero elsewhere."""
+    places = singular()
+    value = where(places, full_like(x, math.nan, ()), full_like(x, 0, ()))
+    return by_convention(value, lambda: places, x)
 
 
 undetermined: Elementwise = elementwise(
-    "undetermined", 1, None, _undetermined, impl=_value, view=_is_operand, selects=(False, False, True), cost=0
+    "undetermined",
+    1,
+    None,
+    lambda y, z: undetermined_where(lambda: y, z),
+    impl=_value,
+    view=_is_operand,
+    selects=(False, False, True),
+    cost=0,
 )
 """undetermined(value, singular, mover) is the value; where `singular` holds, its derivative by the mover is NaN."""
 
