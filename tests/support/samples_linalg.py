@@ -109,10 +109,16 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((np.diag([0.0, 1.0]), np.diag([0.0, 1.0]), real(2, 2)), {"drop": True}, (2,)),
     ],
     "sqrtm": [Sample((APART,)), Sample((APART_COMPLEX,)), Sample((BATCH,)), Sample((np.eye(3),))],
-    "invariant_basis": [Sample((np.diag([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.eye(3)), differentiable=())],
+    "invariant_basis": [
+        Sample((np.diag([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.eye(3)), {"hermitian": True}, ())
+    ],
     "rotation": [
-        Sample((VALUES, GAPS, np.diag(VALUES), np.eye(3), real(3, 3)), {"first": 0}, (4,)),
-        Sample((VALUES, GAPS[:, 1:], np.diag(VALUES), np.eye(3), real(3, 2)), {"first": 1}, (4,)),
+        Sample(
+            (VALUES, GAPS[:, first:], np.diag(VALUES), np.eye(3), real(3, 3 - first)),
+            {"first": first, "hermitian": first == 0, "adjoint": False},
+            (4,),
+        )
+        for first in (0, 1)
     ],
     "cusped": [
         Sample((real(3), VALUES, VALUES, VALUES), differentiable=(0,)),

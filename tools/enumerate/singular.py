@@ -222,14 +222,16 @@ def _spectra() -> list[Inner]:
         Inner("vector of a simple eigenvalue", lambda x: np.linalg.eigh(beside(x))[1][:, 0] ** 2, ZERO, ALL),
         Inner("complex vector", lambda x: np.abs(np.linalg.eigh(phases(beside(x)))[1][0, 0]), ZERO, ALL),
         Inner("projector on equal ones", lambda x: _projector(beside(x))[0], ZERO),
-        Inner("simple eigenvalue of eig", lambda x: np.real(np.linalg.eig(beside(x))[0][_first(beside(x))]), ZERO),
-        Inner("simple eigenvalue of eigvals", lambda x: np.min(np.real(np.linalg.eigvals(beside(x)))), ZERO),
+        Inner("simple eigenvalue of eig", lambda x: np.real(np.linalg.eig(beside(x))[0][_first(beside(x))]), ZERO, ALL),
+        Inner("simple eigenvalue of eigvals", lambda x: np.min(np.real(np.linalg.eigvals(beside(x)))), ZERO, ALL),
         Inner("simple singular value", lambda x: np.linalg.svd(beside(x), compute_uv=False)[2:], ZERO),
         Inner("simple singular value with vectors", lambda x: np.linalg.svd(beside(x))[1][2:], ZERO),
         Inner("simple singular value beside zero", lambda x: np.linalg.svd(singular(x), compute_uv=False)[:2], ZERO),
         Inner("of eigh_tridiagonal", lambda x: _tridiagonal(x, select="i", select_range=(0, 1))[0], ZERO, ALL),
         Inner("of eigvalsh_tridiagonal", lambda x: scipy.linalg.eigvalsh_tridiagonal(*diagonals(x))[:2], ZERO, ALL),
-        Inner("of a pencil", lambda x: scipy.linalg.eigh(beside(x), np.diag([1.0, 2.0, 1.0, 1.0]))[0][:2], ZERO),
+        Inner("of a pencil", lambda x: scipy.linalg.eigh(beside(x), np.diag([1.0, 2.0, 1.0, 1.0]))[0][:2], ZERO, ALL),
+        Inner("of pencils of both kinds", lambda x: _of_pencils(x), ZERO, ALL),
+        Inner("of a band", lambda x: scipy.linalg.eig_banded(np.stack(_bands(x)), lower=True)[0][:2], ZERO, ALL),
         Inner("by a driver", lambda x: scipy.linalg.eigh(beside(x), driver="ev")[0][:2], ZERO, ALL),
         Inner("by a driver, of a subset", lambda x: scipy.linalg.eigh(beside(x), subset_by_index=(0, 1))[0], ZERO, ALL),
     ]  # fmt: skip
@@ -253,6 +255,17 @@ def diagonals(x: Any) -> tuple[Any, Any]:
 
 def _tridiagonal(x: Any, **options: Any) -> Any:
     return scipy.linalg.eigh_tridiagonal(*diagonals(x), **options)
+
+
+def _bands(x: Any) -> tuple[Any, Any]:
+    diagonal, side = diagonals(x)
+    return diagonal, np.append(side, 0.0)
+
+
+def _of_pencils(x: Any) -> Any:
+    """The two smallest eigenvalues of A B, both of which move."""
+    b = np.diag([1.0, 1.2, 1.0, 1.0]) + x[2] * np.diag([0.1, 0.2, 0.0, 0.0])
+    return np.concatenate([scipy.linalg.eigh(beside(x), b, type=kind)[0][:2] for kind in (2, 3)])
 
 
 def _projector(a: Any) -> Any:

@@ -166,9 +166,15 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
     """
     (a,), (da,) = primals, tangents
     w, v = eig(a)
-    inner = solve(v, mm(da, v))
     cusp = cusps(w)
-    dv = mm(v, multiply(differences(w, cusp), inner))
+    if cusp is None:
+        inner = solve(v, mm(da, v))
+        dv = mm(v, multiply(differences(w, None), inner))
+    else:
+        u = basis_of(a, w, v, hermitian=False)
+        inner = solve(u, mm(da, u))
+        dv = mm(u, turn_within(a, w, u, inner, hermitian=False))
+        dv = scale_columns(dv, divide(reduce_columns(conjugate(u), v), reduce_columns(conjugate(u), u)))
     stretch = real_part(reduce_columns(conjugate(v), dv))
     pivot = _largest_of_columns(v)
     turn = divide(imag(reduce_columns(pivot, dv)), real_part(reduce_columns(pivot, v)))
@@ -205,12 +211,14 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     """dw = diag(V⁻¹ dA V), in the order of the values, which LAPACK computes apart from those of eig."""
     (a,), (da,) = primals, tangents
     values = eigvals(a)
-    w, v = eig(a)
-    d_values = diagonal_of(solve(v, mm(da, v)))
+    cusp = cusps(values)
+    w, v = eig(a if cusp is None else stop_gradient(a))
+    u = v if cusp is None else basis_of(a, w, v, hermitian=False)
+    d_values = diagonal_of(solve(u, mm(da, u)))
     rank = len(shape_of(w)) - 1
     choice = match_values(values, w)
     dw = contract(convert(choice, dtype=dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
-    return values, with_cusps(dw, cusps(values))
+    return values, with_cusps(dw, cusp)
 
 
 eigvals: Primitive = general(
