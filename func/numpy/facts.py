@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of
+from func.interpreters.core import Array, Tracer, dtype_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.conventions import revalued
 from func.numpy.argument_checks import scalar_of
@@ -19,20 +19,28 @@ Power: TypeAlias = Callable[[Any, Any], Any]
 """power(root, n) for even n, the fact about a root. It does not hold the root itself, which holds it."""
 
 
+class Known:
+    """What the process knows about facts."""
+
+    ever = False
+    """Whether some value ever had one: a slot that is not set is found at the cost of an operation."""
+
+
 def remembering(x: Array, fact: Any) -> Array:
     """A value that knows a fact about itself."""
     if type(x) is Tracer:
+        Known.ever = True
         x._fact = x._value, x._attached, fact
     return x
 
 
 def fact_of(x: Array) -> Any:
     """The fact about a value that was not written to since; None where there is none."""
-    value, attached, fact = getattr(x, "_fact", _FORGOTTEN) if type(x) is Tracer else _FORGOTTEN
-    return fact if fact is not None and value is x._value and attached is x._attached else None
-
-
-_FORGOTTEN = (None, None, None)
+    known = getattr(x, "_fact", None) if type(x) is Tracer else None
+    if known is None:
+        return None
+    value, attached, fact = known
+    return fact if value is x._value and attached is x._attached else None
 
 
 def root(x: Array) -> Array:
@@ -60,5 +68,7 @@ def box_of(x: Array) -> Array:
 
 def power_of_root(x: Array, n: Any) -> Array | None:
     """x to an even power where x is known as a root."""
-    power = fact_of(x) if type(n) in PYTHON_SCALARS and n > 0 and n % 2 == 0 else None
-    return power(x, n) if callable(power) else None
+    if not Known.ever or type(n) not in (int, float):
+        return None
+    power = fact_of(x)
+    return power(x, n) if callable(power) and n > 0 and n % 2 == 0 else None

@@ -42,14 +42,14 @@ _NOT_ARRAYS = (str, bytes, dict, set)
 
 
 def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
-    ufunc = getattr(np, primitive.name)
+    ufunc, is_product = getattr(np, primitive.name), primitive is ops.multiply
 
     def operate(self: Tracer, other: Any) -> Any:
         try:
             if type(other) is Tracer:
                 if other._interpreter is not self._interpreter:
                     return primitive(self, other)
-                if other is self and primitive is ops.multiply and (known := power_of_root(self, 2)) is not None:
+                if other is self and is_product and (known := power_of_root(self, 2)) is not None:
                     return known
             elif type(other) is ndarray:
                 if other.dtype.kind not in "fciub":

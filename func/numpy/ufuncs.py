@@ -60,7 +60,7 @@ def _power(ufunc: np.ufunc, primitive: Primitive) -> Any:
 
     def power(x: Array, y: Array) -> Array:
         known = power_of_root(x, y)
-        return primitive(operand(x), operand(y)) if known is None else known
+        return primitive(x, y) if known is None else known
 
     power.__name__ = power.__qualname__ = ufunc.__name__
     power.__doc__ = f"x to the power y, as numpy.{ufunc.__name__}; even ones of norms have their derivatives at zero."
