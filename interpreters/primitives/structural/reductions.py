@@ -51,7 +51,6 @@ from func.interpreters.primitives.elementwise.table import (
     logical_not,
     logical_or,
     maximum,
-    not_equal,
     real,
     subtract,
 )
