@@ -96,6 +96,8 @@ if TYPE_CHECKING:
         merged nor folded, those that a traced program needs are not dropped by passes, and they keep their order. """
         body: Callable[[Params], Callable[..., Sequence[Any]]]
         """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
+        undefined: Callable[..., bool]
+        """undefined(*operands, **params): whether NumPy leaves the outputs undefined for these arrays."""
         passes_on: Callable[..., Sequence[Any]]
         """passes_on(*operands, **params): the operands that are the outputs; it computes nothing."""
         scipy: str
@@ -137,7 +139,7 @@ class Primitive:
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
         *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
-        *("communicates", "covers", "mask", "passes_on", "defined_in", "holds_no_program", "tells_passes"),
+        *("communicates", "covers", "mask", "passes_on", "undefined", "defined_in", "holds_no_program", "tells_passes"),
     )
 
     def __init__(
@@ -183,6 +185,7 @@ class Primitive:
         self.factored_by = facts.get("factored_by")
         self.mask = facts.get("mask")
         self.passes_on = facts.get("passes_on")
+        self.undefined = facts.get("undefined")
         self.covers = facts.get("covers", False)
         self.defined_in = _importing_module()
         """The module that was being imported when it was made."""

@@ -51,6 +51,8 @@ def plain_run(program: Program) -> Run:
         else:
             _refuse_undefined_cast(equation, operands)
             _refuse_extremes(equation, operands)
+            if primitive.undefined is not None and primitive.undefined(*operands, **equation.params):
+                raise Undefined
             out = bind(primitive, operands, equation.params)
         outs = out if primitive.multiple else (out,)
         return outs if _RUNNING.noise is None else tuple([rounded(x, _RUNNING.noise) for x in outs])

@@ -222,6 +222,7 @@ search: NonDifferentiable = nondifferentiable(
     aval=lambda sorted_values, values, *, side, batch_rank: Aval(values.shape, np.intp),
     parameters={"side": one_of("left", "right"), "batch_rank": integer(0)},
     fits=_are_tables,
+    undefined=lambda tables, values, **params: not np.array_equal(np.sort(tables), tables, equal_nan=True),
     batch=_search_batch,
     cost=_search_cost,
 )

@@ -277,6 +277,7 @@ def test_inputs_that_raise_or_are_undefined_say_nothing() -> None:
     assert func.jit(lambda x, i: x[i])(X, np.int64(2)) == 3.0
     assert func.jit(lambda x: np.asarray(x).astype(np.int32))(X).tolist() == [1, 2, 3]
     func.jit(np.linalg.inv)(np.eye(2))
+    assert func.jit(lambda x, y: x.searchsorted(y))(X, np.array([True, False, True])).tolist() == [0, 0, 0]
 
 
 def test_functions_that_crash_for_nan_are_validated_without_it() -> None:
