@@ -85,11 +85,14 @@ def _order_by_parts(text: str, way: Any, order: str, shapes: Any, *arrays: Any) 
     return _asked_order(text, way, order, shapes, tuple([axes_by_stride(array.strides) for array in arrays]))
 
 
+_FLOAT = np.dtype(float)
+
+
 @functools.lru_cache(maxsize=512)
 def _asked_order(text: str, way: Any, order: Any, shapes: Any, axes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     way = list(way) if isinstance(way, tuple) and way[0] == "einsum_path" else way  # NumPy takes such paths as lists
     path = np.einsum_path(text, *[np.broadcast_to(0.0, shape) for shape in shapes], optimize=way)[0]
-    arrays = [stand_in(shape, dense_strides(shape, 8, lies), float) for shape, lies in zip(shapes, axes, strict=True)]
+    arrays = [stand_in(shape, dense_strides(shape, 8, lies), _FLOAT) for shape, lies in zip(shapes, axes, strict=True)]
     found: tuple[int, ...] = found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
     return found
 

@@ -41,15 +41,13 @@ from func.numpy.memory import (
     Put,
     View,
     bottom_of,
-    can_reshape,
     fitted,
     flat_view,
     fresh,
-    has_plain_array,
     in_order,
-    is_contiguous,
     is_plain,
     is_scalar,
+    is_view,
     layout_of,
     view_of,
     with_memory,
@@ -136,7 +134,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
             value = change(fresh(box))
             # The view of a tensor is read from its base again: gradients with respect to the base flow through it.
             is_read = box is not top and type(value) is Tracer and type(value._interpreter) is interpreter.Imperative
-            if not is_read and is_plain(value) and has_plain_array(box):
+            if not is_read and is_plain(value) and is_plain(fresh(box)):
                 update.values[id(box)] = value
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
@@ -356,29 +354,20 @@ def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
     return not plan.axes and plan.basic == view.params["index"]
 
 
-def view_reshape(x: Array, shape: tuple[int, ...]) -> Array:
+def view_reshape(x: Array, shape: tuple[int, ...], lies: Callable[..., Any] = without_copy) -> Array:
     """A reshape, which is a view where NumPy's is."""
     out = reshape(x, shape=shape)
-    if type(x) is not Tracer or type(out) is not Tracer:
+    if type(x) is not Tracer or type(out) is not Tracer or is_scalar(x):
         return out
-    if is_scalar(x):
-        return out
-    can = can_reshape(x, shape, out)
-    if can is False:
+    shares = is_view(x, lies, shape)
+    if shares is False:
         return in_order(with_memory(out), "C")
-    return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, without_copy, undecided=can is None)
+    return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, lies, undecided=shares is None)
 
 
 def view_ravel(x: Tracer) -> Array:
     """All elements along one axis, in C order: a view only where they lie in one piece, as NumPy's is."""
-    size = (math.prod(x.shape),)
-    out = reshape(x, shape=size)
-    if type(out) is not Tracer or is_scalar(x):
-        return out
-    contiguous = is_contiguous(x)
-    if contiguous is False:
-        return in_order(with_memory(out), "C")
-    return link_view(out, x, reshape, {"shape": size}, _put_reshaped, flat_view, undecided=contiguous is None)
+    return view_reshape(x, (math.prod(x.shape),), flat_view)
 
 
 def _put_reshaped(base: Array, value: Array) -> Array:

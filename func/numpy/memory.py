@@ -26,12 +26,10 @@ from func.interpreters.core.strides import (
     iterated_order,
     same_layout,
     stand_in,
-    without_copy,
 )
 from func.interpreters.core.types import ClosedInterpreter
 from func.interpreters.imperative.interpreter import copy_of
-from func.interpreters.primitives.structural.shapes import convert, inverse_permutation, permute, reshape
-from func.interpreters.primitives.structural.slicing import getitem
+from func.interpreters.primitives.structural.shapes import convert, inverse_permutation
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 
@@ -58,20 +56,18 @@ class View(NamedTuple):
 
 
 class Owner:
-    """The strides of a box that owns its memory, where its array lies differently; `find` tells them when asked."""
+    """The strides of a box that owns its memory, where its array lies differently; or a function that finds them."""
 
-    __slots__ = ("_find", "_strides")
+    __slots__ = ("_strides",)
 
-    def __init__(self, strides: Strides | None, find: Callable[[], Strides] | None = None) -> None:
+    def __init__(self, strides: Strides | Callable[[], Strides]) -> None:
         self._strides = strides
-        self._find = find
 
     @property
     def strides(self) -> Strides:
         """The strides in bytes."""
-        if self._strides is None:
-            assert self._find is not None
-            self._strides = self._find()
+        if callable(self._strides):
+            self._strides = self._strides()
         return self._strides
 
 
@@ -110,53 +106,26 @@ def with_memory(box: Array) -> Array:
     return box
 
 
-def place_like(box: Array, argument: Any, batch_axis: int | None = None) -> None:
-    """Let the traced value of an argument lie in memory as the argument does, or as an element of the batch in it."""
-    if type(box) is not Tracer:
-        return
-    if type(argument) is Tracer:
-        if batch_axis is not None or _has_layout(argument):
-            box._view_of = Owner(None, lambda: _without_axis(strides_of(argument), batch_axis))
-    elif isinstance(argument, ndarray) and (
-        not argument.shape or (box.shape and (batch_axis or not argument.flags.c_contiguous))
-    ):
-        box._view_of = Owner(_without_axis(argument.strides, batch_axis))
-
-
-def _has_layout(box: Tracer) -> bool:
-    """Whether a box may lie otherwise than the array behind it, or has none."""
-    return view_of(box) is not None or _place_of(box) is not None or is_abstract(box)
-
-
-def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
-    """`place_like` for the traced arguments of a call."""
-    for box, argument in zip(boxes, arguments, strict=True):
-        if type(argument) is ndarray and not (argument.shape and argument.flags.c_contiguous):
-            place_like(box, argument)
-        elif type(argument) is Tracer:
-            if argument.shape == ():
-                if not is_scalar(argument):
-                    with_memory(box)
-            else:
-                place_like(box, argument)
-
-
-def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
-    """How arguments lie in memory: None for those in C order, and for those that nobody knows more of.
+def layout_of_argument(argument: Array, batch_axis: int | None = None) -> Owner | None:
+    """How an argument lies in memory, or an element of the batch in it: None for C order, and for what is no array.
 
     Of a value that is traced into a Program this is found when it is asked for, as long as the value exists.
     """
-    return [_layout_kept(argument) for argument in arguments]
-
-
-def _layout_kept(argument: Array) -> Owner | None:
-    if type(argument) is ndarray:
-        return None if argument.flags.c_contiguous else Owner(argument.strides)
-    if type(argument) is not Tracer or not argument.shape or not _has_layout(argument):
+    is_box = type(argument) is Tracer
+    if not is_box and not isinstance(argument, ndarray):
+        return None
+    shape = argument.shape
+    if not shape:
+        return None if is_box and is_scalar(argument) else Owner(())
+    if batch_axis is not None:
+        if len(shape) == 1 or (batch_axis == 0 and is_plain(argument)):
+            return None
+        return Owner(lambda: tuple(np.delete(layout_of(argument).strides, batch_axis).tolist()))
+    if is_plain(argument):
         return None
     if not is_abstract(argument):
-        return Owner(strides_of(argument))
-    shape, itemsize, given = argument.shape, argument.dtype.itemsize, weakref.ref(argument)
+        return Owner(layout_of(argument).strides)
+    itemsize, given = argument.dtype.itemsize, weakref.ref(argument)
 
     def find() -> Strides:
         box = given()
@@ -164,7 +133,24 @@ def _layout_kept(argument: Array) -> Owner | None:
             return dense_strides(shape, itemsize)
         return strides_of(box)
 
-    return Owner(None, find)
+    return Owner(find)
+
+
+def place_like(box: Array, argument: Array, batch_axis: int | None = None) -> None:
+    """Let the traced value of an argument lie in memory as the argument does, or as an element of the batch in it."""
+    if type(box) is Tracer and (layout := layout_of_argument(argument, batch_axis)) is not None:
+        box._view_of = layout
+
+
+def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
+    """`place_like` for the traced arguments of a call."""
+    for box, argument in zip(boxes, arguments, strict=True):
+        place_like(box, argument)
+
+
+def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
+    """How the arguments of a call lie in memory."""
+    return [layout_of_argument(argument) for argument in arguments]
 
 
 def laid_out(copies: list[Array], layouts: Sequence[Owner | None]) -> list[Array]:
@@ -185,45 +171,17 @@ def own_box(argument: Array) -> Array:
 
 def layout_key(argument: Array) -> Any:
     """What tells arguments of one shape and dtype apart by their memory: None for C order."""
-    if type(argument) is Tracer:
-        return None if is_plain(argument) else layout_key(layout_of(argument))
-    is_plain_array = not isinstance(argument, ndarray) or argument.flags.c_contiguous
-    return None if is_plain_array else argument.strides
+    layout = layout_of_argument(argument)
+    return None if layout is None else layout.strides
 
 
-class InputLayouts:
-    """How the arguments lie in memory for which a Program is traced; it keeps no argument once it is frozen."""
-
-    def __init__(self, arguments: Sequence[Array]) -> None:
-        self._find = [_layout_finder(argument) for argument in arguments]
-        self._is_array = [isinstance(argument, ndarray) for argument in arguments]
-
-    def place(self, stage: Stage, inputs: Sequence[Tracer]) -> None:
-        """Let the inputs of the Program lie like this."""
-        for box, find, is_array in zip(inputs, self._find, self._is_array, strict=True):
-            if find is not None:
-                stage.layouts.inputs[box._attached] = find
-            if is_array and not box.shape:
-                with_memory(box)
-
-    def freeze(self) -> None:
-        """Forget the layouts of traced arguments that nobody has asked for."""
-        for i, find in enumerate(self._find):
-            if find is not None:
-                known = find.cache_info().currsize
-                self._find[i] = functools.cache(functools.partial(tuple, find())) if known else None
-
-
-def _layout_finder(argument: Array) -> Any:
-    if type(argument) is Tracer:
-        return functools.cache(functools.partial(strides_of, argument))
-    if isinstance(argument, ndarray) and not argument.flags.c_contiguous:
-        return functools.cache(functools.partial(tuple, argument.strides))
-    return None
-
-
-def _without_axis(strides: Strides, axis: int | None) -> Strides:
-    return strides if axis is None else (*strides[:axis], *strides[axis + 1 :])
+def place_inputs(stage: Stage, inputs: Sequence[Tracer], layouts: Sequence[Owner | None]) -> None:
+    """Let the inputs of a Program lie in memory as layouts say."""
+    for box, layout in zip(inputs, layouts, strict=True):
+        if layout is not None and box.shape:
+            stage.layouts.inputs[box._attached] = layout
+        elif layout is not None:
+            with_memory(box)
 
 
 def layout_of(x: Array) -> Any:
@@ -274,66 +232,19 @@ def is_plain(x: Array) -> bool:
     return value is not None and (not hasattr(value, "flags") or bool(value.flags.c_contiguous))
 
 
-def has_plain_array(box: Tracer) -> bool:
-    """Whether the array behind a box, view or not, is in C order."""
-    value: Any = box
-    while type(value) is Tracer:
-        value = value._value
-    return value is None or not hasattr(value, "flags") or bool(value.flags.c_contiguous)
-
-
-def is_contiguous(box: Tracer) -> bool | None:
-    """Whether NumPy's array would be in C order without gaps; None: to be decided when it is written."""
-    if is_plain(box):
-        return True
-    array = _true_array(box)
-    if array is not None:
-        return bool(array.flags.c_contiguous)
-    return None if is_abstract(box) else bool(layout_of(box).flags.c_contiguous)
-
-
 def flat_view(array: Any, shape: tuple[int, ...]) -> Any:
     """The elements of a stand-in along one axis, or None where they do not lie in one piece."""
     return array.reshape(shape) if array.flags.c_contiguous else None
 
 
-_READ_AS_VIEWS = frozenset({getitem, permute, reshape})
-"""What reads a view of NumPy's from the array behind the base. (A diagonal is gathered, a small broadcast filled.)"""
+def is_view(x: Tracer, lies: Callable[..., Any], shape: tuple[int, ...]) -> bool | None:
+    """Whether NumPy reshapes to a view; None: to be decided when one of the two is written, as the box is abstract.
 
-
-def _true_array(box: Tracer) -> Any:
-    """The array behind a box where it lies in memory as NumPy's own: without batch axes, all of its memory dense."""
-    root, place = box, _place_of(box)
-    while type(place) is View:
-        if place.read not in _READ_AS_VIEWS:
-            return None
-        root, place = place.base, _place_of(place.base)
-    if place is not None:
-        return None
-    value: Any = root
-    while type(value) is Tracer:
-        if type(value._interpreter) is Vmap or (value is not root and _place_of(value) is not None):
-            return None
-        value = value._value
-    if type(value) is not ndarray or not value.flags.forc:
-        return None
-    value = bottom_of(box)._value
-    return value if type(value) is ndarray else None
-
-
-def can_reshape(box: Tracer, shape: tuple[int, ...], out: Tracer) -> bool | None:
-    """Whether NumPy's reshape is a view; None: to be decided when one of the two is written, as the box is abstract.
-
-    `out` is the reshaped box. A function that is traced depends on the layout of its arguments only where it writes
-    through reshapes.
+    A function that is traced depends on the layout of its arguments only where it writes through reshapes.
     """
-    if is_plain(box):
+    if is_plain(x):
         return True
-    array = _true_array(box)
-    if array is not None:
-        base = getattr(bottom_of(out)._value, "base", None)
-        return base is not None and (base is array or base is array.base)
-    return None if is_abstract(box) else without_copy(layout_of(box), shape) is not None
+    return None if is_abstract(x) else lies(layout_of(x), shape) is not None
 
 
 def is_abstract(x: Array) -> bool:
@@ -366,7 +277,7 @@ def is_writable(box: Tracer) -> bool:
 
 def flags_of(box: Tracer) -> Any:
     """What NumPy says of the order of an array, and whether it may be written."""
-    array = stand_in(box.shape, strides_of(box), box.dtype)
+    array = stand_in(box.shape, strides_of(box), box.dtype).view()
     if not is_writable(box):
         array.flags.writeable = False
     return array.flags
@@ -395,7 +306,7 @@ def fitted(box: Tracer, new: Array) -> Array:
     old, bottom = bottom_of(box), bottom_of(new)
     if _place_of(box) is None:
         find = functools.partial(_owned_strides, fresh(box))
-        box._view_of = Owner(None, find) if old._value is None else Owner(find())
+        box._view_of = Owner(find) if old._value is None else Owner(find())
     if bottom._value is None:
         return with_order_of(new, copied_order, [box]) if _is_made_after(new, old) else new
     order = axes_by_stride(strides_of(box))

@@ -7,6 +7,7 @@ can be sliced, transposed and reshaped like any other; only its elements do not 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -19,11 +20,11 @@ Strides: TypeAlias = tuple[int, ...]
 class _Memory:
     """What NumPy makes an array of: an address, and how elements would lie behind it."""
 
-    def __init__(self, shape: Sequence[int], strides: Strides, dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: tuple[int, ...], strides: Strides, dtype: np.dtype[Any]) -> None:
         self.__array_interface__ = {
             "data": (_ADDRESS, False),
-            "shape": tuple(shape),
-            "strides": tuple(strides),
+            "shape": shape,
+            "strides": strides,
             "typestr": dtype.str,
             "version": 3,
         }
@@ -35,9 +36,9 @@ _array_of = np.asarray
 """NumPy's own function: while a transform runs, `np.asarray` is a wrapper, which may copy."""
 
 
-def stand_in(shape: Sequence[int], strides: Strides, dtype: Any) -> Any:
-    """An array of this layout whose elements must not be read or written."""
-    dtype = np.dtype(dtype)
+@functools.lru_cache(maxsize=4096)
+def stand_in(shape: tuple[int, ...], strides: Strides, dtype: np.dtype[Any]) -> Any:
+    """An array of this layout whose elements must not be read or written. One serves all that lie like this."""
     made = _array_of(_Memory(shape, strides, dtype))
     return made.view(dtype) if dtype.kind == "V" else made  # the interface has no word for bfloat16
 
@@ -124,7 +125,7 @@ def reduced_order(array: Any, *, axes: Sequence[int], **params: Any) -> tuple[in
 
     The result may have elements where the operand has none.
     """
-    array = stand_in([n or 2 for n in array.shape], array.strides, array.dtype)
+    array = stand_in(tuple([n or 2 for n in array.shape]), array.strides, array.dtype)
     left = [axis for axis in range(array.ndim) if axis not in axes]
     return tuple([left.index(axis) for axis in iterated_order(array) if axis in left])
 

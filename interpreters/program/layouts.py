@@ -16,8 +16,8 @@ class Layouts:
     """The strides of variables, found when they are first asked for, and for all equations so far."""
 
     def __init__(self, equations: Sequence[Equation], constants: dict[Var, Array]) -> None:
-        self.inputs: dict[Var, Callable[[], Strides]] = {}
-        """How inputs lie in memory; those that are not listed are in C order."""
+        self.inputs: dict[Var, Any] = {}
+        """What has the strides of inputs; those that are not listed are in C order."""
         self.rules: dict[Var, tuple[Callable[..., Sequence[int]], Sequence[Any]]] = {}
         """Variables whose axes lie in an order that a function finds from how other variables and arrays lie."""
         self.depend_on_inputs = False
@@ -51,7 +51,7 @@ class Layouts:
                 strides = constant if len(constant) == len(var.shape) else strides
             elif var.shape:
                 self._dependent.add(var)
-                strides = self.inputs[var]() if var in self.inputs else strides
+                strides = self.inputs[var].strides if var in self.inputs else strides
             self._strides[var] = strides
         return strides
 
