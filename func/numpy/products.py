@@ -253,13 +253,7 @@ def kron(a: Array, b: Array) -> Array:
     product = reshape(multiply(wide, narrow), shape=shape)
     if is_abstract(product) or all([type(array) is not Tracer or is_plain(array) for array in (x, y)]):
         return product
-    return with_order_of(product, _kron_axes, (x, y))
-
-
-def _kron_axes(*arrays: Any) -> Any:
-    """The axes of a Kronecker product in memory, for numbers of any dtype."""
-    numbers = [stand_in(a.shape, tuple([8 * s // a.itemsize for s in a.strides]), np.dtype(float)) for a in arrays]
-    return found_order(np.kron, *numbers)
+    return with_order_of(product, functools.partial(found_order, np.kron), (x, y))
 
 
 @implements(np.cross)
