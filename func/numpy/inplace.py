@@ -49,7 +49,9 @@ from func.numpy.memory import (
     is_scalar,
     is_view,
     layout_of,
+    memory_owner,
     view_of,
+    views_above,
     with_memory,
 )
 from func.numpy.sharing import after_write, before_write
@@ -100,12 +102,8 @@ def _linked(out: Array, base: Any, view: View) -> Array:
 
 def base_of(box: Tracer) -> Tracer | None:
     """The box that owns the memory of a view, or None: NumPy's `x.base`."""
-    view = view_of(box)
-    if view is None:
-        return None
-    while (above := view_of(view.base)) is not None:
-        view = above
-    return view.base
+    owner = memory_owner(box)
+    return None if owner is box else owner
 
 
 def rebind(box: Tracer, new: Array) -> None:
@@ -120,7 +118,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     The bases of the box are written as well, up to the root; beyond a detached view only numbers are written. The views
     are emptied while the root is written: memory that only they and the root hold can then be reused.
     """
-    chain = _views_above(box)
+    chain = _writable_views(box)
     boxes = [box, *[view.base for view in chain]]
     shared = _shared(chain)
     for written in boxes[: shared + 1]:
@@ -157,13 +155,10 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
         after_write(owner, box, root, partners or ())
 
 
-def _views_above(box: Tracer) -> list[View]:
-    chain = []
-    while (view := view_of(box)) is not None:
-        if view.put is None:
-            raise ValueError("assignment destination is read-only")
-        chain.append(view)
-        box = view.base
+def _writable_views(box: Tracer) -> list[View]:
+    chain = views_above(box)
+    if any([view.put is None for view in chain]):
+        raise ValueError("assignment destination is read-only")
     return chain
 
 
@@ -546,7 +541,7 @@ def write_into(target: Any, result: Array) -> Array:
 def check_write(target: Any) -> None:
     """Raise where a write to out=target will be refused."""
     if type(target) is Tracer:
-        chain = _views_above(target)
+        chain = _writable_views(target)
         for box in [target, *[view.base for view in chain[: _shared(chain)]]]:
             writes.refuse_leaf(box)
 

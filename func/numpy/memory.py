@@ -89,6 +89,21 @@ def view_of(box: Tracer) -> View | None:
     return place
 
 
+def views_above(box: Tracer) -> list[View]:
+    """The views from a box to the one that owns its memory, which is the base of the last."""
+    chain = []
+    while (view := view_of(box)) is not None:
+        chain.append(view)
+        box = view.base
+    return chain
+
+
+def memory_owner(box: Tracer) -> Tracer:
+    """The box that owns the memory of a view."""
+    chain = views_above(box)
+    return chain[-1].base if chain else box
+
+
 def is_scalar(box: Tracer) -> bool:
     """Whether NumPy has a scalar here, which has no memory that a view could share: not so 0-d arrays and views."""
     return box.shape == () and _place_of(box) is None and getattr(box, "_state", None) is None
@@ -188,12 +203,9 @@ def layout_of(x: Array) -> Any:
     """An array that lies in memory as NumPy's, whose elements must not be read: what is done to x is done to it."""
     if type(x) is not Tracer:
         return x
-    chain: list[View] = []
-    while (view := view_of(x)) is not None:
-        chain.append(view)
-        x = view.base
-    array = stand_in(x.shape, _owned_strides(x), x.dtype)
-    for view in reversed(chain):
+    owner = memory_owner(x)
+    array = stand_in(owner.shape, _owned_strides(owner), owner.dtype)
+    for view in reversed(views_above(x)):
         array = view.lies(array, **view.params)
     return array
 
@@ -268,11 +280,7 @@ def fortran_or_c(x: Array) -> str:
 
 def is_writable(box: Tracer) -> bool:
     """Whether NumPy's array may be written: views of read-only memory may not."""
-    while (view := view_of(box)) is not None:
-        if view.put is None:
-            return False
-        box = view.base
-    return True
+    return all([view.put is not None for view in views_above(box)])
 
 
 def flags_of(box: Tracer) -> Any:
@@ -287,15 +295,8 @@ def shares_memory(a: Array, b: Array) -> bool:
     """Whether a write to one array changes the other: the stand-ins of all views of one owner begin at one place."""
     if type(a) is not Tracer or type(b) is not Tracer:
         return False
-    root = _owner_of(a)
-    return root is _owner_of(b) and not is_scalar(root) and bool(np.shares_memory(layout_of(a), layout_of(b)))
-
-
-def _owner_of(box: Tracer) -> Tracer:
-    """The box that owns the memory of a view."""
-    while (view := view_of(box)) is not None:
-        box = view.base
-    return box
+    root = memory_owner(a)
+    return root is memory_owner(b) and not is_scalar(root) and bool(np.shares_memory(layout_of(a), layout_of(b)))
 
 
 def fitted(box: Tracer, new: Array) -> Array:
