@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import dense_strides, found_order, order_letter, stand_in
+from func.interpreters.core.strides import found_order, order_letter, stand_in
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
 from func.numpy.argument_checks import arrayed, as_array, rank_of, scalar_of, to_dtype
 from func.numpy.inplace import view_diagonal, view_permute, write_into
-from func.numpy.memory import in_order, is_plain, with_axes, with_order_of
+from func.numpy.memory import in_order, is_plain, with_order_of
 from func.numpy.protocol import implements
 from func.numpy.shaping import moveaxis
 
@@ -68,27 +68,31 @@ def einsum(
     if len(output) < 2:
         return result
     way = tuple(map(_as_key, optimize)) if isinstance(optimize, (list, tuple)) else optimize
-    asked = f"{','.join(terms)}->{output}", way, order
-    if all(map(is_plain, arrays)):
-        axes = _asked_axes(*asked, tuple(map(shape_of, arrays)))
-        return in_order(result, "C") if axes == tuple(range(len(output))) else with_axes(result, axes)
-    return with_order_of(result, functools.partial(_axes_in_memory, *asked), arrays)
+    if order == "K" and not way and all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output):
+        return in_order(result, "C")
+    find = functools.partial(_axes_in_memory, f"{','.join(terms)}->{output}", way, order)
+    return with_order_of(result, find, arrays)
 
 
 def _as_key(entry: Any) -> Any:
     return tuple(entry) if isinstance(entry, list) else entry
 
 
+@functools.lru_cache(maxsize=512)
+def _gives_c_order(terms: tuple[str, ...], output: str) -> bool:
+    """Whether NumPy's result of operands in C order is in C order."""
+    arrays = [np.empty([2] * len(term)) for term in terms]
+    return bool(_axes_in_memory(f"{','.join(terms)}->{output}", False, "K", *arrays) == tuple(range(len(output))))
+
+
 def _axes_in_memory(text: str, way: Any, order: str, *arrays: Any) -> Any:
     """The axes of NumPy's result from the slowest to the fastest."""
-    return _asked_axes(text, way, order, tuple([a.shape for a in arrays]), tuple([a.strides for a in arrays]))
+    return _asked_axes(text, way, order, tuple([(array.shape, array.strides) for array in arrays]))
 
 
 @functools.lru_cache(maxsize=512)
-def _asked_axes(text: str, way: Any, order: Any, shapes: Sequence[Any], strides: Sequence[Any] | None = None) -> Any:
-    """The same for shapes and strides of the operands (None: C order)."""
-    strides = strides or [dense_strides(shape, 8) for shape in shapes]
-    arrays = [stand_in(shape, lies, np.dtype(float)) for shape, lies in zip(shapes, strides, strict=True)]
+def _asked_axes(text: str, way: Any, order: Any, layouts: tuple[Any, ...]) -> Any:
+    arrays = [stand_in(shape, strides, np.dtype(float)) for shape, strides in layouts]
     way = list(way) if isinstance(way, tuple) and way[0] == "einsum_path" else way  # NumPy takes such paths as lists
     path = way and np.einsum_path(text, *arrays, optimize=way)[0]
     return found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)

@@ -42,7 +42,6 @@ from func.numpy.memory import (
     View,
     bottom_of,
     fitted,
-    flat_view,
     fresh,
     in_order,
     is_plain,
@@ -132,7 +131,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
             value = change(fresh(box))
             # The view of a tensor is read from its base again: gradients with respect to the base flow through it.
             is_read = box is not top and type(value) is Tracer and type(value._interpreter) is interpreter.Imperative
-            if not is_read and is_plain(value) and is_plain(fresh(box)):
+            if not is_read and is_plain(value) and is_plain(box._value):
                 update.values[id(box)] = value
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
@@ -358,11 +357,6 @@ def view_reshape(x: Array, shape: tuple[int, ...], lies: Callable[..., Any] = wi
     if shares is False:
         return in_order(with_memory(out), "C")
     return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, lies, undecided=shares is None)
-
-
-def view_ravel(x: Tracer) -> Array:
-    """All elements along one axis, in C order: a view only where they lie in one piece, as NumPy's is."""
-    return view_reshape(x, (math.prod(x.shape),), flat_view)
 
 
 def _put_reshaped(base: Array, value: Array) -> Array:

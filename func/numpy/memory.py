@@ -71,14 +71,9 @@ class Owner:
         return self._strides
 
 
-def _place_of(box: Tracer) -> Any:
-    """The View or Owner of a box, or None."""
-    return getattr(box, "_view_of", None)
-
-
 def view_of(box: Tracer) -> View | None:
     """The View of a box, or None. Whether a reshape is a view is decided now where it was not before."""
-    place = _place_of(box)
+    place = getattr(box, "_view_of", None)
     if type(place) is not View:
         return None
     if place.undecided:
@@ -106,7 +101,7 @@ def memory_owner(box: Tracer) -> Tracer:
 
 def is_scalar(box: Tracer) -> bool:
     """Whether NumPy has a scalar here, which has no memory that a view could share: not so 0-d arrays and views."""
-    return box.shape == () and _place_of(box) is None and getattr(box, "_state", None) is None
+    return box.shape == () and getattr(box, "_view_of", None) is None and getattr(box, "_state", None) is None
 
 
 def fresh(box: Tracer) -> Tracer:
@@ -116,7 +111,7 @@ def fresh(box: Tracer) -> Tracer:
 
 def with_memory(box: Array) -> Array:
     """The box, which from now on is a 0-d array, not a scalar, where it has no axes."""
-    if type(box) is Tracer and box.shape == () and _place_of(box) is None:
+    if type(box) is Tracer and box.shape == () and getattr(box, "_view_of", None) is None:
         box._view_of = Owner(())
     return box
 
@@ -139,7 +134,7 @@ def layout_of_argument(argument: Array, batch_axis: int | None = None) -> Owner 
     if is_plain(argument):
         return None
     if not is_abstract(argument):
-        return Owner(layout_of(argument).strides)
+        return Owner((lambda: strides_of(argument)) if is_box else argument.strides)
     itemsize, given = argument.dtype.itemsize, weakref.ref(argument)
 
     def find() -> Strides:
@@ -164,8 +159,12 @@ def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> 
 
 
 def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
-    """How the arguments of a call lie in memory."""
-    return [layout_of_argument(argument) for argument in arguments]
+    """How the arguments of a call lie in memory, of which none is kept."""
+    layouts = [layout_of_argument(argument) for argument in arguments]
+    for i, layout in enumerate(layouts):
+        if layout is not None and not is_abstract(arguments[i]):
+            layouts[i] = Owner(layout.strides)
+    return layouts
 
 
 def laid_out(copies: list[Array], layouts: Sequence[Owner | None]) -> list[Array]:
@@ -203,9 +202,10 @@ def layout_of(x: Array) -> Any:
     """An array that lies in memory as NumPy's, whose elements must not be read: what is done to x is done to it."""
     if type(x) is not Tracer:
         return x
-    owner = memory_owner(x)
+    chain = views_above(x)
+    owner = chain[-1].base if chain else x
     array = stand_in(owner.shape, _owned_strides(owner), owner.dtype)
-    for view in reversed(views_above(x)):
+    for view in reversed(chain):
         array = view.lies(array, **view.params)
     return array
 
@@ -218,27 +218,23 @@ def strides_of(box: Tracer) -> Strides:
 
 def _owned_strides(box: Tracer) -> Strides:
     """The strides of a box that is not a view."""
-    owner: Owner | None = _place_of(box)
+    owner: Owner | None = getattr(box, "_view_of", None)
     if owner is not None:
         return owner.strides
     interpreter, value = box._interpreter, box._value
-    if isinstance(interpreter, Stage) and value is None:
+    if value is None and isinstance(interpreter, Stage):
         return interpreter.layouts.of(box._attached)
     strides = strides_of(value) if type(value) is Tracer else getattr(value, "strides", ())
-    rank = len(box.shape)
     if isinstance(interpreter, Vmap):
-        strides = strides[1:]
-        return dense_strides(box.shape, box.dtype.itemsize, axes_by_stride(strides))
-    if len(strides) != rank:
-        return dense_strides(box.shape, box.dtype.itemsize)
-    return strides
+        return dense_strides(box.shape, box.dtype.itemsize, axes_by_stride(strides[1:]))
+    return strides if len(strides) == len(box.shape) else dense_strides(box.shape, box.dtype.itemsize)
 
 
 def is_plain(x: Array) -> bool:
     """Whether a box owns its memory and the array behind it, batch axes included, is in C order: the common case."""
     value = x
     while type(value) is Tracer:
-        if _place_of(value) is not None:
+        if getattr(value, "_view_of", None) is not None:
             return False
         value = value._value
     return value is not None and (not hasattr(value, "flags") or bool(value.flags.c_contiguous))
@@ -305,7 +301,7 @@ def fitted(box: Tracer, new: Array) -> Array:
         return new
     new = new if type(new) is Tracer else Tracer(EVALUATE, new, None)
     old, bottom = bottom_of(box), bottom_of(new)
-    if _place_of(box) is None:
+    if getattr(box, "_view_of", None) is None:
         find = functools.partial(_owned_strides, fresh(box))
         box._view_of = Owner(find) if old._value is None else Owner(find())
     if bottom._value is None:

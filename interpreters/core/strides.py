@@ -150,7 +150,7 @@ def without_copy(array: Any, shape: Sequence[int]) -> Any:
     """A reshape of a stand-in that is a view, or None where NumPy copies."""
     try:
         if _CAN_REFUSE:
-            return np.reshape(array, shape, copy=False)
+            return array.reshape(shape, copy=False)
         view = array.view()
         view.shape = tuple(shape)
         return view
@@ -159,7 +159,7 @@ def without_copy(array: Any, shape: Sequence[int]) -> Any:
 
 
 _CAN_REFUSE = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-"""Whether np.reshape takes copy=False."""
+"""Whether reshape takes copy=False."""
 
 
 def same_layout(shape: Sequence[int], first: Strides, second: Strides) -> bool:

@@ -273,6 +273,7 @@ permute: Linear = linear(
     transpose=lambda ct, x, *, order: (permute(ct, order=inverse_permutation(order)),),
     batch=lambda x, *, order: permute(x, order=(0, *[axis + 1 for axis in order])),
     cost=0,
+    layout=lambda x, *, order: x.transpose(order),
     view=True,
     recompute=True,
     mask="covered",
