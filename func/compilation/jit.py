@@ -42,7 +42,7 @@ from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
 from func.interpreters.rank_axis import is_rank_number
 from func.interpreters.stage import Stage
-from func.numpy.memory import layout_key, layouts_of, place_inputs
+from func.numpy.memory import laid_out, layout_key, layouts_of
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import (
     INTEGERS,
@@ -554,7 +554,7 @@ class Jitted(Generic[P, R]):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
                 stage.arguments, stage.names_of_arguments = variables, names_of_arguments
-                place_inputs(stage, inputs, input_layouts)
+                laid_out(inputs, input_layouts)
                 note_traced_arguments(stage, function, inputs, given)
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(static.call(args, kwargs, statics), transform)

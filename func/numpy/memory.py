@@ -58,10 +58,12 @@ class View(NamedTuple):
 class Owner:
     """The strides of a box that owns its memory, where its array lies differently; or a function that finds them."""
 
-    __slots__ = ("_strides",)
+    __slots__ = ("_strides", "stage")
 
-    def __init__(self, strides: Strides | Callable[[], Strides]) -> None:
+    def __init__(self, strides: Strides | Callable[[], Strides], stage: Stage | None = None) -> None:
         self._strides = strides
+        self.stage = stage
+        """Where they are those of a variable of a Program: who traces it."""
 
     @property
     def strides(self) -> Strides:
@@ -143,19 +145,24 @@ def layout_of_argument(argument: Array, batch_axis: int | None = None) -> Owner 
             return dense_strides(shape, itemsize)
         return strides_of(box)
 
-    return Owner(find)
+    return Owner(find, _stage_of(argument))
 
 
-def place_like(box: Array, argument: Array, batch_axis: int | None = None) -> None:
-    """Let the traced value of an argument lie in memory as the argument does, or as an element of the batch in it."""
-    if type(box) is Tracer and (layout := layout_of_argument(argument, batch_axis)) is not None:
+def place_box(box: Array, layout: Owner | None) -> None:
+    """Let the traced value of an argument lie in memory as a layout says, and what a Program computes from it."""
+    if layout is None or type(box) is not Tracer:
+        return
+    stage = box._interpreter
+    if box.shape and isinstance(stage, Stage) and layout.stage is not stage:
+        stage.layouts.inputs[box._attached] = layout
+    else:
         box._view_of = layout
 
 
 def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
-    """`place_like` for the traced arguments of a call."""
+    """Let the traced arguments of a call lie in memory as what was given for them."""
     for box, argument in zip(boxes, arguments, strict=True):
-        place_like(box, argument)
+        place_box(box, layout_of_argument(argument))
 
 
 def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
@@ -171,9 +178,8 @@ def laid_out(copies: list[Array], layouts: Sequence[Owner | None]) -> list[Array
     """Copies of arguments that lie in memory as layouts say."""
     for i, layout in enumerate(layouts):
         copy = copies[i]
-        if layout is not None and type(copy) is Tracer:
-            copy._view_of = layout
-        elif layout is not None and type(copy) is ndarray and copy.strides != layout.strides:
+        place_box(copy, layout)
+        if layout is not None and type(copy) is ndarray and copy.strides != layout.strides:
             copies[i] = copy_lying(copy, layout.strides)
     return copies
 
@@ -187,15 +193,6 @@ def layout_key(argument: Array) -> Any:
     """What tells arguments of one shape and dtype apart by their memory: None for C order."""
     layout = layout_of_argument(argument)
     return None if layout is None else layout.strides
-
-
-def place_inputs(stage: Stage, inputs: Sequence[Tracer], layouts: Sequence[Owner | None]) -> None:
-    """Let the inputs of a Program lie in memory as layouts say."""
-    for box, layout in zip(inputs, layouts, strict=True):
-        if layout is not None and box.shape:
-            stage.layouts.inputs[box._attached] = layout
-        elif layout is not None:
-            with_memory(box)
 
 
 def layout_of(x: Array) -> Any:
