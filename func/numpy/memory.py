@@ -135,8 +135,10 @@ def layout_of_argument(argument: Array, batch_axis: int | None = None) -> Owner 
         return Owner(lambda: tuple(np.delete(layout_of(argument).strides, batch_axis).tolist()))
     if is_plain(argument):
         return None
+    if type(argument) is not Tracer:
+        return Owner(layout_of(argument).strides)
     if not is_abstract(argument):
-        return Owner((lambda: strides_of(argument)) if is_box else argument.strides)
+        return Owner(functools.partial(strides_of, argument))
     itemsize, given = argument.dtype.itemsize, weakref.ref(argument)
 
     def find() -> Strides:
