@@ -69,7 +69,7 @@ def nan_safe_multiply_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
         check = numpy.vdot(out, out)
         if check == check:
             return out
-    xp.copyto(out, 0, where=xp.equal(y, 0))
+    xp.copyto(out, False, where=xp.equal(y, 0))  # a zero of every dtype, of bool too
     return out
 
 

@@ -1,9 +1,20 @@
 """The machines that enumerate small programs: their frame, and a seeded sample of every machine."""
 
+import ast
+import importlib
 import itertools
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import func.backends.llvm
+import func.backends.loops
+import func.interpreters.compile
+import func.interpreters.primitives
+from func.interpreters.core.primitive import PRIMITIVES, PROVIDERS, Primitive
 from tools.enumerate import scope
 
 pytest.importorskip("llvmlite")
@@ -38,6 +49,41 @@ def test_samples_are_the_same_for_the_same_seed() -> None:
         return [path for path, _ in itertools.islice(scope.sampled(_pairs, seed), 20)]
 
     assert first(1) == first(1) != first(2)
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+def _named(module: ModuleType) -> Iterator[str]:
+    """The primitives that the text of a module names: as variables, as strings, or in strings of several names."""
+    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+        if isinstance(node, ast.Name) and isinstance(found := getattr(module, node.id, None), Primitive):
+            yield found.name
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = node.value.split()
+            yield from words if all([word in PRIMITIVES or word in PROVIDERS for word in words]) else ()
+
+
+def test_programs_have_every_primitive_that_translations_name() -> None:
+    """But for `printed`, the forms of exported C alone."""
+    from tools.enumerate import compiled
+
+    for _ in _modules(func.interpreters.primitives):
+        pass  # a module's primitives are known once it is imported
+    elsewhere = {name for text in compiled.ELSEWHERE for name in text.split()}
+    tried = {*elsewhere}
+    for family in compiled.FAMILIES:
+        tried |= {name.partition("*")[0] for name in f"{family.operations} {family.last} {family.first}".split()}
+    named = {}
+    for package in (func.interpreters.compile, func.backends.loops, func.backends.llvm):
+        for module in _modules(package):
+            if not module.__name__.endswith(".printed"):
+                named |= dict.fromkeys(_named(module), module.__name__)
+    assert len(named) > 150
+    assert {name: module for name, module in named.items() if name not in tried} == {}
+    assert elsewhere <= set(named)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ MOST = 6
 """Elements of the largest array that a primitive may make of small ones."""
 KINDS = ("plain", "ties", "special", "special 2", "special 3", "special 4")
 """The kinds of arguments: numbers whose sums and products are exact, few different ones, and all special ones."""
+FINITE, MOVED = ("plain", "ties"), ("plain", "special", "special 3")
+"""Those of finite numbers, and those that show where numbers go."""
 
 _PLAIN = [1.5, -2.0, 0.75, 3.0, -0.5, 1.0, -1.25, 4.0]
 _TIES = [1.0, 1.0, 0.0, 1.0, -1.0, 0.0, 0.0, 1.0]
@@ -46,6 +48,7 @@ def numbers(aval: Aval, kind: str, place: int) -> Any:
     """The argument of an aval at a place among the inputs, which nobody writes to."""
     shift = 3 * place + 2 * int(kind[-1]) if kind[-1].isdigit() else 3 * place
     code = aval.dtype.kind
+    source: Sequence[float]
     if code in "fc":
         source = {"plain": _PLAIN, "ties": _TIES}.get(kind, _SPECIAL)
     else:
@@ -64,6 +67,16 @@ def numbers(aval: Aval, kind: str, place: int) -> Any:
     values = values.reshape(aval.shape)
     values.flags.writeable = False
     return values
+
+
+def strided(x: Any) -> Any:
+    """An equal array whose elements lie backwards in memory, with gaps between them, in Fortran order."""
+    if x.ndim == 0:
+        return np.array(x)
+    gaps = np.zeros([2 * n for n in x.shape], x.dtype, "F")
+    view = gaps[tuple([slice(None, None, -2)] * x.ndim)]
+    view[...] = x
+    return view
 
 
 @contextlib.contextmanager
@@ -88,9 +101,12 @@ class Operation:
         return primitive_named(self.name)
 
     @functools.cached_property
-    def takes_numbers(self) -> bool:
-        """Whether a Python number may be an operand."""
-        return isinstance(self.primitive, Pointwise) or self.name in ("where", "update", "complex", "broadcast")
+    def takes_numbers(self) -> Sequence[int]:
+        """The operands that may be Python numbers: not the first one where only derivatives have the primitive."""
+        if isinstance(self.primitive, Pointwise):
+            is_composed = self.primitive.ufunc is None and self.name != "nan_safe_multiply"
+            return range(int(is_composed), self.arity)
+        return range(self.arity) if self.name in ("where", "update", "complex", "broadcast") else ()
 
 
 @functools.lru_cache(1 << 18)
@@ -205,12 +221,12 @@ def entries(length: int) -> list[Any]:
 def indices(shape: Shape) -> Iterator[tuple[Any, ...]]:
     """Indices that select along one axis, the same along all, or everything with a new axis."""
     whole = tuple([(0, n, 1) for n in shape])
-    found = [whole]
+    found: list[tuple[Any, ...]] = [whole]
     for axis, length in enumerate(shape):
         found += [(*whole[:axis], entry, *whole[axis + 1 :]) for entry in entries(length)]
     if len(shape) == 2:
         for name in (0, (0, 1, 1), "last", "reversed"):
-            both = [{"last": n - 1, "reversed": (n - 1, -1, -1)}.get(name, name) for n in shape]  # type: ignore
+            both: list[Any] = [{"last": n - 1, "reversed": (n - 1, -1, -1)}.get(str(name), name) for n in shape]
             if all(shape):
                 found.append(tuple(both))
     found += [(None, *index) for index in found[:3]]
@@ -345,6 +361,68 @@ def searches(x: Aval, values: Aval) -> Iterator[Params]:
         yield {"side": side, "batch_rank": 0}
 
 
+def factor_forms(x: Aval) -> Iterator[Params]:
+    """A lower and an upper factor."""
+    yield {"upper": False}
+    yield {"upper": True}
+
+
+def halves(a: Aval) -> Iterator[Params]:
+    """Both triangles."""
+    yield {"lower": True}
+    yield {"lower": False}
+
+
+def thin_and_full(a: Aval) -> Iterator[Params]:
+    """Thin and full factors."""
+    yield {"full_matrices": False}
+    yield {"full_matrices": True}
+
+
+def qr_modes(a: Aval) -> Iterator[Params]:
+    """The modes that have factors."""
+    yield {"mode": "reduced"}
+    yield {"mode": "complete"}
+
+
+def cut_off(a: Aval, b: Aval) -> Iterator[Params]:
+    """A limit of singular values."""
+    yield {"limit": 1e-10, "cut": True}
+
+
+def cut_inverse(a: Aval, limit: Aval) -> Iterator[Params]:
+    """Of any matrix, and of a Hermitian one."""
+    yield {"hermitian": False, "cut": True}
+    yield {"hermitian": True, "cut": True}
+
+
+def assumptions(a: Aval, b: Aval) -> Iterator[Params]:
+    """What may be known about a matrix."""
+    for assume in ("sym", "pos", "her"):
+        yield {"assume": assume, "lower": False}
+
+
+def sinc_orders(x: Aval) -> Iterator[Params]:
+    """The function and its first derivative."""
+    yield {"order": 0}
+    yield {"order": 1}
+
+
+def overlaps(x: Aval) -> Iterator[Params]:
+    """What `windows` of one axis adds up to."""
+    for axis in range(len(x.shape) - 1):
+        for steps in ((), (2,)):
+            length = (x.shape[axis] - 1) * (steps or (1,))[0] + x.shape[-1]
+            shape = (*x.shape[:axis], length, *x.shape[axis + 1 : -1])
+            yield {"sizes": (x.shape[-1],), "axes": (axis,), "shape": shape, "steps": steps}
+
+
+def products_of_triples(data: Aval, rows: Aval, columns: Aval, x: Aval) -> Iterator[Params]:
+    """As many rows as are needed, and more."""
+    yield {"length": 2}
+    yield {"length": 3}
+
+
 _SPECIAL_PARAMS: dict[str, tuple[int, Callable[..., Iterator[Params]]]] = {
     "reshape": (1, reshapes),
     "permute": (1, permutes),
@@ -381,6 +459,18 @@ _SPECIAL_PARAMS: dict[str, tuple[int, Callable[..., Iterator[Params]]]] = {
     "correlate": (2, correlations),
     "triangular_solve": (2, triangular),
     "renumbered": (2, no_params),
+    **{name: (1, axes_of) for name in ("softmax", "log_softmax", "logsumexp")},
+    "sinc": (1, sinc_orders),
+    "overlap_add": (1, overlaps),
+    "lexsort": (2, one_axis),
+    "sparse_product": (4, products_of_triples),
+    "known_factor": (1, factor_forms),
+    **{name: (1, halves) for name in ("eigh", "eigvalsh")},
+    "svd": (1, thin_and_full),
+    "qr": (1, qr_modes),
+    "lstsq": (2, cut_off),
+    "pinv": (2, cut_inverse),
+    "solve_assumed": (2, assumptions),
     **{name: (2, no_params) for name in ("solve", "search", "complex")},
 }
 
@@ -398,43 +488,86 @@ def operation(name: str) -> Operation:
     return Operation(plain, int(number or arity), no_params)
 
 
+Values: TypeAlias = dict[Any, Any] | Exception
+"""What variables are, or what an equation raised."""
+
+
 @dataclass
 class Drawn:
     """A program with its arguments of each kind and, once it was needed, its outputs by plain evaluation."""
 
     program: Program
+    places: Sequence[int] = range(99)
+    """The places of its inputs among those that it could have."""
+    before_last: Callable[[str], Values] | None = None
+    """The values of all variables before the last equation, for a kind of arguments."""
     found: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.program.text()
 
-    @property
+    @functools.cached_property
+    def unit(self) -> float:
+        """The unit in the last place of its least precise value."""
+        kinds = {var.dtype for equation in self.program.equations for var in equation.outputs}
+        kinds |= {var.dtype for var in self.program.inputs}
+        return max([float(np.finfo(kind).eps) for kind in kinds if kind.kind in "fc"], default=0.0)
+
+    @functools.cached_property
     def names(self) -> frozenset[str]:
         """The names of its primitives."""
         return frozenset([equation.primitive.name for equation in self.program.equations])
 
     def arguments(self, kind: str) -> list[Any]:
         """Arguments of a kind."""
-        return [numbers(var.aval, kind, place) for place, var in enumerate(self.program.inputs)]
+        return [numbers(var.aval, kind, place) for place, var in zip(self.places, self.program.inputs, strict=False)]
 
-    def wanted(self, kind: str) -> Sequence[Any]:
-        """The outputs by plain evaluation."""
+    def wanted(self, kind: str) -> Any:
+        """The outputs by plain evaluation; an Exception where it raises."""
         if kind not in self.found:
-            self.found[kind] = evaluated(self.program, self.arguments(kind))
-        return self.found[kind]  # type: ignore[no-any-return]
+            if self.before_last is None:
+                self.found[kind] = evaluated(self.program, self.arguments(kind))
+            else:
+                values = with_values(self.program.equations[-1:], self.before_last(kind))
+                self.found[kind] = outputs(self.program, values)
+        return self.found[kind]
 
 
 def evaluated(program: Program, args: Sequence[Any]) -> Any:
     """The outputs of a program, equation after equation by the functions of NumPy; an Exception where one raises."""
-    values: dict[Any, Any] = dict(program.constants)
-    values.update(zip(program.inputs, args, strict=True))
-    for equation in program.equations:
+    values = {**program.constants, **dict(zip(program.inputs, args, strict=True))}
+    return outputs(program, with_values(program.equations, values))
+
+
+def with_values(equations: Sequence[Equation], values: Values) -> Values:
+    """Values with those of the outputs of equations."""
+    if isinstance(values, Exception):
+        return values
+    values = dict(values)
+    for equation in equations:
         operands = [values[x] if type(x) is Var else x for x in equation.inputs]
         try:
             out = equation.primitive.impl(np, *operands, **equation.params)
         except Exception as error:
             return error
-        values.update(zip(equation.outputs, out if equation.primitive.multiple else (out,), strict=True))
+        if equation.primitive.multiple:
+            values.update(zip(equation.outputs, out, strict=True))
+        else:
+            values[equation.outputs[0]] = out
+    return values
+
+
+def largest(program: Program, args: Sequence[Any]) -> float:
+    """The largest modulus of a finite value in a program."""
+    values = with_values(program.equations, {**program.constants, **dict(zip(program.inputs, args, strict=True))})
+    moduli = [] if isinstance(values, Exception) else [np.abs(np.asarray(x, np.complex128)) for x in values.values()]
+    return max([float(np.max(x, where=np.isfinite(x), initial=0.0)) for x in moduli], default=0.0)
+
+
+def outputs(program: Program, values: Values) -> Any:
+    """The outputs of a program among the values of its variables."""
+    if isinstance(values, Exception):
+        return values
     return [values[x] if type(x) is Var else x for x in program.outputs]
 
 
@@ -458,9 +591,9 @@ def constant(value: Any) -> tuple[Var, Any]:
     return Var(aval_of(array)), array
 
 
-def difference(got: Any, wanted: Any, places: Sequence[Any], level: str, ulp: float) -> str | None:
+def difference(got: Any, wanted: Any, places: Sequence[Any], level: str, tolerance: float) -> str | None:
     """How outputs differ from the wanted ones. Level: "bits", "zeros" (but for signs of zeros), "poles" (and of
-    infinities), "rounding" or "seeds" (only finite numbers)."""
+    infinities), "rounding" (relative to the largest number) or "seeds" (only finite numbers)."""
     if isinstance(wanted, Exception):
         return None  # an equation that raises may be one that nothing needs
     if isinstance(got, Exception):
@@ -471,12 +604,12 @@ def difference(got: Any, wanted: Any, places: Sequence[Any], level: str, ulp: fl
             return f"aval\noutput {place}: {a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
         if var is not None and (a.shape, a.dtype) != (var.shape, var.dtype):
             return f"declared aval\noutput {place}: {a.dtype}{a.shape}, declared {var.aval}"
-        if not same(a, b, level, ulp):
+        if not same(a, b, level, tolerance):
             return f"values\noutput {place}:\n{a}\ninstead of\n{b}"
     return None
 
 
-def same(a: Any, b: Any, level: str, ulp: float) -> bool:
+def same(a: Any, b: Any, level: str, tolerance: float) -> bool:
     """Whether two arrays of one aval are equal at a level."""
     if a.size == 0 or a.tobytes() == b.tobytes():
         return True
@@ -487,13 +620,13 @@ def same(a: Any, b: Any, level: str, ulp: float) -> bool:
     if a.dtype.kind == "c":
         if level != "bits":  # products of infinite numbers, such as x · (1 + 0j), have NaN parts that a rule leaves out
             a, b = [np.where(np.isfinite(b), x, 0) for x in (a, b)]
-        return same(a.real, b.real, level, ulp) and same(a.imag, b.imag, level, ulp)
+        return same(a.real, b.real, level, tolerance) and same(a.imag, b.imag, level, tolerance)
     if level == "rounding":
         finite = np.isfinite(b)
         if not (finite == np.isfinite(a)).all():
             return False
         scale = np.max(np.abs(b[finite]), initial=1.0)
-        return bool((np.abs(a[finite] - b[finite]) <= ulp * np.finfo(a.dtype).eps * scale).all())
+        return bool((np.abs(a[finite] - b[finite]) <= tolerance * scale).all())
     if level == "poles":  # the sign of a zero decides that of an infinity
         a, b = [np.where(np.isinf(x), np.inf, x) for x in (a, b)]
     if not np.array_equal(a, b, equal_nan=True):

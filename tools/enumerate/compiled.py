@@ -1,13 +1,20 @@
 """Compiled programs: each pass, the pipeline, NumPy source and native code against plain evaluation.
 
 Programs are single-rooted: each value but the last is used; commutative operands and independent equations come in one
-order. They come in families, which have arrays to start from, numbers and constants as operands, and primitives: those
-that meet in the rules of one pass. A family is complete up to its number of equations: one for all primitives with all
+order. Constants are folded before other passes see them, so that all values of the programs of three equations, and the
+last of those of two, depend on an input or a seed. Programs that use a part of their frame come once, from the first
+frame that has it.
+
+They come in families, which have arrays to start from, numbers and constants as operands, and primitives: those that
+meet in the rules of one pass. A family is complete up to its number of equations: one for all primitives with all
 numbers, two for all pairs of primitives, three for the primitives of one pass. Thresholds of passes (the least outer
 product, the fewest slices) are lowered to small arrays, those of code generators in some of the forms.
 
-`passes-…` run each pass alone and the pipeline; `numpy-…` and `native-…` compile programs with a common beginning
-together. `recomputation` changes plans of memory, `integers` and `sequences` call jitted functions.
+`passes-…` run each pass alone and the pipeline on all of them; `numpy-…` and `native-…` compile those of up to two
+equations, many with a common beginning together, in each of the `FORMS`. Longer programs are sampled, those of four and
+five equations as `passes-longer`, of three to five as `numpy-longer` and `native-longer`. `…-traced` has programs of
+transforms, `passes-loops` unrolled loops; `recomputation` changes plans of memory, `integers` and `sequences` call
+jitted functions.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -24,23 +32,25 @@ import numpy as np
 from func.interpreters.compile import passes, recomputation
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native import native_parts
-from func.interpreters.core import Aval
+from func.interpreters.core import PRIMITIVES, Aval, aval_of
+from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
 from tools.enumerate import _compiled_calls as calls
 from tools.enumerate import _programs as small
+from tools.enumerate import _traced as traced
 from tools.enumerate.scope import Choices, OutOfScope, Part, everything
 
 QUICK = 200
 
-LOWERED = {
+LOWERED: dict[str, dict[str, Any]] = {
     "func.interpreters.compile.passes": {"LEAST_OUTER_PRODUCT": 2},
     "func.interpreters.compile.passes.low_rank": {"LEAST_OUTER_PRODUCT": 2},
     "func.interpreters.compile.passes.contraction_order": {"MIN_SLICES": 2, "MIN_GAIN": 1.0},
     "func.interpreters.compile.passes.linalg.shared_lu": {"MIN_ROWS": 1},
 }
 """Thresholds that keep passes from small arrays, by module."""
-LOOPED = {
+LOOPED: dict[str, dict[str, Any]] = {
     "func.backends.loops.scalar_expansion": {"LARGEST_NEST": 0, "LARGEST_PROGRAM": 0},
     "func.backends.loops.inplace_results": {"LEAST": 1},
     "func.interpreters.compile.planning": {"LARGE": 1, "WORTH_DROPPING": 1, "BLOCKED": 2},
@@ -72,10 +82,19 @@ class Family:
     """The fewest equations."""
     most: int = 3
     """The most equations."""
-    keeps: bool = False
-    """Whether the first value may be an output too."""
+    keeps: str = ""
+    """What may be an output too: the "first" value, or "any" value, input or constant, or the last value again."""
     last: str = ""
     """The primitives of the last equation, where not all of them."""
+    first: str = ""
+    """The primitives of the first one of three, where not all of them: those from which the pass starts."""
+    axes: int = 3
+    """The most axes of what the last one of three takes."""
+
+    @functools.cached_property
+    def counts(self) -> list[Counter[Aval]]:
+        """How often each aval is in each frame."""
+        return [Counter(frame) for frame in self.frames]
 
 
 ZEROS, ONES = np.zeros(2), np.ones(2)
@@ -86,7 +105,7 @@ NUMBERS: tuple[Any, ...] = (
     *(np.ones(2, bool), np.zeros(2, np.float32), np.ones(2, complex)),
 )
 """Numbers, and arrays of equal elements."""
-FAMILIES = (
+FAMILIES: tuple[Family, ...] = (
     Family(
         "arithmetic",
         (
@@ -154,7 +173,7 @@ FAMILIES = (
         "slices",
         tuple([_avals(shape) for shape in ((2,), (3,), (1,), (2, 2), (1, 2), (0,), (2, 0))]),
         "getitem embed broadcast reshape",
-        keeps=True,
+        keeps="first",
     ),
     Family(
         "pieces",
@@ -205,6 +224,7 @@ FAMILIES = (
         "contract multiply sum broadcast negative",
         (2.0, ONES),
         last="contract sum",
+        axes=2,
     ),
     Family(
         "products",
@@ -218,6 +238,7 @@ FAMILIES = (
         "multiply square absolute power convert divide reshape permute concatenate sum mean negative",
         (2.0, 2, np.array([[1.0], [2.0]])),
         last="sum mean contract multiply",
+        first="multiply",
     ),
     Family(
         "diagonals",
@@ -248,21 +269,29 @@ FAMILIES = (
         (_avals((3,), (2,)), _avals((2, 2))),
         "update scatter scatter_add gather absolute add concatenate embed",
         (INDICES[0], INDICES[1], ZEROS),
-        keeps=True,
+        keeps="first",
         last="gather update scatter_add add concatenate",
     ),
     Family(
         "orders",
         (_avals((2,)), _avals((3,), ((3,), _I)), _avals((2, 2)), _avals(((3,), _I)), _avals((0,)), _avals(((3,), _B))),
         "sort argsort reorder inverse_order partition partition_order argmax argmin",
-        keeps=True,
+        keeps="first",
     ),
     Family(
         "annotations",
         (_avals((2,)), _avals((2,), ((2,), _I))),
-        "named stop_gradient barrier renumbered seed add multiply",
+        "named stop_gradient barrier renumbered conventional seed add multiply",
         (2.0, np.eye(2)),
-        keeps=True,
+        keeps="first",
+    ),
+    Family(
+        "factorizations",
+        (_avals((2, 2)), _avals((2, 2), (2, 1)), _avals((1, 1)), _avals(((2, 2), _C)), _avals((2, 1)), _avals((1, 2))),
+        "lu qr qr_raw svd svdvals eigh eigvalsh pinv lstsq solve_assumed adjugate det cholesky cholesky_inverse "
+        "triangular_solve inv permute negative multiply contract",
+        (2.0, np.array(1e-10), np.eye(2)),
+        most=2,
     ),
     Family(
         "linear algebra",
@@ -285,11 +314,39 @@ EVERYTHING = (
     "inverse_order search place take gather scatter scatter_add getitem embed update concatenate contract segment_sum "
     "named stop_gradient renumbered barrier seed windows correlate"
 )
-"""All primitives that a pass, a fusion rule or a native form names, but for linear algebra and random numbers."""
+"""Primitives that a pass, a fusion rule or a native form names, and those of NumPy's functions."""
+COMPOSED = " ".join(
+    sorted(
+        [
+            name
+            for name, primitive in PRIMITIVES.items()
+            if isinstance(primitive, Pointwise)
+            and primitive.defined_in.startswith(Pointwise.__module__.rpartition(".")[0])
+            if name not in EVERYTHING.split()
+        ]
+    )
+)
+"""Elementwise primitives that only derivatives have, most of them with formulas for a native form."""
+SPECIAL = "erf erfc expit gamma gammaln log_expit log_ndtr logit ndtr xlog1py xlogy sinc softmax log_softmax logsumexp"
+"""Special functions with a native form."""
+ELSEWHERE = {
+    "cond_call scan_call while_call program_call": "`passes-traced` has them, `compositions` has more of them",
+    "native_call": "the native code of a part of a program",
+    "lu_factors factored_solve factored_slogdet factored_inverse": "passes make them of what `linear-algebra` has",
+    "known_factor pivot_order": "`passes-traced`: they take what a factorization made",
+    "sparse_product": "the tests of sparse matrices",
+}
+"""Primitives that translations name and no family has, by where they are tried."""
 _SHAPES = (((2,), (2, 2)), ((1, 2), (0, 2)), ((3,), ()))
 _ALL_FRAMES = tuple([_avals((x, dtype), (y, dtype)) for dtype in (_F, _S, _I, _B, _C) for x, y in _SHAPES])
 FAMILIES += (
-    Family("everything", _ALL_FRAMES, EVERYTHING, (0, 2.0, np.array([1, 0]), np.array([False, True])), most=1),
+    Family(
+        "everything",
+        _ALL_FRAMES,
+        f"{EVERYTHING} {COMPOSED} {SPECIAL} overlap_add lexsort",
+        (0, 2.0, np.array([1, 0]), np.array([False, True])),
+        most=1,
+    ),
     Family("pairs of everything", _ALL_FRAMES[::4], EVERYTHING, (), most=2),
 )
 
@@ -299,11 +356,17 @@ def _options(text: str) -> tuple[small.Operation, ...]:
     return tuple([small.operation(name) for name in text.split()])
 
 
+UNFOLDED = frozenset({"seed", "barrier"})
+"""Primitives of which `fold_constants` makes no constant."""
+
+
 @dataclass
 class Start:
     """A program up to its last equation."""
 
     family: Family
+    frame: int
+    """The index of its inputs among those of the family."""
     inputs: list[Var]
     constants: dict[Var, Any]
     fixed: list[Any]
@@ -313,11 +376,24 @@ class Start:
     """Equations with the choices that made them."""
     unused: set[Var] = field(default_factory=set)
     made: list[Var] = field(default_factory=list)
+    varying: set[Var] = field(default_factory=set)
+    """What depends on an input, and what is no constant after folding."""
+    values: dict[str, small.Values] = field(default_factory=dict)
+    """What its variables are for each kind of arguments, once it was needed."""
+
+    def valued(self, kind: str) -> small.Values:
+        """What its variables are for a kind of arguments."""
+        if kind not in self.values:
+            args = {var: small.numbers(var.aval, kind, place) for place, var in enumerate(self.inputs)}
+            self.values[kind] = small.with_values([e for _, e in self.steps], {**self.constants, **args})
+        return self.values[kind]
 
     def operations(self) -> tuple[small.Operation, ...]:
         """What the next equation may be."""
-        is_last = len(self.steps) == self.number - 1 > 0
-        return _options(self.family.last if is_last and self.family.last else self.family.operations)
+        family, place = self.family, len(self.steps)
+        if family.first and place == 0 and self.number > 2:
+            return _options(family.first)
+        return _options(family.last if family.last and place == self.number - 1 > 0 else family.operations)
 
     def extend(self, choices: Choices, operations: Sequence[small.Operation] = ()) -> None:
         """Add an equation."""
@@ -327,6 +403,12 @@ class Start:
         key = tuple([index for index, _ in choices.taken[first:]])
         if self.steps and not set(equation.inputs) & set(self.steps[-1][1].outputs) and key < self.steps[-1][0]:
             raise OutOfScope  # the same two equations in the other order are another program of this family
+        if left > 1 and self.number > 2 and len(equation.outputs[0].shape) > self.family.axes:
+            raise OutOfScope
+        if equation.primitive.name in UNFOLDED or not self.varying.isdisjoint(equation.inputs):
+            self.varying.update(equation.outputs)
+        elif self.number > 2 or left == 1 < self.number:
+            raise OutOfScope
         self.steps.append((key, equation))
         self.unused = (self.unused - set(equation.inputs)) | set(equation.outputs[:1])
         self.made += equation.outputs
@@ -335,11 +417,12 @@ class Start:
 def start(family: Family, choices: Choices) -> Start:
     """A program of a family without its last equation."""
     number = choices.pick(range(family.least, family.most + 1))
-    inputs = [Var(aval) for aval in choices.pick(family.frames)]
+    frame = choices.pick(range(len(family.frames)))
+    inputs = [Var(aval) for aval in family.frames[frame]]
     held = [small.constant(value) if isinstance(value, np.ndarray) else (None, value) for value in family.constants]
     constants = {var: value for var, value in held if var is not None}
     scalars = [value for var, value in held if var is None]
-    begun = Start(family, inputs, constants, [*inputs, *constants, *scalars], number)
+    begun = Start(family, frame, inputs, constants, [*inputs, *constants, *scalars], number, varying=set(inputs))
     for _ in range(number - 1):
         begun.extend(choices)
     return begun
@@ -349,18 +432,32 @@ def finish(begun: Start, operations: Sequence[small.Operation], choices: Choices
     """The program with its last equation."""
     if not begun.number:
         return small.Drawn(Program(begun.inputs, [], begun.inputs, {}))
-    whole = replace(begun, steps=[*begun.steps], made=[*begun.made])
+    whole = replace(begun, steps=[*begun.steps], made=[*begun.made], varying={*begun.varying})
     whole.extend(choices, operations)
     equations = [equation for _, equation in whole.steps]
     outputs = list(equations[-1].outputs)
-    if begun.family.keeps and begun.number > 1 and choices.pick((False, True)):
-        outputs.append(whole.made[0])
-    return small.Drawn(small.program_of(whole.inputs, equations, whole.constants, outputs))
+    if begun.family.keeps and begun.number > 1:
+        kept = whole.made[:1] if begun.family.keeps == "first" else [*whole.made, *whole.inputs, *whole.constants]
+        outputs += choices.pick(((), *[(var,) for var in kept]))
+    program = small.program_of(whole.inputs, equations, whole.constants, outputs)
+    used = Counter([var.aval for var in program.inputs])
+    if any([used <= counts for counts in begun.family.counts[: begun.frame]]):
+        raise OutOfScope  # this program came with the earlier frame
+    return small.Drawn(program, [whole.inputs.index(var) for var in program.inputs], begun.valued)
 
 
-def build(family: Family, choices: Choices) -> small.Drawn:
-    """A program of a family."""
-    return finish(start(family, choices), (), choices)
+class Builder:
+    """Builds the programs of a family; one after another, they share what they have in common."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._last: tuple[list[tuple[int, int]], Start] | None = None
+
+    def __call__(self, choices: Choices) -> small.Drawn:
+        if self._last is None or not choices.resume(self._last[0]):
+            begun = start(self.family, choices)
+            self._last = [*choices.taken], begun
+        return finish(self._last[1], (), choices)
 
 
 def _equation(
@@ -377,19 +474,19 @@ def _equation(
     pool = [*reversed(made), *fixed]
     first = 0
     for place in range(operation.arity):
-        places = range(first if operation.primitive.commutative and place == 1 else 0, len(pool))
+        places: Sequence[int] = range(first if operation.primitive.commutative and place == 1 else 0, len(pool))
         if left == 1 and place == operation.arity - 1:  # the last operand of all: what is missing
             missing = unused - set(operands)
             if len(missing) > 1:
                 raise OutOfScope
             places = [k for k in places if not missing or pool[k] in missing] if missing else list(places)
-        if not operation.takes_numbers:
+        if place not in operation.takes_numbers:
             places = [k for k in places if type(pool[k]) is Var]
         first = choices.pick(places)
         operands.append(pool[first])
     if not any([type(x) is Var for x in operands]):
         raise OutOfScope
-    avals = tuple([x.aval if type(x) is Var else small.aval_of(x) for x in operands])
+    avals = tuple([x.aval if type(x) is Var else aval_of(x) for x in operands])
     params, outs = choices.pick(small.applied(operation, avals))
     if len(unused - set(operands)) + 1 > left * 2:
         raise OutOfScope
@@ -397,7 +494,7 @@ def _equation(
 
 
 @contextlib.contextmanager
-def lowered_thresholds(thresholds: dict[str, dict[str, int]] = LOWERED) -> Iterator[None]:
+def lowered_thresholds(thresholds: dict[str, dict[str, Any]] = LOWERED) -> Iterator[None]:
     """Code that treats small arrays as large ones."""
     held = []
     for name, changes in thresholds.items():
@@ -417,9 +514,17 @@ EXACT = frozenset(
     | {"drop_unneeded_orders"}
 )
 """Passes that keep every bit."""
+_FACTORED = (
+    "solve inv det slogdet cholesky triangular_solve lu qr qr_raw svd svdvals eigh eigvalsh pinv lstsq solve_assumed "
+    "adjugate cholesky_inverse"
+)
+FACTORED = frozenset(_FACTORED.split())
+"""Primitives of LAPACK, of which no standard says how they spread what is not finite."""
+AMBIGUOUS = frozenset({"qr", "qr_raw", "svd", "eigh", "lstsq", "pinv"})
+"""Those whose results jump where a matrix is singular or values are equal."""
 REORDERED = frozenset(
     {"sum", "mean", "prod", "contract", "variance", "sum_with", "prod_with", "logaddexp_reduce", "cumsum", "cumprod"}
-    | {"scatter_add", "solve", "inv", "det", "slogdet", "cholesky", "triangular_solve", "segment_sum", "correlate"}
+    | {"scatter_add", "segment_sum", "correlate", "softmax", "log_softmax", "logsumexp", "overlap_add", *FACTORED}
 )
 """Primitives whose terms may be added in another order."""
 PADDING = frozenset({"embed", "absent", "scatter", "update", "place", "seed", "nan_safe_multiply"})
@@ -432,10 +537,29 @@ POLES = frozenset({"divide", "reciprocal", "power", "float_power"})
 """Primitives that make infinities of zeros."""
 
 
+EITHER_ZERO = frozenset({"nan_safe_multiply", "maximum", "minimum", "fmax", "fmin", "max", "min", "cummax", "cummin"})
+"""Primitives of which a zero may have either sign: NumPy's own differ from one machine to the next."""
+
+
 ANGLES = frozenset({"arctan2", "copysign", "signbit", "heaviside", "nextafter"})
 """Primitives whose finite results depend on the sign of a zero."""
 
 
+MOVEMENT = frozenset(
+    {
+        "reshape",
+        "permute",
+        "broadcast",
+        "getitem",
+        "embed",
+        "concatenate",
+        "update",
+        "named",
+        "stop_gradient",
+        "barrier",
+    }
+)
+"""Primitives that move numbers, whatever they are."""
 BRANCHED = frozenset({"sqrt", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "power", "float_power"})
 LOGARITHMS = frozenset({"log", "log2", "log10", "log1p"})
 
@@ -447,9 +571,21 @@ def is_complex(drawn: small.Drawn) -> bool:
 
 def kinds_of(drawn: small.Drawn, level: str) -> tuple[str, ...]:
     """The kinds of arguments for which results are compared: where the sign of a zero decides on the side of a branch
-    cut, those without zeros."""
-    names = ANGLES | BRANCHED | LOGARITHMS if is_complex(drawn) else ANGLES
-    return small.KINDS if level == "bits" or not drawn.names & names else small.KINDS[:1]
+    cut, or on the infinity that a maximum is, those without zeros. Sums in another order may be NaN instead of
+    infinite, so that a maximum of them has finite ones."""
+    names = drawn.names
+    if names <= MOVEMENT:
+        return small.MOVED
+    if names & AMBIGUOUS:
+        return small.FINITE[:1]
+    if names & FACTORED:
+        return small.FINITE
+    if level == "rounding" and names & EITHER_ZERO:
+        return small.FINITE
+    if level != "bits" and names & POLES and names & EITHER_ZERO:
+        return small.FINITE[:1]
+    signed = ANGLES | BRANCHED | LOGARITHMS if is_complex(drawn) else ANGLES
+    return small.KINDS if level == "bits" or not names & signed else small.KINDS[:1]
 
 
 def level_of(drawn: small.Drawn, pass_name: str) -> str:
@@ -469,49 +605,76 @@ def level_of(drawn: small.Drawn, pass_name: str) -> str:
 
 def compare(drawn: small.Drawn, run: Callable[[Sequence[Any]], Any], level: str, ulp: float = 64.0) -> str | None:
     """How results differ from those of plain evaluation for some kind of arguments."""
-    outputs = [x if type(x) is Var else None for x in drawn.program.outputs]
     for kind in kinds_of(drawn, level):
-        text = small.difference(run(drawn.arguments(kind)), drawn.wanted(kind), outputs, level, ulp)
+        args = drawn.arguments(kind)
+        text = difference(drawn, run(args), drawn.wanted(kind), args, level, ulp)
         if text is not None:
             head, _, rest = text.partition("\n")
-            return f"{head}\n{kind} arguments {drawn.arguments(kind)}\n{rest}"
+            return f"{head}\n{kind} arguments {args}\n{rest}"
     return None
+
+
+def difference(drawn: small.Drawn, got: Any, wanted: Any, args: Sequence[Any], level: str, ulp: float) -> str | None:
+    """How outputs differ from the wanted ones, by more than so many units in the last place of the least precise dtype.
+
+    The unit is that of the largest value of the program where the largest output is too small: what cancels is larger.
+    """
+    variables = [x if type(x) is Var else None for x in drawn.program.outputs]
+    text = small.difference(got, wanted, variables, level, ulp * drawn.unit)
+    if text is None or level != "rounding":
+        return text
+    return small.difference(got, wanted, variables, level, ulp * drawn.unit * small.largest(drawn.program, args))
 
 
 def check_passes(drawn: small.Drawn) -> str | None:
-    """Each pass alone, and the pipeline."""
+    """Each pass alone, and the pipeline from the first one that changes something: on each Program once, for programs
+    that differ become equal ones."""
     program = drawn.program
     with lowered_thresholds(), small.quiet():
-        for apply_pass in (*passes.PIPELINE, passes.optimize):
-            name = apply_pass.__name__
+        first = None
+        for apply_pass in passes.PIPELINE:
             changed = apply_pass(program)
             if changed is program:
                 continue
-            text = compare(drawn, functools.partial(small.evaluated, changed), level_of(drawn, name))
+            first = changed if first is None else first
+            text = _wrong_after(apply_pass.__name__, drawn, changed)
             if text is not None:
-                head, _, rest = text.partition("\n")
-                return f"{name}: {head}\n{rest}\nafter the pass:\n{changed.text()}"
-    return None
+                return text
+        if first is None or hash(first) in _OPTIMIZED:
+            return None
+        text = _wrong_after("optimize", drawn, passes.optimize(first))
+        if text is None:
+            _OPTIMIZED.add(hash(first))
+        return text
 
 
-BATCH = 32
-"""Programs that are compiled together."""
-FORMS = ("apart", "shared", "looped", "optimized", "donated")
+_OPTIMIZED: set[int] = set()
+"""The hashes of programs for which the pipeline is right."""
+
+
+def _wrong_after(name: str, drawn: small.Drawn, changed: Program) -> str | None:
+    text = compare(drawn, functools.partial(small.evaluated, changed), level_of(drawn, name))
+    if text is None:
+        return None
+    head, _, rest = text.partition("\n")
+    return f"{name}: {head}\n{rest}\nafter the pass:\n{changed.text()}"
+
+
+BATCH, TOGETHER = 32, 8
+"""The most programs that are compiled together, and how many last primitives they may have."""
+FORMS = ("apart", "shared", "looped", "optimized", "donated", "strided")
 """How programs are compiled together: with inputs of their own, with a common beginning, as loops instead of straight
-code, after all passes, or as loops that may overwrite the inputs."""
+code, after all passes, as loops that may overwrite the inputs, or for arrays that lie in memory in other ways."""
 _FUNCTIONS = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
     "arctanh deg2rad rad2deg power float_power arctan2 hypot logaddexp logaddexp2 divide reciprocal remainder"
 )
-FUNCTIONS = frozenset(_FUNCTIONS.split())
-"""Primitives whose native form may differ from NumPy's in the last bits."""
+FUNCTIONS = frozenset(f"{_FUNCTIONS} {COMPOSED} {SPECIAL}".split())
+"""Primitives whose native form may differ from NumPy's in the last bits, as do moduli of complex numbers."""
 
 
 Compile: TypeAlias = Callable[[Program, frozenset[int]], Callable[..., Any]]
 """Compiles a program that may overwrite some inputs."""
-
-EITHER_ZERO = frozenset({"nan_safe_multiply", "maximum", "minimum", "fmax", "fmin", "max", "min", "cummax", "cummin"})
-"""Primitives of which a zero may have either sign: NumPy's own differ from one machine to the next."""
 
 
 @dataclass
@@ -525,23 +688,32 @@ class Batch:
         return f"{len(self.drawn)} programs, {self.form}, the first of them:\n{self.drawn[0]}"
 
 
-def build_batch(family: Family, choices: Choices) -> Batch:
-    """`BATCH` programs with a common beginning and the same last primitive."""
-    begun = start(family, choices)
-    form = choices.pick(FORMS)
-    operation = choices.pick(begun.operations())
-    programs = [drawn for _, drawn in everything(functools.partial(finish, begun, (operation,)))]
-    first = choices.pick(range(0, len(programs), BATCH))
-    with small.quiet():
-        defined = [drawn for drawn in programs[first : first + BATCH] if _is_defined(drawn)]
-    if not defined:
-        raise OutOfScope
-    return Batch(defined, form)
+class BatchBuilder:
+    """Builds batches of programs of a family that have all but the last equation in common."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._last: tuple[list[tuple[int, int]], list[list[small.Drawn]]] | None = None
+
+    def __call__(self, choices: Choices) -> Batch:
+        if self._last is None or not choices.resume(self._last[0]):
+            begun = start(self.family, choices)
+            operations = begun.operations()
+            first = choices.pick(range(0, len(operations), TOGETHER))
+            programs = everything(functools.partial(finish, begun, operations[first : first + TOGETHER]))
+            with small.quiet():
+                defined = [drawn for _, drawn in programs if _is_defined(drawn)]
+            by_kinds: dict[Any, list[small.Drawn]] = {}
+            for drawn in defined:
+                by_kinds.setdefault(kinds_of(drawn, "bits"), []).append(drawn)
+            batches = [some[k : k + BATCH] for some in by_kinds.values() for k in range(0, len(some), BATCH)]
+            self._last = [*choices.taken], batches
+        return Batch(choices.pick(self._last[1]), choices.pick(FORMS))
 
 
 def _is_defined(drawn: small.Drawn) -> bool:
     """Whether NumPy raises nothing, and integers are not made of numbers that they do not hold."""
-    if any([isinstance(drawn.wanted(kind), Exception) for kind in small.KINDS]):
+    if any([isinstance(drawn.wanted(kind), Exception) for kind in kinds_of(drawn, "bits")]):
         return False
     return not any([e.primitive.name == "convert" and _loses(e) for e in drawn.program.equations])
 
@@ -587,12 +759,18 @@ def renamed(program: Program) -> Program:
     return Program([new[var] for var in program.inputs], equations, atoms, constants)
 
 
+def _unary(drawn: small.Drawn) -> Iterator[Equation]:
+    """The equations of one variable."""
+    return (e for e in drawn.program.equations if len(e.inputs) == 1 and type(e.inputs[0]) is Var)
+
+
 def compiled_level(drawn: small.Drawn, form: str) -> tuple[str, float]:
     """How exactly compiled code keeps the numbers of a program, and up to how many units in the last place."""
     level = level_of(drawn, "optimize" if form == "optimized" else "eliminate_dead_code")
-    if level == "seeds" or drawn.names & (REORDERED | FUNCTIONS):
+    moduli = any([e.primitive.name in ("absolute", "sign") and e.inputs[0].dtype.kind == "c" for e in _unary(drawn)])
+    if level == "seeds" or moduli or drawn.names & (REORDERED | FUNCTIONS):
         return ("seeds" if level == "seeds" else "rounding"), 256.0
-    return ("zeros" if level == "bits" and drawn.names & EITHER_ZERO else level), 0.0
+    return ("zeros" if level == "bits" and drawn.names & (EITHER_ZERO | PADDING) else level), 0.0
 
 
 def check_compiled(compile_batch: Compile, batch: Batch) -> str | None:
@@ -616,17 +794,21 @@ def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: 
     donated = frozenset(range(len(program.inputs)) if batch.form == "donated" else ())
     with lowered_thresholds(LOOPED if batch.form in ("looped", "donated") else {}):
         run = compile_batch(program, donated)
+    levels = [compiled_level(drawn, batch.form) for drawn in batch.drawn]
+    kinds = [kinds_of(drawn, level) for drawn, (level, _) in zip(batch.drawn, levels, strict=True)]
     for kind in small.KINDS:
+        if not any([kind in some for some in kinds]):
+            continue
         args: list[Any] = []
         for drawn in batch.drawn:
             if batch.form != "shared":
                 args += drawn.arguments(kind)
         if batch.form == "shared":
             args = [small.numbers(var.aval, kind, place) for place, var in enumerate(program.inputs)]
-        outs = run(*[np.array(x) for x in args])
-        for drawn, stop in zip(batch.drawn, ends, strict=True):
-            level = compiled_level(drawn, batch.form)
-            if kind not in kinds_of(drawn, level[0]):
+        lie = small.strided if batch.form == "strided" else np.array
+        outs = run(*[lie(x) for x in args])
+        for drawn, stop, (level, ulp), some in zip(batch.drawn, ends, levels, kinds, strict=True):
+            if kind not in some:
                 continue
             mine = outs[stop - len(drawn.program.outputs) : stop]
             places = {var: place for place, var in enumerate(program.inputs)}
@@ -635,8 +817,7 @@ def _difference(batch: Batch, program: Program, ends: list[int], compile_batch: 
                 wanted = small.evaluated(drawn.program, own)
             else:
                 own, wanted = drawn.arguments(kind), drawn.wanted(kind)
-            variables = [x if type(x) is Var else None for x in drawn.program.outputs]
-            text = small.difference(mine, wanted, variables, *level)
+            text = difference(drawn, mine, wanted, own, level, ulp)
             if text is not None:
                 head, _, rest = text.partition("\n")
                 return f"{head}\n{drawn}\n{kind} arguments {own}\n{rest}"
@@ -666,7 +847,7 @@ RECOMPUTED = Family(
     (2.0,),
     least=0,
     most=4,
-    keeps=True,
+    keeps="first",
 )
 """Programs whose plans of memory are changed: with views, copies and arrays without elements."""
 
@@ -688,16 +869,40 @@ def _recomputed_difference(drawn: small.Drawn, program: Program) -> str | None:
     return None
 
 
+LONGER = tuple([replace(family, least=4, most=5, keeps="any") for family in FAMILIES])
+"""The families beyond the scope that is complete: they are sampled."""
+CODE = tuple([replace(family, most=min(family.most, 2)) for family in FAMILIES])
+"""The families of which all programs are compiled."""
+LONGER_CODE = tuple([BatchBuilder(replace(family, least=3, most=5, keeps="any")) for family in FAMILIES])
+"""Those of which a sample is compiled."""
+
+
+def build_longer(choices: Choices) -> small.Drawn:
+    """A program of four or five equations."""
+    return finish(start(choices.pick(LONGER), choices), (), choices)
+
+
+def build_longer_batch(choices: Choices) -> Batch:
+    """Programs of three to five equations with a common beginning."""
+    return choices.pick(LONGER_CODE)(choices)
+
+
 def _parts() -> Iterator[Part]:
     families = {family.name.replace(" ", "-"): family for family in FAMILIES}
     slow = {"linear-algebra": 20}
     for name, family in families.items():
-        yield Part(f"passes-{name}", functools.partial(build, family), check_passes, slow.get(name))
+        yield Part(f"passes-{name}", Builder(family), check_passes, slow.get(name))
     for name, compiler, quick in (("numpy", by_numpy, 8), ("native", natively, 4)):
-        for part, family in families.items():
-            check = functools.partial(check_compiled, compiler)
-            yield Part(f"{name}-{part}", functools.partial(build_batch, family), check, 1 if part in slow else quick)
-    yield Part("recomputation", functools.partial(build, RECOMPUTED), check_recomputation)
+        check = functools.partial(check_compiled, compiler)
+        for part, family in zip(families, CODE, strict=True):
+            yield Part(f"{name}-{part}", BatchBuilder(family), check, 1 if part in slow else quick)
+        yield Part(f"{name}-longer", build_longer_batch, check, quick)
+    yield Part("passes-longer", build_longer, check_passes)
+    yield Part("passes-traced", traced.build, functools.partial(traced.check_passes, lowered_thresholds), 60)
+    yield Part("passes-loops", traced.build_loop, functools.partial(traced.check_passes, lowered_thresholds), 60)
+    looped = functools.partial(lowered_thresholds, LOWERED | LOOPED)
+    yield Part("code-traced", traced.build, functools.partial(traced.check_code, (contextlib.nullcontext, looped)), 6)
+    yield Part("recomputation", Builder(RECOMPUTED), check_recomputation)
     yield Part("integers", calls.build_integers, calls.check_integers, 16)
     yield Part("sequences", calls.build_sequences, calls.check_sequences, 12)
 

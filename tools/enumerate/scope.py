@@ -40,6 +40,13 @@ class Choices:
         self.taken.append((index, count))
         return options[index]
 
+    def resume(self, taken: Sequence[tuple[int, int]]) -> bool:
+        """Go on after the picks of an earlier program, if the path begins with these."""
+        if self.taken or [index for index, _ in taken] != list(self._path[: len(taken)]):
+            return False
+        self.taken = list(taken)
+        return True
+
     @property
     def path(self) -> str:
         """The indices as the command line takes them."""

@@ -17,6 +17,7 @@ import scipy.special
 
 import func
 from func.backends.source.literals import literal
+from func.backends.support import arrays
 from func.errors import NoSourceError
 from func.interpreters.compile.lowering.code import Code
 from func.interpreters.compile.lowering.rules import lower
@@ -192,6 +193,12 @@ def test_text_of_a_formula_takes_an_operand_twice() -> None:
     primitive, var = PRIMITIVES["over_square_sum"], Var(aval_of(x))
     code = lower(Equation(primitive, (var, var), {}, (Var(aval_of(x)),)))
     assert_same(run(code.fresh, code.support, (x, x)), primitive(x, x))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i8", "f4", "f8", "c16"])
+def test_products_with_zeros_are_written_into_memory_of_every_dtype(dtype: str) -> None:
+    x, y = np.ones((2, 2), dtype), np.eye(2, dtype=dtype)
+    assert np.array_equal(arrays.nan_safe_multiply_into(np, x, y, np.empty((2, 2), dtype)), y)
 
 
 def test_primitives_without_source_are_those_with_functions_as_parameters() -> None:
