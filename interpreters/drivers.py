@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -288,7 +287,7 @@ def output_strides(fun: Flat, arguments: Sequence[Any]) -> list[Any]:
     with TransformScope(stage), running(stage):
         inputs = [stage.variable(Aval(x.shape, x.dtype)) for x in arguments]
         for box, x in zip(inputs, arguments, strict=True):
-            stage.layouts.inputs[box._attached] = partial(getattr, x, "strides")
+            stage.layouts.inputs[box._attached] = x
         outs = [stage.atom(out) for out in without_tensors(fun(*inputs), stage)]
         return [
             stand_in(out.shape, stage.layouts.of(out), out.dtype) if type(out) is Var else np.asarray(out)

@@ -42,7 +42,7 @@ from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
 from func.interpreters.rank_axis import is_rank_number
 from func.interpreters.stage import Stage
-from func.numpy.memory import InputLayouts, layout_key
+from func.numpy.memory import laid_out, layout_key, layouts_of
 from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import (
     INTEGERS,
@@ -539,7 +539,7 @@ class Jitted(Generic[P, R]):
         depends_on_layouts = False
         separate = SeparateMemory()
         axes: dict[str, Any] = {}
-        input_layouts = InputLayouts(leaves)
+        input_layouts = layouts_of(leaves)
         given = list(leaves)
         # The program may keep `trace` for its NaN-safe variant; `self` keeps the program.
         function, static, transform = self._function, self._static, self._transform
@@ -554,7 +554,7 @@ class Jitted(Generic[P, R]):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
                 stage.arguments, stage.names_of_arguments = variables, names_of_arguments
-                input_layouts.place(stage, inputs)
+                laid_out(inputs, input_layouts)
                 note_traced_arguments(stage, function, inputs, given)
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(static.call(args, kwargs, statics), transform)
@@ -577,7 +577,6 @@ class Jitted(Generic[P, R]):
             if captured or numbers
             else donated_leaves(spec, self._donated, {static.name for static in statics})
         )
-        input_layouts.freeze()
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
         return CachedCall(
             compiled, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers

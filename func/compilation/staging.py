@@ -20,7 +20,7 @@ from func.interpreters.drivers import running
 from func.interpreters.nan_safe import structural_zeros
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
-from func.numpy.memory import InputLayouts
+from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, refuse_values, traced_leaf
 from func.transforms.signatures import keeps_parameters
@@ -137,7 +137,7 @@ def _staged(
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
         stage.arguments, stage.names_of_arguments = variables, lambda: paths
-        InputLayouts(leaves).place(stage, inputs)
+        place_like_arguments(inputs, leaves)
         note_traced_arguments(stage, function, inputs, leaves)
         traced_values, keywords = tree.unflatten(spec, inputs)
         remaining = iter(traced_values)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import axes_by_stride, dense_strides, found_order, order_letter, stand_in
+from func.interpreters.core.strides import found_order, order_letter, stand_in
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
@@ -67,58 +67,35 @@ def einsum(
         return as_array(result) if optimize and is_contracted else scalar_of(result)
     if len(output) < 2:
         return result
-    if optimize:
-        way = tuple(map(_as_key, optimize)) if isinstance(optimize, (list, tuple)) else optimize
-        text, shapes = f"{','.join(terms)}->{output}", tuple(map(shape_of, arrays))
-        return with_order_of(result, functools.partial(_order_by_parts, text, way, order, shapes), arrays)
-    if order == "K" and all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output):
+    way = tuple(map(_as_key, optimize)) if isinstance(optimize, (list, tuple)) else optimize
+    if order == "K" and not way and all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output):
         return in_order(result, "C")
-    return with_order_of(result, functools.partial(_axes_in_memory, terms, output, sizes, order), arrays)
+    find = functools.partial(_axes_in_memory, f"{','.join(terms)}->{output}", way, order)
+    return with_order_of(result, find, arrays)
 
 
 def _as_key(entry: Any) -> Any:
     return tuple(entry) if isinstance(entry, list) else entry
 
 
-def _order_by_parts(text: str, way: Any, order: str, shapes: Any, *arrays: Any) -> tuple[int, ...]:
-    """The axes of NumPy's result from the slowest to the fastest, where NumPy contracts the operands in steps."""
-    return _asked_order(text, way, order, shapes, tuple([axes_by_stride(array.strides) for array in arrays]))
-
-
-@functools.lru_cache(maxsize=512)
-def _asked_order(text: str, way: Any, order: Any, shapes: Any, axes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    way = list(way) if isinstance(way, tuple) and way[0] == "einsum_path" else way  # NumPy takes such paths as lists
-    path = np.einsum_path(text, *[np.broadcast_to(0.0, shape) for shape in shapes], optimize=way)[0]
-    arrays = [stand_in(shape, dense_strides(shape, 8, lies), float) for shape, lies in zip(shapes, axes, strict=True)]
-    found: tuple[int, ...] = found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
-    return found
-
-
 @functools.lru_cache(maxsize=512)
 def _gives_c_order(terms: tuple[str, ...], output: str) -> bool:
     """Whether NumPy's result of operands in C order is in C order."""
-    sizes = dict.fromkeys("".join(terms), 2)
-    arrays = [np.empty([2] * len(term), bool) for term in terms]
-    return _axes_in_memory(terms, output, sizes, "K", *arrays) == tuple(range(len(output)))
+    arrays = [np.empty([2] * len(term)) for term in terms]
+    return bool(_axes_in_memory(f"{','.join(terms)}->{output}", False, "K", *arrays) == tuple(range(len(output))))
 
 
-def _axes_in_memory(
-    terms: Sequence[str], output: str, sizes: dict[str, int], order: str, *arrays: Any
-) -> tuple[int, ...]:
-    """The axes of NumPy's result from the slowest to the fastest: its iterator over the operands is asked."""
-    labels = [*output, *[label for label in sizes if label not in output]]
-    axes: list[Any] = []
-    views: list[Any] = []
-    for term, array in zip(terms, arrays, strict=True):
-        kept = "".join(dict.fromkeys(term))
-        views.append(np.einsum(f"{term}->{kept}", array) if len(kept) < len(term) else array)
-        axes.append([kept.find(label) for label in labels])
-    axes.append([*range(len(output)), *[-1] * (len(labels) - len(output))])
-    flags: Any = [*[["readonly"]] * len(views), ["readwrite", "allocate"]]
-    options: Any = ["reduce_ok", "multi_index", "zerosize_ok"]
-    lies: Any = order
-    iterator = np.nditer((*views, None), options, flags, op_axes=axes, order=lies)
-    return axes_by_stride(iterator.operands[-1].strides)
+def _axes_in_memory(text: str, way: Any, order: str, *arrays: Any) -> Any:
+    """The axes of NumPy's result from the slowest to the fastest."""
+    return _asked_axes(text, way, order, tuple([(array.shape, array.strides) for array in arrays]))
+
+
+@functools.lru_cache(maxsize=512)
+def _asked_axes(text: str, way: Any, order: Any, layouts: tuple[Any, ...]) -> Any:
+    arrays = [stand_in(shape, strides, np.dtype(float)) for shape, strides in layouts]
+    way = list(way) if isinstance(way, tuple) and way[0] == "einsum_path" else way  # NumPy takes such paths as lists
+    path = way and np.einsum_path(text, *arrays, optimize=way)[0]
+    return found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
 
 
 def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from func.backends.quiet import quietly
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core.strides import found_order
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
@@ -148,10 +149,6 @@ def _rounded(a: Array, decimals: int, out: Any = None) -> Array:
     return to_dtype(result, dtype) if dtype.kind in "iu" else result
 
 
-def _fortran_axes(a: Any) -> tuple[int, ...]:
-    return tuple(range(a.ndim))[:: -1 if a.flags.fnc else 1]
-
-
 @implements(np.round)
 def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     """Values rounded to a number of decimals, as numpy.round; the derivative is zero."""
@@ -163,7 +160,7 @@ def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     result = _rounded(a, decimals, out)
     is_scaled = decimals != 0 if dtype_of(a).kind == "f" else decimals < 0 and dtype_of(a).kind in "iu"
     if is_scaled and not is_plain(a):
-        result = with_order_of(result, _fortran_axes, [a])
+        result = with_order_of(result, lambda a: found_order(lambda ones: np.round(ones, 1), a), [a])
     return with_out(result, out)
 
 

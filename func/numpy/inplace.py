@@ -41,17 +41,16 @@ from func.numpy.memory import (
     Put,
     View,
     bottom_of,
-    can_reshape,
     fitted,
-    flat_view,
     fresh,
-    has_plain_array,
     in_order,
-    is_contiguous,
     is_plain,
     is_scalar,
+    is_view,
     layout_of,
+    memory_owner,
     view_of,
+    views_above,
     with_memory,
 )
 from func.numpy.sharing import after_write, before_write
@@ -102,12 +101,8 @@ def _linked(out: Array, base: Any, view: View) -> Array:
 
 def base_of(box: Tracer) -> Tracer | None:
     """The box that owns the memory of a view, or None: NumPy's `x.base`."""
-    view = view_of(box)
-    if view is None:
-        return None
-    while (above := view_of(view.base)) is not None:
-        view = above
-    return view.base
+    owner = memory_owner(box)
+    return None if owner is box else owner
 
 
 def rebind(box: Tracer, new: Array) -> None:
@@ -122,7 +117,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     The bases of the box are written as well, up to the root; beyond a detached view only numbers are written. The views
     are emptied while the root is written: memory that only they and the root hold can then be reused.
     """
-    chain = _views_above(box)
+    chain = _writable_views(box)
     boxes = [box, *[view.base for view in chain]]
     shared = _shared(chain)
     for written in boxes[: shared + 1]:
@@ -136,7 +131,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
             value = change(fresh(box))
             # The view of a tensor is read from its base again: gradients with respect to the base flow through it.
             is_read = box is not top and type(value) is Tracer and type(value._interpreter) is interpreter.Imperative
-            if not is_read and is_plain(value) and has_plain_array(box):
+            if not is_read and is_plain(value) and is_plain(box._value):
                 update.values[id(box)] = value
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
@@ -159,13 +154,10 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
         after_write(owner, box, root, partners or ())
 
 
-def _views_above(box: Tracer) -> list[View]:
-    chain = []
-    while (view := view_of(box)) is not None:
-        if view.put is None:
-            raise ValueError("assignment destination is read-only")
-        chain.append(view)
-        box = view.base
+def _writable_views(box: Tracer) -> list[View]:
+    chain = views_above(box)
+    if any([view.put is None for view in chain]):
+        raise ValueError("assignment destination is read-only")
     return chain
 
 
@@ -356,29 +348,15 @@ def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
     return not plan.axes and plan.basic == view.params["index"]
 
 
-def view_reshape(x: Array, shape: tuple[int, ...]) -> Array:
+def view_reshape(x: Array, shape: tuple[int, ...], lies: Callable[..., Any] = without_copy) -> Array:
     """A reshape, which is a view where NumPy's is."""
     out = reshape(x, shape=shape)
-    if type(x) is not Tracer or type(out) is not Tracer:
+    if type(x) is not Tracer or type(out) is not Tracer or is_scalar(x):
         return out
-    if is_scalar(x):
-        return out
-    can = can_reshape(x, shape, out)
-    if can is False:
+    shares = is_view(x, lies, shape)
+    if shares is False:
         return in_order(with_memory(out), "C")
-    return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, without_copy, undecided=can is None)
-
-
-def view_ravel(x: Tracer) -> Array:
-    """All elements along one axis, in C order: a view only where they lie in one piece, as NumPy's is."""
-    size = (math.prod(x.shape),)
-    out = reshape(x, shape=size)
-    if type(out) is not Tracer or is_scalar(x):
-        return out
-    contiguous = is_contiguous(x)
-    if contiguous is False:
-        return in_order(with_memory(out), "C")
-    return link_view(out, x, reshape, {"shape": size}, _put_reshaped, flat_view, undecided=contiguous is None)
+    return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, lies, undecided=shares is None)
 
 
 def _put_reshaped(base: Array, value: Array) -> Array:
@@ -557,7 +535,7 @@ def write_into(target: Any, result: Array) -> Array:
 def check_write(target: Any) -> None:
     """Raise where a write to out=target will be refused."""
     if type(target) is Tracer:
-        chain = _views_above(target)
+        chain = _writable_views(target)
         for box in [target, *[view.base for view in chain[: _shared(chain)]]]:
             writes.refuse_leaf(box)
 

@@ -26,12 +26,10 @@ from func.interpreters.core.strides import (
     iterated_order,
     same_layout,
     stand_in,
-    without_copy,
 )
 from func.interpreters.core.types import ClosedInterpreter
 from func.interpreters.imperative.interpreter import copy_of
-from func.interpreters.primitives.structural.shapes import convert, inverse_permutation, permute, reshape
-from func.interpreters.primitives.structural.slicing import getitem
+from func.interpreters.primitives.structural.shapes import convert, inverse_permutation
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 
@@ -58,31 +56,26 @@ class View(NamedTuple):
 
 
 class Owner:
-    """The strides of a box that owns its memory, where its array lies differently; `find` tells them when asked."""
+    """The strides of a box that owns its memory, where its array lies differently; or a function that finds them."""
 
-    __slots__ = ("_find", "_strides")
+    __slots__ = ("_strides", "stage")
 
-    def __init__(self, strides: Strides | None, find: Callable[[], Strides] | None = None) -> None:
+    def __init__(self, strides: Strides | Callable[[], Strides], stage: Stage | None = None) -> None:
         self._strides = strides
-        self._find = find
+        self.stage = stage
+        """Where they are those of a variable of a Program: who traces it."""
 
     @property
     def strides(self) -> Strides:
         """The strides in bytes."""
-        if self._strides is None:
-            assert self._find is not None
-            self._strides = self._find()
+        if callable(self._strides):
+            self._strides = self._strides()
         return self._strides
-
-
-def _place_of(box: Tracer) -> Any:
-    """The View or Owner of a box, or None."""
-    return getattr(box, "_view_of", None)
 
 
 def view_of(box: Tracer) -> View | None:
     """The View of a box, or None. Whether a reshape is a view is decided now where it was not before."""
-    place = _place_of(box)
+    place = getattr(box, "_view_of", None)
     if type(place) is not View:
         return None
     if place.undecided:
@@ -93,9 +86,24 @@ def view_of(box: Tracer) -> View | None:
     return place
 
 
+def views_above(box: Tracer) -> list[View]:
+    """The views from a box to the one that owns its memory, which is the base of the last."""
+    chain = []
+    while (view := view_of(box)) is not None:
+        chain.append(view)
+        box = view.base
+    return chain
+
+
+def memory_owner(box: Tracer) -> Tracer:
+    """The box that owns the memory of a view."""
+    chain = views_above(box)
+    return chain[-1].base if chain else box
+
+
 def is_scalar(box: Tracer) -> bool:
     """Whether NumPy has a scalar here, which has no memory that a view could share: not so 0-d arrays and views."""
-    return box.shape == () and _place_of(box) is None and getattr(box, "_state", None) is None
+    return box.shape == () and getattr(box, "_view_of", None) is None and getattr(box, "_state", None) is None
 
 
 def fresh(box: Tracer) -> Tracer:
@@ -105,58 +113,33 @@ def fresh(box: Tracer) -> Tracer:
 
 def with_memory(box: Array) -> Array:
     """The box, which from now on is a 0-d array, not a scalar, where it has no axes."""
-    if type(box) is Tracer and box.shape == () and _place_of(box) is None:
+    if type(box) is Tracer and box.shape == () and getattr(box, "_view_of", None) is None:
         box._view_of = Owner(())
     return box
 
 
-def place_like(box: Array, argument: Any, batch_axis: int | None = None) -> None:
-    """Let the traced value of an argument lie in memory as the argument does, or as an element of the batch in it."""
-    if type(box) is not Tracer:
-        return
-    if type(argument) is Tracer:
-        if batch_axis is not None or _has_layout(argument):
-            box._view_of = Owner(None, lambda: _without_axis(strides_of(argument), batch_axis))
-    elif isinstance(argument, ndarray) and (
-        not argument.shape or (box.shape and (batch_axis or not argument.flags.c_contiguous))
-    ):
-        box._view_of = Owner(_without_axis(argument.strides, batch_axis))
-
-
-def _has_layout(box: Tracer) -> bool:
-    """Whether a box may lie otherwise than the array behind it, or has none."""
-    return view_of(box) is not None or _place_of(box) is not None or is_abstract(box)
-
-
-def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
-    """`place_like` for the traced arguments of a call."""
-    for box, argument in zip(boxes, arguments, strict=True):
-        if type(argument) is ndarray and not (argument.shape and argument.flags.c_contiguous):
-            place_like(box, argument)
-        elif type(argument) is Tracer:
-            if argument.shape == ():
-                if not is_scalar(argument):
-                    with_memory(box)
-            else:
-                place_like(box, argument)
-
-
-def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
-    """How arguments lie in memory: None for those in C order, and for those that nobody knows more of.
+def layout_of_argument(argument: Array, batch_axis: int | None = None) -> Owner | None:
+    """How an argument lies in memory, or an element of the batch in it: None for C order, and for what is no array.
 
     Of a value that is traced into a Program this is found when it is asked for, as long as the value exists.
     """
-    return [_layout_kept(argument) for argument in arguments]
-
-
-def _layout_kept(argument: Array) -> Owner | None:
-    if type(argument) is ndarray:
-        return None if argument.flags.c_contiguous else Owner(argument.strides)
-    if type(argument) is not Tracer or not argument.shape or not _has_layout(argument):
+    is_box = type(argument) is Tracer
+    if not is_box and not isinstance(argument, ndarray):
         return None
+    shape = argument.shape
+    if not shape:
+        return None if is_box and is_scalar(argument) else Owner(())
+    if batch_axis is not None:
+        if len(shape) == 1 or (batch_axis == 0 and is_plain(argument)):
+            return None
+        return Owner(lambda: tuple(np.delete(layout_of(argument).strides, batch_axis).tolist()))
+    if is_plain(argument):
+        return None
+    if type(argument) is not Tracer:
+        return Owner(layout_of(argument).strides)
     if not is_abstract(argument):
-        return Owner(strides_of(argument))
-    shape, itemsize, given = argument.shape, argument.dtype.itemsize, weakref.ref(argument)
+        return Owner(functools.partial(strides_of, argument))
+    itemsize, given = argument.dtype.itemsize, weakref.ref(argument)
 
     def find() -> Strides:
         box = given()
@@ -164,16 +147,41 @@ def _layout_kept(argument: Array) -> Owner | None:
             return dense_strides(shape, itemsize)
         return strides_of(box)
 
-    return Owner(None, find)
+    return Owner(find, _stage_of(argument))
+
+
+def place_box(box: Array, layout: Owner | None) -> None:
+    """Let the traced value of an argument lie in memory as a layout says, and what a Program computes from it."""
+    if layout is None or type(box) is not Tracer:
+        return
+    stage = box._interpreter
+    if box.shape and isinstance(stage, Stage) and layout.stage is not stage:
+        stage.layouts.inputs[box._attached] = layout
+    else:
+        box._view_of = layout
+
+
+def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
+    """Let the traced arguments of a call lie in memory as what was given for them."""
+    for box, argument in zip(boxes, arguments, strict=True):
+        place_box(box, layout_of_argument(argument))
+
+
+def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
+    """How the arguments of a call lie in memory, of which none is kept."""
+    layouts = [layout_of_argument(argument) for argument in arguments]
+    for i, layout in enumerate(layouts):
+        if layout is not None and not is_abstract(arguments[i]):
+            layouts[i] = Owner(layout.strides)
+    return layouts
 
 
 def laid_out(copies: list[Array], layouts: Sequence[Owner | None]) -> list[Array]:
     """Copies of arguments that lie in memory as layouts say."""
     for i, layout in enumerate(layouts):
         copy = copies[i]
-        if layout is not None and type(copy) is Tracer:
-            copy._view_of = layout
-        elif layout is not None and type(copy) is ndarray and copy.strides != layout.strides:
+        place_box(copy, layout)
+        if layout is not None and type(copy) is ndarray and copy.strides != layout.strides:
             copies[i] = copy_lying(copy, layout.strides)
     return copies
 
@@ -185,56 +193,17 @@ def own_box(argument: Array) -> Array:
 
 def layout_key(argument: Array) -> Any:
     """What tells arguments of one shape and dtype apart by their memory: None for C order."""
-    if type(argument) is Tracer:
-        return None if is_plain(argument) else layout_key(layout_of(argument))
-    is_plain_array = not isinstance(argument, ndarray) or argument.flags.c_contiguous
-    return None if is_plain_array else argument.strides
-
-
-class InputLayouts:
-    """How the arguments lie in memory for which a Program is traced; it keeps no argument once it is frozen."""
-
-    def __init__(self, arguments: Sequence[Array]) -> None:
-        self._find = [_layout_finder(argument) for argument in arguments]
-        self._is_array = [isinstance(argument, ndarray) for argument in arguments]
-
-    def place(self, stage: Stage, inputs: Sequence[Tracer]) -> None:
-        """Let the inputs of the Program lie like this."""
-        for box, find, is_array in zip(inputs, self._find, self._is_array, strict=True):
-            if find is not None:
-                stage.layouts.inputs[box._attached] = find
-            if is_array and not box.shape:
-                with_memory(box)
-
-    def freeze(self) -> None:
-        """Forget the layouts of traced arguments that nobody has asked for."""
-        for i, find in enumerate(self._find):
-            if find is not None:
-                known = find.cache_info().currsize
-                self._find[i] = functools.cache(functools.partial(tuple, find())) if known else None
-
-
-def _layout_finder(argument: Array) -> Any:
-    if type(argument) is Tracer:
-        return functools.cache(functools.partial(strides_of, argument))
-    if isinstance(argument, ndarray) and not argument.flags.c_contiguous:
-        return functools.cache(functools.partial(tuple, argument.strides))
-    return None
-
-
-def _without_axis(strides: Strides, axis: int | None) -> Strides:
-    return strides if axis is None else (*strides[:axis], *strides[axis + 1 :])
+    layout = layout_of_argument(argument)
+    return None if layout is None else layout.strides
 
 
 def layout_of(x: Array) -> Any:
     """An array that lies in memory as NumPy's, whose elements must not be read: what is done to x is done to it."""
     if type(x) is not Tracer:
         return x
-    chain: list[View] = []
-    while (view := view_of(x)) is not None:
-        chain.append(view)
-        x = view.base
-    array = stand_in(x.shape, _owned_strides(x), x.dtype)
+    chain = views_above(x)
+    owner = chain[-1].base if chain else x
+    array = stand_in(owner.shape, _owned_strides(owner), owner.dtype)
     for view in reversed(chain):
         array = view.lies(array, **view.params)
     return array
@@ -248,48 +217,26 @@ def strides_of(box: Tracer) -> Strides:
 
 def _owned_strides(box: Tracer) -> Strides:
     """The strides of a box that is not a view."""
-    owner: Owner | None = _place_of(box)
+    owner: Owner | None = getattr(box, "_view_of", None)
     if owner is not None:
         return owner.strides
     interpreter, value = box._interpreter, box._value
-    if isinstance(interpreter, Stage) and value is None:
+    if value is None and isinstance(interpreter, Stage):
         return interpreter.layouts.of(box._attached)
     strides = strides_of(value) if type(value) is Tracer else getattr(value, "strides", ())
-    rank = len(box.shape)
     if isinstance(interpreter, Vmap):
-        strides = strides[1:]
-        return dense_strides(box.shape, box.dtype.itemsize, axes_by_stride(strides))
-    if len(strides) != rank:
-        return dense_strides(box.shape, box.dtype.itemsize)
-    return strides
+        return dense_strides(box.shape, box.dtype.itemsize, axes_by_stride(strides[1:]))
+    return strides if len(strides) == len(box.shape) else dense_strides(box.shape, box.dtype.itemsize)
 
 
 def is_plain(x: Array) -> bool:
     """Whether a box owns its memory and the array behind it, batch axes included, is in C order: the common case."""
     value = x
     while type(value) is Tracer:
-        if _place_of(value) is not None:
+        if getattr(value, "_view_of", None) is not None:
             return False
         value = value._value
     return value is not None and (not hasattr(value, "flags") or bool(value.flags.c_contiguous))
-
-
-def has_plain_array(box: Tracer) -> bool:
-    """Whether the array behind a box, view or not, is in C order."""
-    value: Any = box
-    while type(value) is Tracer:
-        value = value._value
-    return value is None or not hasattr(value, "flags") or bool(value.flags.c_contiguous)
-
-
-def is_contiguous(box: Tracer) -> bool | None:
-    """Whether NumPy's array would be in C order without gaps; None: to be decided when it is written."""
-    if is_plain(box):
-        return True
-    array = _true_array(box)
-    if array is not None:
-        return bool(array.flags.c_contiguous)
-    return None if is_abstract(box) else bool(layout_of(box).flags.c_contiguous)
 
 
 def flat_view(array: Any, shape: tuple[int, ...]) -> Any:
@@ -297,43 +244,14 @@ def flat_view(array: Any, shape: tuple[int, ...]) -> Any:
     return array.reshape(shape) if array.flags.c_contiguous else None
 
 
-_READ_AS_VIEWS = frozenset({getitem, permute, reshape})
-"""What reads a view of NumPy's from the array behind the base. (A diagonal is gathered, a small broadcast filled.)"""
+def is_view(x: Tracer, lies: Callable[..., Any], shape: tuple[int, ...]) -> bool | None:
+    """Whether NumPy reshapes to a view; None: to be decided when one of the two is written, as the box is abstract.
 
-
-def _true_array(box: Tracer) -> Any:
-    """The array behind a box where it lies in memory as NumPy's own: without batch axes, all of its memory dense."""
-    root, place = box, _place_of(box)
-    while type(place) is View:
-        if place.read not in _READ_AS_VIEWS:
-            return None
-        root, place = place.base, _place_of(place.base)
-    if place is not None:
-        return None
-    value: Any = root
-    while type(value) is Tracer:
-        if type(value._interpreter) is Vmap or (value is not root and _place_of(value) is not None):
-            return None
-        value = value._value
-    if type(value) is not ndarray or not value.flags.forc:
-        return None
-    value = bottom_of(box)._value
-    return value if type(value) is ndarray else None
-
-
-def can_reshape(box: Tracer, shape: tuple[int, ...], out: Tracer) -> bool | None:
-    """Whether NumPy's reshape is a view; None: to be decided when one of the two is written, as the box is abstract.
-
-    `out` is the reshaped box. A function that is traced depends on the layout of its arguments only where it writes
-    through reshapes.
+    A function that is traced depends on the layout of its arguments only where it writes through reshapes.
     """
-    if is_plain(box):
+    if is_plain(x):
         return True
-    array = _true_array(box)
-    if array is not None:
-        base = getattr(bottom_of(out)._value, "base", None)
-        return base is not None and (base is array or base is array.base)
-    return None if is_abstract(box) else without_copy(layout_of(box), shape) is not None
+    return None if is_abstract(x) else lies(layout_of(x), shape) is not None
 
 
 def is_abstract(x: Array) -> bool:
@@ -357,16 +275,12 @@ def fortran_or_c(x: Array) -> str:
 
 def is_writable(box: Tracer) -> bool:
     """Whether NumPy's array may be written: views of read-only memory may not."""
-    while (view := view_of(box)) is not None:
-        if view.put is None:
-            return False
-        box = view.base
-    return True
+    return all([view.put is not None for view in views_above(box)])
 
 
 def flags_of(box: Tracer) -> Any:
     """What NumPy says of the order of an array, and whether it may be written."""
-    array = stand_in(box.shape, strides_of(box), box.dtype)
+    array = stand_in(box.shape, strides_of(box), box.dtype).view()
     if not is_writable(box):
         array.flags.writeable = False
     return array.flags
@@ -376,15 +290,8 @@ def shares_memory(a: Array, b: Array) -> bool:
     """Whether a write to one array changes the other: the stand-ins of all views of one owner begin at one place."""
     if type(a) is not Tracer or type(b) is not Tracer:
         return False
-    root = _owner_of(a)
-    return root is _owner_of(b) and not is_scalar(root) and bool(np.shares_memory(layout_of(a), layout_of(b)))
-
-
-def _owner_of(box: Tracer) -> Tracer:
-    """The box that owns the memory of a view."""
-    while (view := view_of(box)) is not None:
-        box = view.base
-    return box
+    root = memory_owner(a)
+    return root is memory_owner(b) and not is_scalar(root) and bool(np.shares_memory(layout_of(a), layout_of(b)))
 
 
 def fitted(box: Tracer, new: Array) -> Array:
@@ -393,9 +300,9 @@ def fitted(box: Tracer, new: Array) -> Array:
         return new
     new = new if type(new) is Tracer else Tracer(EVALUATE, new, None)
     old, bottom = bottom_of(box), bottom_of(new)
-    if _place_of(box) is None:
+    if getattr(box, "_view_of", None) is None:
         find = functools.partial(_owned_strides, fresh(box))
-        box._view_of = Owner(None, find) if old._value is None else Owner(find())
+        box._view_of = Owner(find) if old._value is None else Owner(find())
     if bottom._value is None:
         return with_order_of(new, copied_order, [box]) if _is_made_after(new, old) else new
     order = axes_by_stride(strides_of(box))

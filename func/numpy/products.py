@@ -12,7 +12,7 @@ import numpy as np
 
 from func.backends.support.arrays import broadcast_shape
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import found_order, iterated_order, stand_in
+from func.interpreters.core.strides import found_order
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
@@ -70,17 +70,9 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
     result = contract(x, y, spec=labels)
     if len(out) != len(batch):
         result = reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
-    if len(batch) < 2 or (is_plain(operands[0]) and is_plain(operands[1])):
+    if len(batch) < 2 or all(map(is_plain, operands)) or not hasattr(np, function):
         return in_order(result, "C")  # NumPy's loop over batch axes, if there are several, is in the order of memory
-    return with_order_of(result, functools.partial(_batches_first, len(x_core), len(y_core)), operands)
-
-
-def _batches_first(x_rank: int, y_rank: int, x: Any, y: Any) -> tuple[int, ...]:
-    """The axes of NumPy's result from the slowest to the fastest: its loop is over the batch axes."""
-    ends = x.ndim - x_rank, y.ndim - y_rank
-    parts = [stand_in(a.shape[:end], a.strides[:end], a.dtype) for a, end in zip((x, y), ends, strict=True)]
-    batch = iterated_order(*parts)  # empty vectors have no first elements
-    return (*batch, *range(len(batch), len(batch) + x_rank + y_rank - 2))
+    return with_order_of(result, functools.partial(found_order, getattr(np, function)), operands)
 
 
 def _without_ones(x: Array, batch_shape: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
@@ -253,13 +245,7 @@ def kron(a: Array, b: Array) -> Array:
     product = reshape(multiply(wide, narrow), shape=shape)
     if is_abstract(product) or all([type(array) is not Tracer or is_plain(array) for array in (x, y)]):
         return product
-    return with_order_of(product, _kron_axes, (x, y))
-
-
-def _kron_axes(*arrays: Any) -> Any:
-    """The axes of a Kronecker product in memory, for numbers of any dtype."""
-    numbers = [stand_in(a.shape, tuple([8 * s // a.itemsize for s in a.strides]), np.dtype(float)) for a in arrays]
-    return found_order(np.kron, *numbers)
+    return with_order_of(product, functools.partial(found_order, np.kron), (x, y))
 
 
 @implements(np.cross)

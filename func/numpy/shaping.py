@@ -24,8 +24,18 @@ from func.numpy.argument_checks import (
     to_host,
     weak_kind,
 )
-from func.numpy.inplace import getitem, view_broadcast, view_permute, view_ravel, view_reshape
-from func.numpy.memory import copied, fortran_or_c, fresh, is_scalar, layout_of, like_copy, view_of, with_memory
+from func.numpy.inplace import getitem, view_broadcast, view_permute, view_reshape
+from func.numpy.memory import (
+    copied,
+    flat_view,
+    fortran_or_c,
+    fresh,
+    is_scalar,
+    layout_of,
+    like_copy,
+    view_of,
+    with_memory,
+)
 from func.numpy.protocol import implements
 
 
@@ -87,9 +97,9 @@ def ravel(a: Array, order: str = "C") -> Array:
         a = view_permute(a, iterated_order(layout_of(a)))
     elif letter == "F" or (letter == "A" and fortran_or_c(a) == "F"):
         a = transpose(a)
-    if type(a) is not Tracer:
-        return np.ravel(a) if isinstance(a, np.ndarray) else view_reshape(a, size)
-    return view_ravel(a)
+    if type(a) is not Tracer and isinstance(a, np.ndarray):
+        return np.ravel(a)
+    return view_reshape(a, size, flat_view)
 
 
 @implements(np.transpose, np.permute_dims)

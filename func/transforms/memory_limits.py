@@ -25,7 +25,7 @@ from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.memory import InputLayouts
+from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import name_of, output_leaves, traced_leaf
 
@@ -119,7 +119,7 @@ def call_liveness(
         avals = [x if isinstance(x, Aval) else aval_of(traced_leaf(x, "an argument", transform)) for x in given]
         inputs = [Tracer(stage, None, Var(aval)) for aval in avals]
         variables = [box._attached for box in inputs]
-        InputLayouts(given).place(stage, inputs)
+        place_like_arguments(inputs, given)
         note_traced_arguments(stage, function, inputs, given)
         for i, box in zip(places, inputs, strict=True):
             leaves[i] = box

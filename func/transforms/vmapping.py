@@ -19,7 +19,7 @@ from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.vmap import MappedCall, Vmap
-from func.numpy.memory import place_like
+from func.numpy.memory import layout_of_argument, place_box
 from func.numpy.sharing import note_arguments, read_only, shared_groups
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import (
@@ -283,7 +283,7 @@ class BatchedCall:
 
         def flat(*leaves: Array) -> list[Array]:
             for i, (given, dim) in zip(self.arguments.active, self.given, strict=True):
-                place_like(leaves[i], given, int(dim) % len(shape_of(given)))
+                place_box(leaves[i], layout_of_argument(given, int(dim) % len(shape_of(given))))
             level = next((leaves[i]._interpreter for i in self.arguments.active), interpreter)
             note_arguments(level, self.function, leaves, self.all_given)
             args, kwargs = tree.unflatten(in_spec, leaves)

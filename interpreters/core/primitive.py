@@ -22,6 +22,7 @@ The other interpreters ask for less: Vmap for `batch`, Stage for `aval`, evaluat
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Sequence
@@ -71,8 +72,9 @@ if TYPE_CHECKING:
         them; on complex numbers they count `COMPLEX` times."""
         layout: Callable[..., Any]
         """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view
-        of one of them, or as a new array with its axes in this order, from the slowest to the fastest. Without it: in C
-        order. A list has one entry for each output. """
+        of one of them, or as a new array with its axes in this order, from the slowest to the fastest. A list has one
+        entry for each output. Without it: as what `impl` makes of stand-ins, if it is always a `view`, else in C
+        order."""
         view: bool | Callable[[Sequence[Aval]], bool]
         """The output lies in the memory of the first input, always or for inputs of these avals."""
         reduces: str
@@ -166,8 +168,8 @@ class Primitive:
         self.differentiable = differentiable
         self.numpy: Callable[..., Any] | None = None
         self.cost = facts.get("cost")
-        self.layout = facts.get("layout")
         self.view = facts.get("view", False)
+        self.layout = facts.get("layout") or (functools.partial(impl, np) if self.view is True else None)
         self.reduces = facts.get("reduces")
         self.checks_indices = facts.get("checks_indices", False)
         self.reads_selected = facts.get("reads_selected", False)

@@ -7,6 +7,7 @@ can be sliced, transposed and reshaped like any other; only its elements do not 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -19,11 +20,11 @@ Strides: TypeAlias = tuple[int, ...]
 class _Memory:
     """What NumPy makes an array of: an address, and how elements would lie behind it."""
 
-    def __init__(self, shape: Sequence[int], strides: Strides, dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: tuple[int, ...], strides: Strides, dtype: np.dtype[Any]) -> None:
         self.__array_interface__ = {
             "data": (_ADDRESS, False),
-            "shape": tuple(shape),
-            "strides": tuple(strides),
+            "shape": shape,
+            "strides": strides,
             "typestr": dtype.str,
             "version": 3,
         }
@@ -35,9 +36,9 @@ _array_of = np.asarray
 """NumPy's own function: while a transform runs, `np.asarray` is a wrapper, which may copy."""
 
 
-def stand_in(shape: Sequence[int], strides: Strides, dtype: Any) -> Any:
-    """An array of this layout whose elements must not be read or written."""
-    dtype = np.dtype(dtype)
+@functools.lru_cache(maxsize=4096)
+def stand_in(shape: tuple[int, ...], strides: Strides, dtype: np.dtype[Any]) -> Any:
+    """An array of this layout whose elements must not be read or written. One serves all that lie like this."""
     made = _array_of(_Memory(shape, strides, dtype))
     return made.view(dtype) if dtype.kind == "V" else made  # the interface has no word for bfloat16
 
@@ -79,18 +80,22 @@ def copy_lying(array: Any, strides: Strides | None = None) -> Any:
     """
     if strides is None and array.flags.forc:
         return array.copy("K")
-    wanted: Strides = array.strides if strides is None else strides
-    own, step, dense = [0] * array.ndim, array.itemsize, array.itemsize
-    for axis in reversed(axes_by_stride(wanted)):
-        if array.shape[axis] > 1:
-            step *= 2 if abs(wanted[axis]) > dense else 1
-            dense = abs(wanted[axis]) * array.shape[axis]
-        own[axis] = step
-        step *= max(array.shape[axis], 1)
-    out = np.ndarray(array.shape, array.dtype, np.empty(step // array.itemsize, array.dtype), 0, own)
-    out = out[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in wanted])]
+    out = _memory_like(array, array.strides if strides is None else strides, array.shape, array.dtype)
     out[...] = array
     return out
+
+
+def _memory_like(array: Any, strides: Strides, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """New memory of a shape that lies as an array with these strides does, but that repeated elements are apart."""
+    own, step, dense = [0] * array.ndim, dtype.itemsize, array.itemsize
+    for axis in reversed(axes_by_stride(strides)):
+        if array.shape[axis] > 1:
+            step *= 2 if abs(strides[axis]) > dense else 1
+            dense = abs(strides[axis]) * array.shape[axis]
+        own[axis] = step
+        step *= max(shape[axis], 1)
+    out = np.ndarray(shape, dtype, np.empty(step // dtype.itemsize, dtype), 0, own)
+    return out[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in strides])]
 
 
 def iterated_order(*arrays: Any, **params: Any) -> tuple[int, ...]:
@@ -108,47 +113,25 @@ def found_order(compute: Callable[..., Any], *arrays: Any, whole: Sequence[int] 
 
     The function runs on ones, two along each axis but those that are to be `whole`. Of several outputs it is a list.
     """
-    out = compute(*[_shortened(array, whole) for array in arrays])
+    out = compute(*[_ones_like(array, whole) for array in arrays])
     return [axes_by_stride(part.strides) for part in out] if isinstance(out, tuple) else axes_by_stride(out.strides)
 
 
-def _shortened(array: Any, whole: Sequence[int]) -> Any:
-    shape = [n if axis in whole else min(n, 2) for axis, n in enumerate(array.shape)]
-    order = axes_by_stride(array.strides)
-    ones = np.ones([shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
-    return ones[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
+def _ones_like(array: Any, whole: Sequence[int]) -> Any:
+    shape = tuple([n if axis in whole or n == 1 else 2 for axis, n in enumerate(array.shape)])
+    ones = _memory_like(array, array.strides, shape, np.dtype(float))
+    ones[...] = 1
+    return np.broadcast_to(ones[tuple([slice(1 if stride == 0 else None) for stride in array.strides])], shape)
 
 
-def reduced_order(array: Any, *, axes: Sequence[int], **params: Any) -> tuple[int, ...]:
-    """The axes of a reduction's result from the slowest to the fastest: those of the operand without the reduced.
-
-    The result may have elements where the operand has none.
-    """
-    array = stand_in([n or 2 for n in array.shape], array.strides, array.dtype)
-    left = [axis for axis in range(array.ndim) if axis not in axes]
-    return tuple([left.index(axis) for axis in iterated_order(array) if axis in left])
+def reduced_order(array: Any, *, axes: Sequence[int], **params: Any) -> Any:
+    """The axes of a reduction's result from the slowest to the fastest."""
+    return found_order(functools.partial(np.add.reduce, axis=tuple(axes)), array)
 
 
-def joined_order(*arrays: Any, axis: int) -> tuple[int, ...]:
-    """The axes of joined arrays from the slowest to the fastest: sorted by NumPy's rule, by insertion.
-
-    An axis moves before another one where its strides are larger in the arrays in which neither has length one; in a
-    conflict between arrays C order wins.
-    """
-    order: list[int] = []
-    for new in range(arrays[0].ndim):
-        place = len(order)
-        for i in reversed(range(len(order))):
-            pairs = [
-                (abs(array.strides[new]), abs(array.strides[order[i]]))
-                for array in arrays
-                if array.shape[new] != 1 and array.shape[order[i]] != 1
-            ]
-            if pairs and any([own <= other for own, other in pairs]):
-                break
-            place = i if pairs else place
-        order.insert(place, new)
-    return tuple(order)
+def joined_order(*arrays: Any, axis: int) -> Any:
+    """The axes of joined arrays from the slowest to the fastest."""
+    return found_order(lambda *parts: np.concatenate(parts, axis), *arrays)
 
 
 def copied_order(array: Any, order: str = "K") -> tuple[int, ...]:
@@ -167,7 +150,7 @@ def without_copy(array: Any, shape: Sequence[int]) -> Any:
     """A reshape of a stand-in that is a view, or None where NumPy copies."""
     try:
         if _CAN_REFUSE:
-            return np.reshape(array, shape, copy=False)
+            return array.reshape(shape, copy=False)
         view = array.view()
         view.shape = tuple(shape)
         return view
@@ -176,7 +159,7 @@ def without_copy(array: Any, shape: Sequence[int]) -> Any:
 
 
 _CAN_REFUSE = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-"""Whether np.reshape takes copy=False."""
+"""Whether reshape takes copy=False."""
 
 
 def same_layout(shape: Sequence[int], first: Strides, second: Strides) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ class Layouts:
     """The strides of variables, found when they are first asked for, and for all equations so far."""
 
     def __init__(self, equations: Sequence[Equation], constants: dict[Var, Array]) -> None:
-        self.inputs: dict[Var, Callable[[], Strides]] = {}
-        """How inputs lie in memory; those that are not listed are in C order."""
+        self.inputs: dict[Var, Any] = {}
+        """What has the strides of inputs; those that are not listed are in C order."""
         self.rules: dict[Var, tuple[Callable[..., Sequence[int]], Sequence[Any]]] = {}
         """Variables whose axes lie in an order that a function finds from how other variables and arrays lie."""
         self.depend_on_inputs = False
@@ -51,39 +52,25 @@ class Layouts:
                 strides = constant if len(constant) == len(var.shape) else strides
             elif var.shape:
                 self._dependent.add(var)
-                strides = self.inputs[var]() if var in self.inputs else strides
+                strides = self.inputs[var].strides if var in self.inputs else strides
             self._strides[var] = strides
         return strides
 
     def _infer(self, equation: Equation) -> None:
-        outputs, layout = equation.outputs, equation.primitive.layout
-        if self.rules:
-            for output in outputs:
-                if output in self.rules and output not in self._strides:
-                    self._place_by_rule(output, *self.rules[output])
-        if layout is None:
-            for output in outputs:
-                self._strides.setdefault(output, dense_strides(output.shape, output.dtype.itemsize))
-            return
-        if all([output in self._strides for output in outputs]):
-            return
-        operands = [self._stand_in(x) if type(x) is Var else np.empty((), bool) for x in equation.inputs]
-        lies = layout(*operands, **equation.params)
-        is_dependent = any([x in self._dependent for x in equation.inputs if type(x) is Var])
-        for place, output in enumerate(outputs):
-            if output not in self._strides:
-                self._place(output, lies[place] if isinstance(lies, list) else lies, is_dependent)
+        layout = equation.primitive.layout
+        for place, output in enumerate(equation.outputs):
+            shape, itemsize = output.shape, output.dtype.itemsize
+            if output in self._strides:
+                continue
+            find, arrays = self.rules.get(output) or (layout and partial(layout, **equation.params), equation.inputs)
+            lies: Any = find(*map(self._stand_in, arrays)) if find else None
+            lies = lies[place] if isinstance(lies, list) else lies
+            is_view = isinstance(lies, np.ndarray)
+            self._strides[output] = lies.strides if is_view else dense_strides(shape, itemsize, lies)
+            if (is_view or (find and len(shape) > 1)) and any([x in self._dependent for x in arrays if type(x) is Var]):
+                self._dependent.add(output)
 
-    def _stand_in(self, var: Var) -> Any:
-        return stand_in(var.shape, self._known(var), var.dtype)
-
-    def _place_by_rule(self, output: Var, find: Callable[..., Sequence[int]], arrays: Sequence[Any]) -> None:
-        order = find(*[self._stand_in(x) if type(x) is Var else x for x in arrays])
-        self._place(output, tuple(order), any([x in self._dependent for x in arrays if type(x) is Var]))
-
-    def _place(self, output: Var, lies: Any, is_dependent: bool) -> None:
-        is_new = isinstance(lies, tuple)
-        shape, itemsize = output.shape, output.dtype.itemsize
-        self._strides[output] = dense_strides(shape, itemsize, lies) if is_new else lies.strides
-        if is_dependent and not (is_new and len(shape) < 2):
-            self._dependent.add(output)
+    def _stand_in(self, x: Any) -> Any:
+        if type(x) is Var:
+            return stand_in(x.shape, self._known(x), x.dtype)
+        return x if isinstance(x, np.ndarray) else np.empty((), bool)

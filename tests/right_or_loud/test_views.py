@@ -707,8 +707,8 @@ def test_orders_in_both_cases(name: str) -> None:
 
 def test_flags_say_what_may_be_written() -> None:
     def f(x: Any) -> Any:
-        views = [np.broadcast_to(x, (2, 3, 3)), x.diagonal(), np.broadcast_to(x, (2, 3, 3))[0], x.T, x[1:]]
-        assert [view.flags.writeable for view in views] == [False, False, False, True, True]
+        views = [np.broadcast_to(x, (2, 3, 3)), x.diagonal(), np.broadcast_to(x, (2, 3, 3))[0], x.T, x[1:], x[...]]
+        assert [view.flags.writeable for view in views] == [False, False, False, True, True, True]
         return x.sum()
 
     for transform in (func.grad, func.make_program, lambda f: lambda x: func.vmap(f)(x[None])):
@@ -727,3 +727,29 @@ def test_results_of_what_was_written_lie_as_its_memory(target: Callable[[Any], A
     x = np.arange(6.0).reshape(2, 3)
     for outs in (func.jvp(f, (x,), (x,))[0], func.make_program(f)(x)(x), [out[0] for out in func.vmap(f)(x[None])]):
         np.testing.assert_array_equal(outs, f(x))
+
+
+def with_a_rule(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    function = func.custom_jvp(f)
+    function.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+    return function
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [with_a_rule, func.checkpoint, lambda f: lambda x: func.cond(np.sum(x) > 0, f, lambda x: x, x)],
+    ids=["custom_jvp", "checkpoint", "cond"],
+)
+def test_arguments_of_inner_functions_lie_in_a_program_as_what_was_given(inner: Any) -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        y.ravel()[0] = 5.0  # a copy where x is in Fortran order
+        y.T.ravel()[-1] = 7.0
+        return y + 0
+
+    for order in "CF":
+        x = np.array(np.arange(6.0).reshape(2, 3), order=order)  # type: ignore[call-overload]
+        expected = f(x)
+        np.testing.assert_array_equal(func.jit(inner(f))(x), expected)
+        np.testing.assert_array_equal(func.make_program(inner(f))(x)(x)[0], expected)
+        np.testing.assert_array_equal(func.jvp(func.jit(inner(f)), (x,), (x,))[0], expected)

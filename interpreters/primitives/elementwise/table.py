@@ -533,7 +533,6 @@ real: Linear = linear(
     mask="elementwise",
     covers=True,
     view=True,
-    layout=lambda x: x.real,
 )
 
 

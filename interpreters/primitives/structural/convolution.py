@@ -22,7 +22,6 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import SHAPE, Kind, is_shape, one_of
-from func.interpreters.core.strides import stand_in
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import fit_cotangent, result_dtype
@@ -85,15 +84,6 @@ def _come_from_windows(x: Aval, *, shape: Shape, sizes: Shape, **params: Any) ->
     return _have_room(inner, sizes=sizes, **params) and x.shape == windows.aval(inner, sizes=sizes, **params).shape
 
 
-def _windows_layout(x: Any, *, sizes: Shape, axes: tuple[int, ...], steps: Shape = (), gaps: Shape = ()) -> Any:
-    starts, inside = list(x.strides), []
-    for axis, gap in zip(axes, gaps or (1,) * len(axes), strict=True):
-        inside.append(x.strides[axis] * gap)
-    for axis, step in zip(axes, steps or (1,) * len(axes), strict=True):
-        starts[axis] *= step
-    return stand_in((*_counts(x.shape, sizes, axes, steps, gaps), *sizes), (*starts, *inside), x.dtype)
-
-
 windows: Linear = linear(
     "windows",
     support_windows.windows,
@@ -105,7 +95,6 @@ windows: Linear = linear(
     transpose=lambda ct, x, **params: (overlap_add(ct, shape=x.shape, **params),),
     batch=lambda x, **params: windows(x, **_shifted_axes(params)),
     cost=0,
-    layout=_windows_layout,
     view=True,
     mask="covered",
 )

@@ -30,10 +30,6 @@ def _identity_transpose(ct: Array, x: Shaped, **params: Any) -> tuple[Array]:
     return (ct,)
 
 
-def _identity_layout(x: Any, **params: Any) -> Any:
-    return x
-
-
 named: Linear = linear(
     "named",
     lambda xp, x, *, label: x,
@@ -42,7 +38,6 @@ named: Linear = linear(
     transpose=_identity_transpose,
     batch=lambda x, *, label: named(x, label=label),
     cost=0,
-    layout=_identity_layout,
     view=True,
     mask="elementwise",
     covers=True,
@@ -55,7 +50,6 @@ stop_gradient: NonDifferentiable = nondifferentiable(
     aval=lambda x: x,
     batch=lambda size, batched, args, params: stop_gradient(args[0]),
     cost=0,
-    layout=_identity_layout,
     view=True,
     mask="elementwise",
 )
@@ -89,7 +83,6 @@ barrier: Linear = linear(
     transpose=lambda ct, x, *, tag: (ct,),
     batch=lambda x, *, tag: barrier(x, tag=tag),
     cost=0,
-    layout=_identity_layout,
     view=True,
     mask="elementwise",
     covers=True,
@@ -116,7 +109,6 @@ seed: Linear = linear(
     transpose=_identity_transpose,
     batch=lambda x: seed(x),
     cost=0,
-    layout=_identity_layout,
     view=True,
     mask="elementwise",
     covers=True,

@@ -26,7 +26,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
-from func.interpreters.core.strides import axes_by_stride
+from func.interpreters.core.strides import axes_by_stride, found_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.table import equal
 from func.interpreters.primitives.structural.inplace_reuse import writable
@@ -102,13 +102,8 @@ def _with_batch_axis(x: Array, elements: Array, full: Sequence[Array], axis: int
     return move_axis(gather(move_axis(x, 0, axis), elements, *full, axis=axis), axis, 0)
 
 
-def _gather_layout(x: Any, *indices: Any, axis: int) -> tuple[int, ...]:
-    """The order that NumPy gives small arrays with the same strides, up to a factor."""
-    small, *like = [
-        np.zeros([2] * array.ndim, np.intp).transpose(np.argsort(axes_by_stride(array.strides)))
-        for array in (x, *indices)
-    ]
-    return axes_by_stride(small[_prefix(axis, like)].strides)
+def _gather_layout(x: Any, *indices: Any, axis: int) -> Any:
+    return found_order(lambda x, *ones: x[_prefix(axis, [np.zeros_like(one, np.intp) for one in ones])], x, *indices)
 
 
 gather: Linear = linear(
