@@ -13,7 +13,7 @@ import operator
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -523,7 +523,7 @@ class MethodTester(Tester):
         values = [leaf.value for leaf in self.call.leaves()]
         wide = [x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" else x for x in values]
         statement = compiled(re.sub(r"'u?int\d+'", "'float64'", self.call.name))
-        seen = outcome(lambda: self.call.run(statement, wide))
+        seen = outcome(lambda: replace(self.call, statement=statement).run(statement, wide))
         if seen.error is not None:
             return False
         for x, y in zip(flat(expected), flat(seen.value), strict=False):
