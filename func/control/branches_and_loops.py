@@ -239,7 +239,7 @@ def _run_while(
     def test(values: Sequence[Array]) -> Array:
         return _scalar(cond_fun(carry.tree(values)), carry.transform, f"the condition {name_of(cond_fun)}", "b")
 
-    def step(values: Sequence[Array]) -> list[Array]:
+    def step(values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         return carry.fit(carry.step(body_fun, name_of(body_fun), values), name_of(body_fun))
 
     def noting(boxes: Sequence[Array]) -> Callable[[], None]:
@@ -255,8 +255,7 @@ def _run_while(
             return _traced_while(carry, values, test, step, noting, None if max_steps is None else max_steps - count)
         if not concrete(going):
             break
-        values = step(values)
-        given = carry.returned
+        values, given = step(values)
         count += 1
     return values
 
@@ -273,14 +272,14 @@ def _traced_while(
     if max_steps is not None:
 
         def bounded(now: list[Array], _: Any) -> tuple[list[Array], None]:
-            return cond(test(now), lambda c: step(c), lambda c: c, now), None
+            return cond(test(now), lambda c: step(c)[0], lambda c: c, now), None
 
         return scan(bounded, list(values), None, length=max_steps)[0]  # type: ignore[no-any-return]
     avals, example = loop_carry.avals_of(values), next(iter(values), None)
 
     def flat(*now: Array) -> list[Array]:
         check = noting(now)
-        result: list[Array] = step(now)
+        result: list[Array] = step(now)[0]
         check()
         return result
 

@@ -9,7 +9,7 @@ and `ValidationError` holds what is left. A translation promises bits or roundin
 - Inputs for which the program before raises an error, takes too many steps, or casts what does not fit, say nothing.
 - Sums in another order, and factors pulled out of sums, may give NaN in the place of an infinity, and the other way.
 - NumPy leaves products of infinite complex numbers undefined, LAPACK what it makes of infinities, and the zeros of unit
-  vectors are structural: programs with one of these get finite inputs.
+  vectors are structural: programs with one of these get finite inputs, and results that are not finite say nothing.
 
 Programs with effects (callbacks, messages, functions of Python) are not run again, and so are not validated.
 """
@@ -253,7 +253,9 @@ class _Promise:
             largest = np.max(np.where(is_finite, np.abs(right), 0), initial=0.0)
             tolerance = UNITS * self.unit * float(largest) + (0.0 if spread is None else 4 * spread)
             equal |= is_finite & (np.abs(out - right) <= tolerance)
-        if not self.is_elementwise:
+        if self.is_for_finite:
+            equal |= ~is_finite
+        elif not self.is_elementwise:
             equal |= ~is_finite & ~np.isfinite(out)
         return bool(np.all(equal | (False if spread is None else spread == INF)))
 

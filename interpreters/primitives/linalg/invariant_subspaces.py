@@ -48,7 +48,10 @@ def within_blocks(x: Array, w: Array) -> Array:
 
 invariant_basis: Primitive = general(
     "invariant_basis",
-    lambda xp, a, w, v: (xp.expand_dims(w, -2) * xp.eye(w.shape[-1], dtype=v.dtype), xp.asarray(v)),
+    lambda xp, a, w, v: (
+        xp.where(xp.eye(w.shape[-1], dtype=bool), xp.expand_dims(w, -2), xp.zeros((), v.dtype)),
+        xp.asarray(v),
+    ),
     aval=lambda a, w, v: (v, v),
     fits=lambda a, w, v: are_square(a, v) and w.shape == a.shape[:-1],
     batch=leading_axes("invariant_basis"),

@@ -294,3 +294,10 @@ def test_donated_arguments_are_validated_in_the_order_that_code_takes() -> None:
     f = func.jit(lambda a, b: np.where(b, 1, a), donate_argnums=0)
     a = np.arange(4).reshape(2, 2, order="F")
     assert f(a, a > 1).tolist() == [[0, 1], [1, 1]]
+
+
+def test_products_of_structural_zeros_with_infinities_inside_say_nothing() -> None:
+    f = func.jit(func.jacrev(func.jacrev(lambda x: np.sum(np.array([0.0, 1.0, 1.0]) * np.sqrt(x)))))
+    np.testing.assert_array_equal(f(X)[0], np.zeros(3))
+    error = planted(replacing("log", "exp"), func.jacrev(lambda x: x * np.log(x)), X)
+    assert names_of(error.program) == ["log"]
