@@ -58,7 +58,7 @@ def _argument(aval: Aval, kind: str, numbers: np.random.Generator, order: Any, n
 
     def drawn_from(pool: Sequence[Any] | None) -> Any:
         if pool is None:
-            return numbers.uniform(0.3, 1.7, aval.shape) if kind == "positive" else numbers.standard_normal(aval.shape)
+            return 0.3 + 1.4 * numbers.random(aval.shape) if kind == "positive" else numbers.standard_normal(aval.shape)
         if kind != "special":
             return numbers.choice(pool, aval.shape)
         places = order[(np.arange(aval.size) + number * aval.size) % len(order)] % len(pool)
