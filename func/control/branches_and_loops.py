@@ -18,6 +18,7 @@ from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
+from func.interpreters.core.scopes import present_stage
 from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
@@ -146,6 +147,10 @@ def _traced_branches(
 
     trace()
     _check_branches(transform, branches, compiled_branches, [specs[place] for place in range(len(branches))])
+    stage = present_stage()
+    if stage is not None and stage.plans_eager_code:  # which runs one branch in Python: at most that of most work
+        moved = [compiled.program.cost().bytes_moved for compiled in compiled_branches]
+        return _owned(branches[moved.index(max(moved))](*operands))
     if written:  # the caller's arrays are written, too: every branch returns them
         returned += sorted(written)
         compiled_branches.clear()
