@@ -143,12 +143,9 @@ class CompiledCall:
 
     def jvp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
         """The derivative for tangents of the active arguments."""
-
-        def derive() -> PartitionedCall:
-            made = validated_partition(partition_jvp, self.program, active, self.has_pullbacks)
-            return PartitionedCall(self, made)
-
-        return self.memoized(("jvp", active), derive)
+        return self.memoized(
+            ("jvp", active), lambda: PartitionedCall(self, validated_partition(partition_jvp, self.program, active))
+        )
 
     def vjp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
         """The derivative for cotangents of the inexact outputs."""
@@ -156,11 +153,9 @@ class CompiledCall:
         def by_vjp(program: Program, active: Sequence[bool]) -> Partition:
             return partition_vjp(program, active, self.compiler)
 
-        def derive() -> PartitionedCall:
-            made = validated_partition(by_vjp, self.program, active, self.has_pullbacks, is_reverse=True)
-            return PartitionedCall(self, made)
-
-        return self.memoized(("vjp", active), derive)
+        return self.memoized(
+            ("vjp", active), lambda: PartitionedCall(self, validated_partition(by_vjp, self.program, active, True))
+        )
 
     @property
     def has_pullbacks(self) -> bool:

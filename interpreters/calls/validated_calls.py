@@ -15,8 +15,7 @@ from func.interpreters.calls.partition import Partition, expand, output_avals, s
 from func.interpreters.core import ZERO, Array, Aval, is_inexact
 from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.nan_safe import any_nan
-from func.interpreters.program.plain_runs import Run, VariantRuns, plain_run
+from func.interpreters.program.plain_runs import Run, plain_run
 from func.interpreters.program.program import Program
 
 MOST_ELEMENTS = 8
@@ -29,13 +28,9 @@ def validated_partition(
     partition: Callable[[Program, Sequence[bool]], Partition],
     program: Program,
     active: tuple[bool, ...],
-    has_variant: bool,
     is_reverse: bool = False,
 ) -> Partition:
-    """The partition of a program for active arguments, validated where that is asked for.
-
-    `has_variant`: where a result is NaN, a NaN-safe variant runs.
-    """
+    """The partition of a program for active arguments, validated where that is asked for."""
     made = partition(program, active)
     if not TRANSLATIONS.are_validated:
         return made
@@ -60,10 +55,7 @@ def validated_partition(
             outs = known(*args)
             count = len(other.outputs)
             found = expand(linear(*outs[count:], *seeds), parts.has_result)
-            outs = [*outs[:count], *_dense(found, results(other))]
-            if has_variant and any_nan(outs):
-                raise VariantRuns
-            return outs
+            return [*outs[:count], *_dense(found, results(other))]
 
         return run
 

@@ -23,10 +23,6 @@ class Undefined(Exception):
     """NumPy leaves the outputs undefined for these inputs, or it takes too long to find them."""
 
 
-class VariantRuns(Exception):
-    """For these inputs not the translated program runs, but its NaN-safe variant."""
-
-
 class _Running(threading.local):
     """The steps that are left to the run of this thread, those of the last one, and what rounding is drawn from."""
 

@@ -323,6 +323,9 @@ FEATURES: dict[str, Callable[[], Call]] = {
     "laplacian": lambda: lambda: func.laplacian(total)(X[:200]),
     "jet": lambda: lambda: func.taylor(smooth, X, X, 3),
     "vmap": lambda: lambda: func.vmap(smooth)(X.reshape(10, -1)),
+    "vmap of a checkpoint of a scan in blocks": lambda: (
+        lambda: func.vmap(func.checkpoint(COMPOSABLE["scan in blocks"]))(X.reshape(10, -1))
+    ),
     "vmap in chunks": lambda: lambda: func.vmap(smooth, chunk_size=3)(X.reshape(10, -1)),
     "vmap with a limit": lambda: _limited(),
     "vmap of grad": lambda: lambda: func.vmap(func.grad(total))(X.reshape(10, -1)),

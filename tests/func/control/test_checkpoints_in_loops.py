@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.llvm.threads import background
 from func.compilation import planned_memory
 from func.errors import MemoryLimitError
+from tools.enumerate.promises import measured
 
 SIZE = 3000
 ARRAY = 8 * SIZE
@@ -131,24 +130,6 @@ def test_compiled_derivatives_do_not_copy_their_arguments() -> None:
     assert measured(lambda: call(x)) < (STEPS + OTHERS) * x.nbytes + 300_000
 
 
-def measured(work: Callable[[], Any]) -> int:
-    """The bytes that a call adds at its peak, the least of three."""
-    work()
-    background.finish()
-    peaks = []
-    with func.config.override(array_cache=0, compile_backward=False):
-        tracemalloc.start()
-        try:
-            for _ in range(3):
-                before = tracemalloc.get_traced_memory()[0]
-                tracemalloc.reset_peak()
-                work()
-                peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        finally:
-            tracemalloc.stop()
-    return min(peaks)
-
-
 MODELS: dict[str, Callable[..., Any]] = {
     "one scan": lambda x, k: scanned(np.sin, x, checkpoint=k),
     "two scans": lambda x, k: scanned(np.sin, scanned(lambda c: np.tanh(c) * 1.1, x, checkpoint=k), checkpoint=k),
@@ -207,7 +188,17 @@ EAGER: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("step", [body, func.checkpoint(body), func.checkpoint(func.checkpoint(body))])
+STEPS_OF_LOOPS: dict[str, Any] = {
+    "plain": body,
+    "checkpoint": func.checkpoint(body),
+    "checkpoint of a checkpoint": func.checkpoint(func.checkpoint(body)),
+    "jit of a checkpoint": func.jit(func.checkpoint(body)),
+    "cond": lambda x: func.cond(x[0] < 2.0, body, lambda x: x * 2.0, x),
+    "switch": lambda x: func.switch((x[0] < 2.0).astype(int), [lambda x: x * 2.0, func.checkpoint(body)], x),
+}
+
+
+@pytest.mark.parametrize("step", STEPS_OF_LOOPS.values(), ids=STEPS_OF_LOOPS)
 @pytest.mark.parametrize("loop", EAGER)
 def test_plans_of_eager_loops_are_what_they_take(loop: str, step: Any) -> None:
     x = np.linspace(0.1, 0.9, 40_000)
