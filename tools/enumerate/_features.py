@@ -148,7 +148,9 @@ COMPOSABLE: dict[str, Callable[[Any], Any]] = {
     "scan of rows in blocks with a rest": lambda x: func.scan(
         lambda c, row: (smooth(c) * row, np.sum(c)), x, np.ones(5), checkpoint=2
     )[0],
-    "scan in blocks with a closure": lambda x: func.scan(lambda c, _: (c * x, None), x, None, length=4, checkpoint=2)[0],
+    "scan in blocks with a closure": lambda x: func.scan(lambda c, _: (c * x, None), x, None, length=4, checkpoint=2)[
+        0
+    ],
     "fori_loop of a checkpoint": lambda x: func.fori_loop(0, 3, lambda i, c: func.checkpoint(smooth)(c), x),
     "while_loop": lambda x: func.while_loop(
         lambda c: c[0] < 3, lambda c: (c[0] + 1, smooth(c[1])), (0, x), max_steps=3

@@ -11,7 +11,7 @@ import pytest
 import func
 from func.compilation import planned_memory
 from func.errors import MemoryLimitError
-from tools.enumerate.promises import measured
+from tools.enumerate.promises import Levels, check_levels, measured
 
 SIZE = 3000
 ARRAY = 8 * SIZE
@@ -180,6 +180,11 @@ def test_limited_maps_compile_no_backward_pass() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(("levels", "inner", "length"), [(2, 1, 200), (3, 1, 200), (3, 4, 200), (3, 4, 50)])
+def test_limits_that_levels_of_blocks_meet(levels: int, inner: int, length: int) -> None:
+    assert check_levels(Levels(levels, inner, length)) is None
+
+
 EAGER: dict[str, Callable[..., Any]] = {
     "scan": lambda step, x: func.scan(lambda c, _: (step(c), None), x, None, length=6)[0],
     "scan in blocks": lambda step, x: func.scan(lambda c, _: (body(c), None), x, None, length=6, checkpoint=2)[0],
@@ -207,3 +212,14 @@ def test_plans_of_eager_loops_are_what_they_take(loop: str, step: Any) -> None:
     peak = measured(lambda: call(x))
     assert peak <= 1.05 * (timeline.peak - timeline.arguments) + 200_000
     assert timeline.peak <= 1.25 * peak + 2 * x.nbytes
+
+
+@pytest.mark.parametrize("interval", [1, 2, 5])
+def test_plans_of_calls_in_eager_code_are_what_they_take(interval: int) -> None:
+    """The code of the forward run keeps its scratch memory while that of the backward run works."""
+    x = np.linspace(0.1, 0.9, 40_000)
+    call = func.grad(func.jit(lambda x: np.sum(scanned(np.sin, x, checkpoint=interval))))
+    timeline = func.memory(call)(x)
+    peak = measured(lambda: call(x))
+    assert peak <= 1.05 * (timeline.peak - timeline.arguments) + 200_000
+    assert timeline.peak - timeline.arguments <= 1.05 * peak + 200_000
