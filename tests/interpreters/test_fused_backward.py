@@ -668,7 +668,7 @@ def test_what_is_written_and_what_is_nan(tensor_runs: list[bool]) -> None:
 
 
 def test_code_runs_while_translations_are_validated(tensor_runs: list[bool]) -> None:
-    parameters, loss = weights_and_loss()
+    _, loss = weights_and_loss()
     with func.config.override(validate=True):
         for _ in range(3):
             loss().backward()
