@@ -82,24 +82,9 @@ def sign(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind != "c":
         return isolated_by_convention(ops.sign(x), lambda: ops.equal(x, 0), x)
-    x = _with_finite_sign(x)
-    modulus = absolute(x)
-    is_zero = ops.equal(modulus, 0)
-    safe = where(is_zero, full_like(modulus, 1, ()), modulus)
-    parts = [ops.divide(part, safe) for part in (ops.real(x), ops.imag(x))]  # x / safe overflows where |x| is tiny
-    return scalar_of(where(is_zero, full_like(x, 0, ()), ops.make_complex(*parts)))
-
-
-def _with_finite_sign(x: Array) -> Array:
-    """Complex numbers of which one part is infinite as ±1 or ±1j; where both are, NaN."""
-    parts = ops.real(x), ops.imag(x)
-    infinite = [ops.isinf(part) for part in parts]
-    units = [
-        where(is_infinite, ops.sign(part), where(other, full_like(part, 0, ()), part))
-        for part, is_infinite, other in zip(parts, infinite, infinite[::-1], strict=True)
-    ]
-    finite = ops.make_complex(*units)
-    return where(ops.logical_and(*infinite), full_like(finite, complex(np.nan, np.nan), ()), finite)
+    real, imag = ops.real(x), ops.imag(x)
+    modulus = ops.hypot(real, imag)
+    return scalar_of(ops.make_complex(ops.cosine(real, imag, modulus), ops.cosine(imag, real, modulus)))
 
 
 @ufunc_function(np.divmod)
