@@ -3,7 +3,8 @@
 The inputs have special and coinciding values. Where the results differ, the program is made small as long as they do,
 and `ValidationError` holds what is left. A translation promises bits or rounding (`keeps_bits`):
 
-- With bits all numbers are equal, the signs of zeros too. A NaN is equal to every other NaN.
+- With bits all numbers are equal, the signs of zeros too. A NaN is equal to every other NaN. Products of matrices are
+  equal up to rounding: BLAS has another routine for that of an array with itself, which equal ones may become.
 - With rounding numbers are equal up to the precision of the least precise value. Where they are not, the program runs
   again with rounding errors of random sign behind every equation, and what that changes is not held against it.
 - Inputs for which the program before raises an error, takes too many steps, or casts what does not fit, say nothing.
@@ -30,6 +31,7 @@ from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.identity import seed
 from func.interpreters.program.plain_runs import Run, evaluated, plain_run, steps_of_last, unit_of
 from func.interpreters.program.printing import names_of
@@ -184,7 +186,7 @@ def _difference(translation: Translation, program: Program, run: Run) -> Differe
             for place, (right, out) in enumerate(zip(expected, outs, strict=True))
             if not promise.agree(right, out)
         ]
-        spread = _spread(reference, args, expected) if wrong and not translation.keeps_bits else None
+        spread = _spread(reference, args, expected) if wrong and not promise.keeps_bits else None
         for place in wrong:
             right, out = expected[place], outs[place]
             if spread is None or not promise.agree(right, out, spread[place]):
@@ -226,7 +228,7 @@ class _Promise:
         values = list(_values(program))
         primitives = {equation.primitive for part in _programs(program) for equation in part.equations}
         kinds = {var.dtype for var in values}
-        self.keeps_bits = keeps_bits
+        self.keeps_bits = keeps_bits and contract not in primitives
         self.unit = max([unit_of(kind) for kind in kinds if is_inexact(kind)], default=0.0)
         """The unit in the last place of the least precise value."""
         self.is_elementwise = all([isinstance(primitive, Pointwise) or primitive.view for primitive in primitives])
