@@ -11,8 +11,8 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.conventions import isolated_by_convention
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.argument_checks import arrayed, scalar_of
+from func.numpy.facts import box_of, power_by, power_of_root, remembering
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
-from func.numpy.squares import box_of, power_by, power_of_root, remembering
 
 
 @ufunc_function(np.absolute)
@@ -28,8 +28,8 @@ def _modulus(x: Array) -> Array:
     """|x| of real x, whose even powers are those of x."""
     out = ops.absolute(x)
     if type(out) is Tracer and type(x) is Tracer:
-        interpreter, value, attached = x._interpreter, x._value, x._attached
-        out._square = out._value, out._attached, lambda _, n: _even_power(Tracer(interpreter, value, attached), n)
+        x = box_of(x)
+        remembering(out, lambda _, n: _even_power(x, n))
     return out
 
 
@@ -51,8 +51,24 @@ def hypot(x: Array, y: Array) -> Array:
 @ufunc_function(np.square)
 def square(x: Array) -> Array:
     """x², as numpy.square; that of a norm or a modulus has its derivatives at zero."""
-    known = power_of_root(x, 2) if type(x) is Tracer else None
+    known = power_of_root(x, 2)
     return ops.square(operand(x)) if known is None else known
+
+
+def _power(ufunc: np.ufunc, primitive: Primitive) -> Any:
+    """The traced version of a ufunc of powers."""
+
+    def power(x: Array, y: Array) -> Array:
+        known = power_of_root(x, y)
+        return primitive(x, y) if known is None else known
+
+    power.__name__ = power.__qualname__ = ufunc.__name__
+    power.__doc__ = f"x to the power y, as numpy.{ufunc.__name__}; even ones of norms have their derivatives at zero."
+    return ufunc_function(ufunc)(power)
+
+
+power = _power(np.power, ops.power)
+float_power = _power(np.float_power, ops.float_power)
 
 
 @ufunc_function(np.conjugate)

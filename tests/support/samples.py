@@ -114,6 +114,7 @@ SAMPLES |= {
     "sine_of_arccos": [Sample((complex_(3),))],
     "sinh_of_arccosh": [Sample((complex_(3),))],
     "power_slope": [Sample((real(3), real(3), real(3)), differentiable=())],
+    "vanishing_power": [Sample((real(3), real(3)), differentiable=())],
     "cosine": [Sample((real(3), real(3), real(3)), differentiable=())],
     "over_square_sum": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "log_part": [Sample((real(3), real(3)), differentiable=(0, 1))],

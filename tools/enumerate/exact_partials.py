@@ -173,7 +173,7 @@ def _truth(row: Row, orders: Orders, point: tuple[str, ...]) -> Any:
     numbers = [exactly(complex(x) if "j" in x else float(x)) for x in point]
     if closed is not None:
         return settled(lambda: closed(*numbers))
-    return settled(lambda: _difference(row.exact, numbers, orders))
+    return settled(lambda: difference(row.exact, numbers, orders))
 
 
 def truth(row: Row, orders: Orders, point: Sequence[complex]) -> Any:
@@ -187,7 +187,7 @@ def _true_value(row: Row, point: tuple[float, ...]) -> Any:
     return settled(lambda: row.exact(*numbers))
 
 
-def _difference(exact: Callable[..., Any], numbers: Sequence[Any], orders: Orders) -> Any:
+def difference(exact: Callable[..., Any], numbers: Sequence[Any], orders: Orders) -> Any:
     """A derivative by differences, each operand in units of its own size so that no step leaves its scale."""
     scales = [abs(x) if x else mpmath.mpf(1) for x in numbers]
 

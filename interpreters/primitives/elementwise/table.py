@@ -18,6 +18,7 @@ from func.interpreters.primitives.elementwise.builder import (
     elementwise,
     elementwise_constant,
     formula,
+    is_followed,
 )
 from func.interpreters.primitives.elementwise.builder import add as add
 from func.interpreters.primitives.elementwise.builder import conjugate as conjugate
@@ -127,7 +128,8 @@ def _power_slope_by_x(x: Array, y: Array, out: Array) -> Array:
 def _power_slope_by_y(x: Array, y: Array, out: Array) -> Array:
     """x^(y-1) (1 + y log x), where out is x^y."""
     below = _times_power_below(full_like(y, 1, ()), x, y, out)
-    return add(below, power_partial_y(x, subtract(y, full_like(y, 1, ())), multiply(y, below)))
+    slope = add(below, power_partial_y(x, subtract(y, full_like(y, 1, ())), multiply(y, below)))
+    return multiply(slope, where(_has_no_slope(x, y), full_like(slope, math.nan, ()), full_like(slope, 1, ())))
 
 
 power_slope: Elementwise = formula(
@@ -144,8 +146,31 @@ power_slope: Elementwise = formula(
 def power_partial_y(x: Array, y: Array, out: Array) -> Array:
     """x^y log x, with the limit zero at x = 0; by convention for y ≤ 1, where its slope by x is infinite."""
     nothing = equal(x, 0)
-    value = where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
-    return by_convention(value, lambda: logical_and(nothing, less_equal(y, 1)), x)
+    limit = vanishing_power(x, y) if is_followed(x) else full_like(out, 0, ())
+    return where(nothing, limit, multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+
+
+def _has_no_slope(x: Array, y: Array) -> Array:
+    """Where x^y has an infinite derivative by x, or none, also where its derivative by y is zero."""
+    return logical_and(equal(x, 0), less_equal(y, 1))
+
+
+def _slope_of_vanishing(x: Array, y: Array) -> Array:
+    """That of x^y log x at x = 0 by x, which is a power with an exponent that is less by one."""
+    slope = vanishing_power(x, subtract(y, full_like(y, 1, ())))
+    return add(slope, where(_has_no_slope(x, y), full_like(slope, math.nan, ()), full_like(slope, 0, ())))
+
+
+vanishing_power: Elementwise = elementwise(
+    "vanishing_power",
+    _slope_of_vanishing,
+    lambda x, y: vanishing_power(x, y),
+    selects=(True, False),
+    impl=lambda xp, x, y: xp.zeros(np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y)),
+    body=lambda params: lambda x, y: (multiply(full_like(x, 0), full_like(y, 0)),),
+    cost=0,
+)
+"""Zero, what x^y log x is at x = 0, with the derivatives that it has there, of every order by y."""
 
 
 power: Elementwise = elementwise("power", power_partial_x, power_partial_y, weak=True, cost=20)

@@ -160,8 +160,12 @@ def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     if is_inexact(dtype_of(x)):
         hit = logical_or(hit, isnan(x))
     hits = convert(hit, dtype=dtype_of(x))
-    number = keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes)
-    return by_convention(divide(hits, number), lambda: logical_and(hit, greater(number, 1)), x)
+    return share_of_ties(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), x)
+
+
+def share_of_ties(hits: Array, number: Array, x: Array) -> Array:
+    """The share of each element of x in an extremum, where `number` of them are ones in `hits`."""
+    return by_convention(divide(hits, number), lambda: logical_and(not_equal(hits, 0), greater(number, 1)), x)
 
 
 class Extremum(Reduction):
