@@ -105,10 +105,12 @@ def device_factors(xp: Any) -> Any:
     return factors
 
 
-def refuse_singular(packed: Any) -> None:
-    """Raise as NumPy does where a pivot is zero."""
+def refuse_unusable(packed: Any, pivots: Any) -> None:
+    """Raise as NumPy does where a pivot is zero, and where LAPACK would exchange rows that there are not."""
     if packed.size and not packed.diagonal().all():
         raise numpy.linalg.LinAlgError("Singular matrix")
+    if pivots.size and not 0 <= pivots.min() <= pivots.max() < len(packed):
+        raise IndexError("row exchanges of LU factors are out of range")
 
 
 def factored_solve(xp: Any, a: Any, packed: Any, pivots: Any, b: Any, *, adjoint: bool) -> Any:
@@ -122,7 +124,7 @@ def factored_solve(xp: Any, a: Any, packed: Any, pivots: Any, b: Any, *, adjoint
             return (scipy_of(xp, "linalg").lu_solve((packed, pivots), b, trans=2 * adjoint, check_finite=False),)
         from scipy.linalg import lapack
 
-        refuse_singular(packed)
+        refuse_unusable(packed, pivots)
         return (getattr(lapack, lapack_letter(dtype) + "getrs")(packed, pivots, b, trans=2 * adjoint)[0],)
 
     arrays = as_dtype(xp, packed, dtype), pivots, as_dtype(xp, b, dtype)
@@ -162,7 +164,7 @@ def inverse_by_factors(packed: Any, pivots: Any) -> Any:
     """LAPACK's getri."""
     from scipy.linalg import lapack
 
-    refuse_singular(packed)
+    refuse_unusable(packed, pivots)
     letter = lapack_letter(packed.dtype)
     work = int(getattr(lapack, letter + "getri_lwork")(len(packed))[0].real)
     return getattr(lapack, letter + "getri")(packed, pivots, lwork=work)[0]

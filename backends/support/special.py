@@ -350,30 +350,33 @@ def pseudo_huber_dr(xp: Any, delta: Any, r: Any) -> Any:
 def log_gammainc(xp: Any, a: Any, x: Any) -> Any:
     """log P(a, x), also where P is below all numbers. DLMF 8.5.1."""
     special = scipy_of(xp, "special")
-    p, q = special.gammainc(a, x), special.gammaincc(a, x)
-    a, x = [xp.asarray(v).astype(p.dtype) for v in (a, x)]
-    with numpy.errstate(all="ignore"):
-        tiny = p < 1e-290
-        low = xp.where(tiny, x, 0.5)
-        tail = a * xp.log(low) - low - special.gammaln(a + 1) + xp.log(special.hyp1f1(1.0, a + 1, low))
-        whole = xp.where(q < 0.5, xp.log1p(-q), xp.log(xp.where(tiny, 0.5, p)))
-        return xp.where(tiny, tail, whole).astype(p.dtype)[()]
+
+    def tail(a: Any, x: Any) -> Any:
+        return a * xp.log(x) - x - special.gammaln(a + 1) + xp.log(special.hyp1f1(1.0, a + 1, x))
+
+    return _log_of_share(xp, special.gammainc(a, x), special.gammaincc(a, x), tail, (a, x), lambda a: 0.5)
 
 
 def log_gammaincc(xp: Any, a: Any, x: Any) -> Any:
     """log Q(a, x), also where Q is below all numbers, by a continued fraction. DLMF 8.9.2."""
     special = scipy_of(xp, "special")
-    p, q = special.gammainc(a, x), special.gammaincc(a, x)
-    a, x = [xp.asarray(v).astype(q.dtype) for v in (a, x)]
-    with numpy.errstate(all="ignore"):
-        tiny = q < 1e-290
-        high = xp.where(tiny, x, 2 * a + 100)
-        fraction = high + (161 - a)
+
+    def tail(a: Any, x: Any) -> Any:
+        fraction = x + (161 - a)
         for k in range(80, 0, -1):
-            fraction = high + (2 * k - 1 - a) + k * (a - k) / fraction
-        tail = a * xp.log(high) - high - special.gammaln(a) - xp.log(fraction)
-        whole = xp.where(p < 0.5, xp.log1p(-p), xp.log(xp.where(tiny, 0.5, q)))
-        return xp.where(tiny, tail, whole).astype(q.dtype)[()]
+            fraction = x + (2 * k - 1 - a) + k * (a - k) / fraction
+        return a * xp.log(x) - x - special.gammaln(a) - xp.log(fraction)
+
+    return _log_of_share(xp, special.gammaincc(a, x), special.gammainc(a, x), tail, (a, x), lambda a: 2 * a + 100)
+
+
+def _log_of_share(xp: Any, p: Any, q: Any, tail: Any, args: Any, elsewhere: Any) -> Any:
+    """log p, where p + q = 1; where p is below all numbers tail(a, x), which has x = elsewhere(a) at other places."""
+    a, x = [xp.asarray(v).astype(p.dtype) for v in args]
+    with numpy.errstate(all="ignore"):
+        tiny = p < 1e-290
+        whole = xp.where(q < 0.5, xp.log1p(-q), xp.log(xp.where(tiny, 0.5, p)))
+        return xp.where(tiny, tail(a, xp.where(tiny, x, elsewhere(a))), whole).astype(p.dtype)[()]
 
 
 def tail_integral(xp: Any, a: Any, b: Any, t: Any, rest: Any, rule: Any, weight: Any) -> Any:

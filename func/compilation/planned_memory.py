@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from func.interpreters.calls.compiled_call import SCANS_KEEP, CompiledCall
+from func.interpreters.compile.call_memory import planned_liveness
 from func.interpreters.control.scan_blocks import intervals
 from func.interpreters.core.translations import keeps_bits, validated
-from func.interpreters.program.liveness import Liveness, liveness
+from func.interpreters.program.liveness import Liveness
 from func.interpreters.program.program import Program
 from func.transforms.memory_limits import shown_bytes
-
-NATIVE = "the arena of the compiled program, item by item"
-PLANNED = "the compiled program, equation by equation"
-
-
-def planned_liveness(
-    compiled: CompiledCall, xp: Any = np, donated: frozenset[int] = frozenset()
-) -> tuple[Liveness, str]:
-    """The memory of one call of a compiled program, and what it was read from. Nothing is compiled for it."""
-    from func.interpreters.compile.execution import NATIVE as NATIVE_COMPILERS  # here, for the start-up time
-    from func.interpreters.compile.inlining import prepare_program
-
-    program = prepare_program(compiled.program)
-    name = (compiled.compiler or "").partition("+")[0]
-    if xp is np and name in NATIVE_COMPILERS and importlib.util.find_spec("llvmlite") is not None:
-        native = importlib.import_module("func.interpreters.compile.native.executable")
-        if native.is_available():
-            plan = importlib.import_module("func.interpreters.compile.native.memory_plan")
-            try:
-                found: Liveness = plan.native_liveness(native.rerolled(program), compiled.has_pullbacks, donated)
-            except native.NotNative:
-                pass
-            else:
-                return found, NATIVE
-    return liveness(program), PLANNED
-
 
 SHARES_OF_SCANS = (4, 16, 64, 256)
 """Parts of a limit that the residuals of a scan may take, in the order in which they are tried."""

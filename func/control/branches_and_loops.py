@@ -18,6 +18,7 @@ from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
+from func.interpreters.core.scopes import present_stage
 from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
@@ -146,6 +147,10 @@ def _traced_branches(
 
     trace()
     _check_branches(transform, branches, compiled_branches, [specs[place] for place in range(len(branches))])
+    stage = present_stage()
+    if stage is not None and stage.plans_eager_code:  # which runs one branch in Python: at most that of most work
+        moved = [compiled.program.cost().bytes_moved for compiled in compiled_branches]
+        return _owned(branches[moved.index(max(moved))](*operands))
     if written:  # the caller's arrays are written, too: every branch returns them
         returned += sorted(written)
         compiled_branches.clear()
@@ -239,7 +244,7 @@ def _run_while(
     def test(values: Sequence[Array]) -> Array:
         return _scalar(cond_fun(carry.tree(values)), carry.transform, f"the condition {name_of(cond_fun)}", "b")
 
-    def step(values: Sequence[Array]) -> list[Array]:
+    def step(values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         return carry.fit(carry.step(body_fun, name_of(body_fun), values), name_of(body_fun))
 
     def noting(boxes: Sequence[Array]) -> Callable[[], None]:
@@ -255,8 +260,7 @@ def _run_while(
             return _traced_while(carry, values, test, step, noting, None if max_steps is None else max_steps - count)
         if not concrete(going):
             break
-        values = step(values)
-        given = carry.returned
+        values, given = step(values)
         count += 1
     return values
 
@@ -273,14 +277,14 @@ def _traced_while(
     if max_steps is not None:
 
         def bounded(now: list[Array], _: Any) -> tuple[list[Array], None]:
-            return cond(test(now), lambda c: step(c), lambda c: c, now), None
+            return cond(test(now), lambda c: step(c)[0], lambda c: c, now), None
 
         return scan(bounded, list(values), None, length=max_steps)[0]  # type: ignore[no-any-return]
     avals, example = loop_carry.avals_of(values), next(iter(values), None)
 
     def flat(*now: Array) -> list[Array]:
         check = noting(now)
-        result: list[Array] = step(now)
+        result: list[Array] = step(now)[0]
         check()
         return result
 

@@ -63,8 +63,6 @@ class Carry:
         self.initial = initial
         self.beside: Sequence[Array] = ()
         """The arrays that the loop runs over, which may share memory with the carry."""
-        self.returned: list[Array] = []
-        """What the last step has returned, as the user gave it."""
         self.returned_shared: set[int] = set()
         """The places of the values that share memory in what a step has returned."""
         self.are_numbers = [type(leaf) in PYTHON_SCALARS for leaf in initial]
@@ -84,8 +82,9 @@ class Carry:
         """The carry as the user's functions see it."""
         return tree.unflatten(self.spec, list(values))
 
-    def fit(self, out: Any, body: str) -> list[Array]:
-        """The leaves of the next carry, or an error that shows where it differs from the one before."""
+    def fit(self, out: Any, body: str) -> tuple[list[Array], list[Array]]:
+        """The leaves of the next carry, and as the user gave them; or an error that shows where it differs from the one
+        before."""
         leaves, spec = tree.flatten(out)
         if spec != self.spec:
             raise CarryError(
@@ -103,11 +102,10 @@ class Carry:
                 leaf = self._converted(place, leaf, body)
             given.append(leaf)
             fitted.append(in_c_order(unguarded(leaf)))
-        self.returned = given
         if may_share(given):
             fitted = [snapshot(leaf) for leaf in fitted]
             self.returned_shared |= guard(fitted, given)
-        return fitted
+        return fitted, given
 
     def step(self, function: Callable[..., Any], name: str, values: Sequence[Array], *row: Any) -> Any:
         """What the user's function of a carry, and of a row, returns. A write to shared memory is refused by name."""

@@ -167,7 +167,7 @@ class ScanStep:
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             shown = f"{len(out)} values" if isinstance(out, (tuple, list)) else f"a {type(out).__name__}"
             raise CarryError(f"func.{self.carry.transform}: {self.name} must return (carry, y), got {shown}{at_line()}")
-        fitted = self.carry.fit(out[0], self.name)
+        fitted, _ = self.carry.fit(out[0], self.name)
         leaves, spec = tree.flatten(out[1])
         if self.y_spec is not None and spec != self.y_spec:
             raise CarryError(

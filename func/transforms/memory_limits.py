@@ -125,9 +125,10 @@ def call_liveness(
             leaves[i] = box
         full_args, full_kwargs = tree.unflatten(spec, leaves)
         outs = output_leaves(function(*full_args, **full_kwargs), transform)[0]
-        from func.interpreters.program.liveness import liveness  # here, for the start-up time
+        from func.interpreters.compile.call_memory import call_in_eager_code  # here, for the start-up time
+        from func.interpreters.program.liveness import liveness
 
-        return liveness(stage.watched_program(variables, outs), stage.deaths)
+        return liveness(stage.watched_program(variables, outs), stage.deaths, call_in_eager_code)
 
 
 def _is_traced(leaf: Any) -> bool:

@@ -274,9 +274,10 @@ class Structure:
         avals = [Aval(x.shape, x.dtype) for x in self.arrays]
         flat, out_forms = self.levels.traced(pulled, self.forms)
         program = drivers.stage_flat(flat, avals, BackwardStage("grad"))
+        traced_pass = TracedPass(program, out_forms, tuple(has_cotangent), len(pulled_back) == len(self._nodes))
         if TRANSLATIONS.are_validated and self.xp is np and not self.levels.kinds:
             WIRING.check_translation("the trace of a backward pass", program, plain_run, reference=lambda other: flat)
-        return TracedPass(program, out_forms, tuple(has_cotangent), len(pulled_back) == len(self._nodes))
+        return traced_pass
 
 
 class BackwardStage(DerivedStage):

@@ -20,6 +20,8 @@ from func.interpreters.program.program import Program
 
 MOST_ELEMENTS = 8
 """Elements of the largest batch that is validated."""
+COLLECTIVES = "func.interpreters.primitives.structural.collectives"
+"""The module of the primitives by which the elements of a batch exchange values."""
 
 
 def validated_partition(
@@ -93,7 +95,12 @@ def _dense(values: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
 def check_batch(
     program: Program, size: int, which: Sequence[bool], batched: Callable[[Program, int, Sequence[bool]], Program]
 ) -> None:
-    """Raise ValidationError where a batched program is not the program on each element; a large batch becomes small."""
+    """Raise ValidationError where a batched program is not the program on each element; a large batch becomes small.
+
+    Elements that exchange values are not what they are alone.
+    """
+    if _exchanges(program):
+        return
     whole = set(select(program.inputs, [not is_mapped for is_mapped in which]))
     size = size if size <= MOST_ELEMENTS else 2
 
@@ -129,4 +136,14 @@ def check_batch(
         lambda other: plain_run(batched(other, size, flags(other))),
         reference=one_by_one,
         avals=avals,
+    )
+
+
+def _exchanges(program: Program) -> bool:
+    """Whether a program, or one inside it, has a collective over a batch axis."""
+    return any(
+        [
+            equation.primitive.defined_in == COLLECTIVES or any([_exchanges(inner) for _, inner in equation.nested()])
+            for equation in program.equations
+        ]
     )

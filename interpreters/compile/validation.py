@@ -3,13 +3,15 @@
 The inputs have special and coinciding values. Where the results differ, the program is made small as long as they do,
 and `ValidationError` holds what is left. A translation promises bits or rounding (`keeps_bits`):
 
-- With bits all numbers are equal, the signs of zeros too. A NaN is equal to every other NaN.
+- With bits all numbers are equal, the signs of zeros too. A NaN is equal to every other NaN. Products of matrices are
+  equal up to rounding: BLAS has another routine for that of an array with itself, which equal ones may become.
 - With rounding numbers are equal up to the precision of the least precise value. Where they are not, the program runs
   again with rounding errors of random sign behind every equation, and what that changes is not held against it.
 - Inputs for which the program before raises an error, takes too many steps, or casts what does not fit, say nothing.
+- Where a program calls one that has a NaN-safe variant, so has it: that runs in the place of a translation with NaN.
 - Sums in another order, and factors pulled out of sums, may give NaN in the place of an infinity, and the other way.
 - NumPy leaves products of infinite complex numbers undefined, LAPACK what it makes of infinities, and the zeros of unit
-  vectors are structural: programs with one of these get finite inputs.
+  vectors are structural: programs with one of these get finite inputs, and results that are not finite say nothing.
 
 Programs with effects (callbacks, messages, functions of Python) are not run again, and so are not validated.
 """
@@ -29,6 +31,7 @@ from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.identity import seed
 from func.interpreters.program.plain_runs import Run, evaluated, plain_run, steps_of_last, unit_of
 from func.interpreters.program.printing import names_of
@@ -183,7 +186,7 @@ def _difference(translation: Translation, program: Program, run: Run) -> Differe
             for place, (right, out) in enumerate(zip(expected, outs, strict=True))
             if not promise.agree(right, out)
         ]
-        spread = _spread(reference, args, expected) if wrong and not translation.keeps_bits else None
+        spread = _spread(reference, args, expected) if wrong and not promise.keeps_bits else None
         for place in wrong:
             right, out = expected[place], outs[place]
             if spread is None or not promise.agree(right, out, spread[place]):
@@ -225,7 +228,7 @@ class _Promise:
         values = list(_values(program))
         primitives = {equation.primitive for part in _programs(program) for equation in part.equations}
         kinds = {var.dtype for var in values}
-        self.keeps_bits = keeps_bits
+        self.keeps_bits = keeps_bits and contract not in primitives
         self.unit = max([unit_of(kind) for kind in kinds if is_inexact(kind)], default=0.0)
         """The unit in the last place of the least precise value."""
         self.is_elementwise = all([isinstance(primitive, Pointwise) or primitive.view for primitive in primitives])
@@ -234,6 +237,10 @@ class _Promise:
             not keeps_bits and any([p is seed or p.defined_in.startswith(LINALG) for p in primitives])
         )
         """Whether only finite inputs are promised anything."""
+        params = [value for part in _programs(program) for e in part.equations for value in e.params.values()]
+        calls = [call for value in params for call in (value if type(value) is tuple else (value,))]
+        self.has_variant = any([getattr(call, "has_pullbacks", False) for call in calls])
+        """Whether a NaN says nothing: it makes a NaN-safe variant run."""
         self.is_large = sum([var.size for var in values]) > FEW_ELEMENTS
 
     def agree(self, right: Any, out: Any, spread: Any = None) -> bool:
@@ -243,17 +250,19 @@ class _Promise:
         right, out = np.asarray(right), np.asarray(out)
         if not is_inexact(right.dtype):
             return bool(np.all((right == out) | (False if spread is None else spread > 0)))
-        equal = (right == out) | (np.isnan(right) & np.isnan(out))
+        equal = (right == out) | (np.isnan(out) & (np.isnan(right) | self.has_variant))
         if self.keeps_bits:
             for part in ("real", "imag"):
-                equal &= np.isnan(right) | (np.signbit(getattr(right, part)) == np.signbit(getattr(out, part)))
+                equal &= np.isnan(out) | (np.signbit(getattr(right, part)) == np.signbit(getattr(out, part)))
             return bool(np.all(equal))
         with np.errstate(all="ignore"):
             is_finite = np.isfinite(right)
             largest = np.max(np.where(is_finite, np.abs(right), 0), initial=0.0)
             tolerance = UNITS * self.unit * float(largest) + (0.0 if spread is None else 4 * spread)
             equal |= is_finite & (np.abs(out - right) <= tolerance)
-        if not self.is_elementwise:
+        if self.is_for_finite:
+            equal |= ~is_finite
+        elif not self.is_elementwise:
             equal |= ~is_finite & ~np.isfinite(out)
         return bool(np.all(equal | (False if spread is None else spread == INF)))
 

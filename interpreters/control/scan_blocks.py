@@ -25,8 +25,10 @@ from func.interpreters.stage import DerivedStage
 MOST_LEVELS = 8
 CACHED, LEAST_STEPS = 1 << 19, 16
 """Bytes that stay in the cache from a step to its pullback, and steps that a block should have in any case."""
-WORTH = 0.8
+WORTH = 0.9
 """One more level is taken where it keeps at most this share of what fewer levels keep."""
+BESIDE = 4
+"""Carries and cotangents that a level keeps beside those that it stacks."""
 
 
 def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Shaped], most: int) -> tuple[int, ...]:
@@ -40,18 +42,20 @@ def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Sh
         return ()
     least, chosen = kept * length, 1
     for levels in range(2, MOST_LEVELS + 1):
-        total = levels * _bytes_of_level(levels, length, carry, kept)
+        total = levels * (_bytes_of_level(levels, length, carry, kept) + BESIDE * carry)
         if total < WORTH * least:
             least, chosen = int(total), levels
         if total <= most:
             break
     each = _bytes_of_level(chosen, length, carry, kept)
-    lengths = [max(1, round(each / kept * (each / carry) ** level)) for level in range(chosen - 1)]
+    lengths = [max(1, round(each / kept))][: chosen - 1]
+    while len(lengths) < chosen - 1:  # multiples: behind a block that does not fit another carry would be kept
+        lengths.append(lengths[-1] * max(1, round(each / carry)))
     if chosen == 2:  # shorter blocks, where there is room for more of them
         short = max(LEAST_STEPS, CACHED // kept)
         if short < lengths[0] and carry * length // short + kept * short <= min(most, least * 2):
             lengths[0] = short
-    return tuple([block for block in reversed(lengths) if 1 < block < length])
+    return tuple([block for block in reversed(lengths) if block < length and (block > 1 or carry < kept)])
 
 
 def intervals(length: int) -> list[int]:

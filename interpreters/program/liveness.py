@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from func.interpreters.core import Aval
@@ -48,10 +48,15 @@ class Liveness(NamedTuple):
     constants: int
 
 
-def liveness(program: Program, deaths: Mapping[Var, int] | None = None) -> Liveness:
+def liveness(
+    program: Program,
+    deaths: Mapping[Var, int] | None = None,
+    plan_of: Callable[[Any], tuple[Liveness, int]] | None = None,
+) -> Liveness:
     """The memory that a program needs, equation after equation as it stands.
 
     A value is freed after its last use, or with `deaths` after the number of equations at which Python lets go of it.
+    Compiled calls need what their programs need, or with `plan_of` (what their code needs, what it keeps).
     """
     roots = memory_roots(program)
     last = last_uses(program, roots)
@@ -63,24 +68,33 @@ def liveness(program: Program, deaths: Mapping[Var, int] | None = None) -> Liven
         dying.setdefault(place, []).append(root)
     live = peak = sum(held.values())
     place, moments, insides = -1, [], []
+    kept: dict[Any, int] = {}
     for number, equation in enumerate(program.equations):
         held.update([(out, held_bytes(out, equation)) for out in equation.outputs if roots[out] is out])
         before, live = live, live + sum([held[out] for out in equation.outputs if roots[out] is out])
-        inside = _inside(equation)
+        inside, keeps = _inside(equation), 0
+        compiled = equation.params.get("compiled")
+        if plan_of is not None and compiled is not None:
+            found, keeps = plan_of(compiled)
+            inside = "compiled", found
+            live -= kept.get(compiled, 0)
+            before -= kept.get(compiled, 0)
         at_once = live if inside is None else max(live, (before if _is_straight(equation) else live) + _extra(inside))
         if at_once > peak or place < 0:
             place, peak = number, max(at_once, peak)
         moments.append(Moment(_label(equation), equation.line, at_once))
         insides.append(inside)
+        if keeps:
+            kept[compiled] = keeps
+            live += keeps
         live -= sum([held[root] for root in dying.get(number, ())])
     alive = _alive_at(program, place, roots, last, held)
     if place >= 0 and insides[place] is not None:
         name, inner = insides[place]
-        inner_inputs = set(names_of(inner[1])[var] for var in inner[1].inputs)
         alive += [
             entry._replace(name=f"{name}.{entry.name}", kind=INTERMEDIATE)
-            for entry in inner[0].alive
-            if entry.name not in inner_inputs
+            for entry in inner.alive
+            if entry.kind != ARGUMENT
         ]
     outputs = {roots[x] for x in program.outputs if type(x) is Var}
     results = [var for var in outputs if var not in program.inputs and var not in program.constants]
@@ -105,14 +119,14 @@ def _is_straight(equation: Equation) -> bool:
 
 
 def _inside(equation: Equation) -> Any:
-    """(name, (liveness, program)) of the program inside an equation that needs the most memory; None without one."""
-    found = [(name, (liveness(program), program)) for name, program in equation.nested()]
+    """(name, liveness) of the program inside an equation that needs the most memory; None without one."""
+    found = [(name, liveness(program)) for name, program in equation.nested()]
     return max(found, key=_extra, default=None)
 
 
 def _extra(inside: Any) -> int:
     """The memory that a nested program needs beyond its inputs."""
-    found = inside[1][0]
+    found = inside[1]
     return int(found.peak - found.arguments)
 
 

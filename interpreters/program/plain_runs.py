@@ -110,5 +110,5 @@ def rounded(value: Array, noise: np.random.Generator) -> Any:
     kind = dtype_of(value)
     if not is_inexact(kind):
         return value
-    moved = np.asarray(value) * (1 + 4 * unit_of(kind) * noise.uniform(-1, 1, shape_of(value)))
+    moved = np.asarray(value) * (1 + 4 * unit_of(kind) * (2 * noise.random(shape_of(value)) - 1))
     return type(value)(moved) if type(value) in (float, complex) else moved.astype(kind)[()]

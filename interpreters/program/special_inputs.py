@@ -58,7 +58,7 @@ def _argument(aval: Aval, kind: str, numbers: np.random.Generator, order: Any, n
 
     def drawn_from(pool: Sequence[Any] | None) -> Any:
         if pool is None:
-            return numbers.uniform(0.3, 1.7, aval.shape) if kind == "positive" else numbers.standard_normal(aval.shape)
+            return 0.3 + 1.4 * numbers.random(aval.shape) if kind == "positive" else numbers.standard_normal(aval.shape)
         if kind != "special":
             return numbers.choice(pool, aval.shape)
         places = order[(np.arange(aval.size) + number * aval.size) % len(order)] % len(pool)
@@ -72,5 +72,6 @@ def _argument(aval: Aval, kind: str, numbers: np.random.Generator, order: Any, n
         drawn = drawn_from(FLOATS[kind])
         if aval.dtype.kind == "c":
             drawn = drawn + 1j * drawn_from(FLOATS[kind])
-    array = np.asarray(drawn).astype(aval.dtype, order="F" if kind == "coinciding" else "C")
+    with np.errstate(all="ignore"):  # narrow dtypes hold infinities in the place of large numbers
+        array = np.asarray(drawn).astype(aval.dtype, order="F" if kind == "coinciding" else "C")
     return array.item() if aval.weak else array if aval.shape else array[()]

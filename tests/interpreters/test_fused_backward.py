@@ -667,6 +667,14 @@ def test_what_is_written_and_what_is_nan(tensor_runs: list[bool]) -> None:
     assert tensor_runs == [False] * 4, "the code finds a NaN each time"
 
 
+def test_code_runs_while_translations_are_validated(tensor_runs: list[bool]) -> None:
+    _, loss = weights_and_loss()
+    with func.config.override(validate=True):
+        for _ in range(3):
+            loss().backward()
+    assert tensor_runs == [False, False, True]
+
+
 def test_saved_values_that_are_packed(tensor_runs: list[bool]) -> None:
     parameters, loss = weights_and_loss()
     for _ in range(3):

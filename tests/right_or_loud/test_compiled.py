@@ -116,6 +116,52 @@ def test_second_derivatives_know_computed_zeros_from_those_of_seeds(name: str, c
             assert not expected[~np.eye(3, dtype=bool)].any()
 
 
+def written(x: Any, *places: Any) -> Any:
+    out = np.zeros_like(x, shape=(3,) * len(places))
+    out[places] = x
+    return out
+
+
+def added(x: Any) -> Any:
+    out = np.zeros_like(x)
+    func.numpy.at(out)[np.array([1, 0])].add(x[:2])
+    return out
+
+
+WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "np.diag": np.diag,
+    "a diagonal": lambda x: written(x, [0, 1, 2], [0, 1, 2]),
+    "two elements": lambda x: written(x[:2], [0, 1]),
+    "sums": added,
+    "a transposed product": lambda x: (np.diag(x) * 2.0).T + np.diag(x),
+}
+FACTORS: dict[str, Callable[[Any, Any], Any]] = {
+    "times": lambda z, y: z * y,
+    "from the left": lambda z, y: y * z,
+    "over": lambda z, y: z / (1 / y),
+    "product": lambda z, y: z @ y,
+    "product from the left": lambda z, y: y.T @ z,
+    "sums": lambda z, y: np.sum(z * y, axis=-1) + np.mean(y * z),
+    "a diagonal matrix": lambda z, y: z @ np.diag(y),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("is_constant", [False, True], ids=["an argument", "a constant"])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_zeros_that_values_were_written_into_are_numbers(name: str, is_constant: bool, compiler: str) -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    for y in (np.array([np.inf, 1.0, 2.0]), np.array([1.0, np.nan, 0.0]), x):
+        for label, product in FACTORS.items():
+            with np.errstate(all="ignore"):
+                expected = product(WRITTEN[name](x), y)
+                if is_constant:
+                    got = func.jit(lambda x, y=y, p=product: p(WRITTEN[name](x), y), compiler=compiler)(x)
+                else:
+                    got = func.jit(lambda x, y, p=product: p(WRITTEN[name](x), y), compiler=compiler)(x, y)
+                np.testing.assert_array_equal(got, expected, err_msg=label)
+
+
 CONSTANTS: dict[str, Any] = {
     "empty": np.zeros((0, 3)),
     "empty columns": np.zeros((3, 0)).T,

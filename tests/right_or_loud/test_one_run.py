@@ -11,6 +11,7 @@ import pytest
 import func
 from func.autograd import Function
 from func.errors import CustomRuleError
+from tools.enumerate import _features as features
 
 X = np.array([1.0, 2.0])
 
@@ -185,7 +186,7 @@ def mapped_functions(log: Log) -> dict[str, Callable[[Any], Any]]:
         @staticmethod
         def vmap(info: Any, in_dims: Any, x: Any) -> Any:
             log.append("v")
-            return OfBatch.apply(x), 0
+            return features.Square.apply(x), 0
 
     class WithSetup(Square):
         @staticmethod
@@ -196,16 +197,6 @@ def mapped_functions(log: Log) -> dict[str, Callable[[Any], Any]]:
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             ctx.save_for_backward(*inputs)
-
-    class OfBatch(Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return 2 * g * ctx.saved_tensors[0]
 
     return {"forward with ctx": Square.apply, "setup_context": WithSetup.apply}
 

@@ -16,6 +16,7 @@ import pytest
 import scipy.special
 
 import func
+from func.interpreters.core import PRIMITIVES
 from tests.support.traced_memory import tracing
 
 X = np.ones(3)
@@ -615,3 +616,13 @@ def test_a_recursion_of_the_function_that_is_mapped_is_told_as_it_is() -> None:
 
     with pytest.raises(RecursionError):
         func.tree.map(endless, [1.0])
+
+
+@pytest.mark.parametrize(("number", "dtype"), [(300, "i1"), (-1, "u1"), (1 << 40, "i4")])
+def test_numbers_of_python_that_do_not_fit_are_refused(number: int, dtype: str) -> None:
+    weights = np.ones(2, dtype)
+    for run in (lambda x: x * number, func.vmap(lambda x: x * number), lambda x: func.jit(np.multiply)(x, number)):
+        with pytest.raises(OverflowError):
+            run(weights)
+    with pytest.raises(OverflowError):
+        PRIMITIVES["convert"].impl(np, number, dtype=weights.dtype)

@@ -145,12 +145,21 @@ COMPOSABLE: dict[str, Callable[[Any], Any]] = {
     "custom_gradient": by_gradient,
     "scan": scanned,
     "scan in blocks": lambda x: func.scan(lambda c, _: (smooth(c), None), x, None, length=4, checkpoint=2)[0],
+    "scan of rows in blocks with a rest": lambda x: func.scan(
+        lambda c, row: (smooth(c) * row, np.sum(c)), x, np.ones(5), checkpoint=2
+    )[0],
+    "scan in blocks with a closure": lambda x: func.scan(lambda c, _: (c * x, None), x, None, length=4, checkpoint=2)[
+        0
+    ],
+    "fori_loop of a checkpoint": lambda x: func.fori_loop(0, 3, lambda i, c: func.checkpoint(smooth)(c), x),
     "while_loop": lambda x: func.while_loop(
         lambda c: c[0] < 3, lambda c: (c[0] + 1, smooth(c[1])), (0, x), max_steps=3
     )[1],
     "cond": lambda x: func.cond(x[0] < 2, smooth, np.cos, x),
     "cond with a closure": lambda x: func.cond(x[0] < 2, lambda: smooth(x), lambda: x * 2),
+    "switch": lambda x: func.switch(1, [np.cos, smooth], x),
     "map": lambda x: func.map(smooth, x.reshape(4, -1)).reshape(-1),
+    "map in chunks": lambda x: func.map(smooth, x.reshape(4, -1), chunk_size=3).reshape(-1),
     "inner grad": lambda x: func.grad(total)(x),
     "inner vjp": lambda x: func.vjp(smooth, x)[1](x)[0],
     "inner jvp": lambda x: func.jvp(smooth, (x,), (x,))[1],
@@ -316,6 +325,9 @@ FEATURES: dict[str, Callable[[], Call]] = {
     "laplacian": lambda: lambda: func.laplacian(total)(X[:200]),
     "jet": lambda: lambda: func.taylor(smooth, X, X, 3),
     "vmap": lambda: lambda: func.vmap(smooth)(X.reshape(10, -1)),
+    "vmap of a checkpoint of a scan in blocks": lambda: (
+        lambda: func.vmap(func.checkpoint(COMPOSABLE["scan in blocks"]))(X.reshape(10, -1))
+    ),
     "vmap in chunks": lambda: lambda: func.vmap(smooth, chunk_size=3)(X.reshape(10, -1)),
     "vmap with a limit": lambda: _limited(),
     "vmap of grad": lambda: lambda: func.vmap(func.grad(total))(X.reshape(10, -1)),

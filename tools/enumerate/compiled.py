@@ -258,11 +258,11 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "scattered",
-        (_avals((2,)), _avals((2, 2)), _avals((), (3,))),
-        "scatter scatter_add gather add absolute sum getitem embed",
+        (_avals((2,)), _avals((2, 2)), _avals((), (3,)), _avals((2,), (3,))),
+        "scatter scatter_add gather add multiply contract absolute sum getitem embed",
         (ZEROS, np.zeros((2, 2)), np.zeros(3), *INDICES, 2.0),
         most=2,
-        last="scatter scatter_add gather add sum getitem",
+        last="scatter scatter_add gather add multiply contract sum getitem",
     ),
     Family(
         "writes",

@@ -9,6 +9,7 @@ keep what their checkpoints say, limits that some checkpoint meets are met, and 
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import tracemalloc
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import func
+from func.backends.llvm.call_stubs import binding
 from func.backends.llvm.threads import background
 from tools.enumerate import _features
 from tools.enumerate.scope import Choices, OutOfScope, Part
@@ -627,8 +629,6 @@ def check_memory(program: Memory) -> str | None:
             f"planned above the promise ({program.form}, {kind})\n{timeline.peak / ARRAY:.1f} arrays, promised are "
             f"{bound / ARRAY:.1f}"
         )
-    if is_eager and "cond" in program.form:
-        return None  # the plan of a branch that is not known is that of its program
     peak = measured(lambda: call(x))
     own = timeline.peak - timeline.arguments
     if peak > 1.05 * own + PYTHON:
@@ -640,14 +640,15 @@ def check_memory(program: Memory) -> str | None:
 
 
 def measured(work: Callable[[], Any]) -> int:
-    """The bytes that a call adds at its peak: the least of two, as other threads allocate too."""
+    """The bytes that a call needs at its peak: the least of three, as other threads allocate too."""
     work()
     background.finish()
     peaks = []
     with func.config.override(array_cache=0, compile_backward=False):
         tracemalloc.start()
         try:
-            for _ in range(2):
+            for _ in range(3):
+                _release_kept_memory()
                 before = tracemalloc.get_traced_memory()[0]
                 tracemalloc.reset_peak()
                 work()
@@ -655,6 +656,13 @@ def measured(work: Callable[[], Any]) -> int:
         finally:
             tracemalloc.stop()
     return min(peaks)
+
+
+def _release_kept_memory() -> None:
+    """Free what native code keeps for its next call: it is memory of this one."""
+    for stub in gc.get_objects():
+        if type(stub) is binding.StubState:
+            binding.empty(stub.places)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
@@ -725,6 +733,61 @@ def _planned(program: Limits, block: int, limit: int | None, x: Any) -> int:
     return int(func.memory(func.jit(func.grad(loss), memory_limit=limit))(x).peak)
 
 
+# --- levels -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The gradient of a scan, under the limit that so many levels of blocks promise to meet."""
+
+    levels: int
+    inner: int
+    length: int
+
+    def limit(self) -> int:
+        """k (T cᵏ⁻¹ r)^(1/k) bytes in k levels of blocks, and what is in memory beside."""
+        stacked = self.levels * (self.length * self.inner) ** (1 / self.levels)
+        return int(ARRAY * (stacked + SLACK_OF_LEVEL * self.levels))
+
+    def loss(self, x: Any) -> Any:
+        """A number, by a loop of func's where its argument is traced."""
+
+        def step(c: Any, _: Any) -> Any:
+            for _ in range(self.inner):
+                c = np.sin(c) * 1.1
+            return c, None
+
+        return np.sum(func.scan(step, x, None, length=self.length)[0])
+
+
+SLACK_OF_LEVEL = 7
+"""Arrays in memory for each level beside those that it stacks: carries, cotangents, rests of blocks."""
+
+
+def levels(choices: Choices) -> Levels:
+    """One program of `levels`."""
+    inner = choices.pick((1, 2, 4, 10))
+    length = choices.pick((7, 12, 13, 24, 30, 49, 50, 64, 97, 100, 144, 200, 365, 1000))
+    count = choices.pick((2, 3, 4))
+    if (length * inner) ** (1 / count) < max(2, inner / 2):
+        raise OutOfScope  # a level of less than two blocks, or of a part of a step
+    return Levels(count, inner, length)
+
+
+def check_levels(program: Levels) -> str | None:
+    """The limit is met, and the gradient is that of the loop of Python."""
+    x, limit = np.linspace(0.1, 0.9, SIZE), program.limit()
+    limited = func.jit(func.grad(program.loss), memory_limit=limit)
+    try:
+        peak = func.memory(limited)(x).peak
+    except func.errors.MemoryLimitError as error:
+        return f"the limit of levels of blocks is refused\n{error}\n{limit / ARRAY:.1f} arrays"
+    if peak > limit:
+        return f"a plan is above its limit\n{peak / ARRAY:.1f} arrays, limit {limit / ARRAY:.1f}"
+    np.testing.assert_allclose(limited(x), func.grad(program.loss)(x), rtol=1e-9)
+    return None
+
+
 # --- garbage ---------------------------------------------------------------------------------------------------------
 
 
@@ -781,6 +844,7 @@ PARTS = (
     Part("runs", runs, check_runs),
     Part("memory", memory, check_memory),
     Part("limits", limits, check_limits),
+    Part("levels", levels, check_levels),
     Part("garbage", garbage, check_garbage),
 )
 QUICK = 8

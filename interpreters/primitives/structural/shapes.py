@@ -157,7 +157,9 @@ def iota(length: int, like: Array) -> Array:
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
     if dtype.kind not in "cb" and dtype_of(x).kind == "c":
         x = x.real
-    return xp.asarray(x).astype(dtype) if shape_of(x) or type(x) is ndarray else xp.asarray(x).astype(dtype)[()]
+    is_number = type(x) is int and dtype.kind in "iu"  # which must fit, as in code
+    array = xp.asarray(x, dtype) if is_number else xp.asarray(x).astype(dtype)
+    return array if shape_of(x) or type(x) is ndarray else array[()]
 
 
 def _convert_transpose(ct: Array, x: Shaped, *, dtype: Any) -> tuple[Array]:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.llvm.threads import background
 from func.compilation import planned_memory
 from func.errors import MemoryLimitError
+from tools.enumerate.promises import Levels, check_levels, measured
 
 SIZE = 3000
 ARRAY = 8 * SIZE
@@ -131,24 +131,6 @@ def test_compiled_derivatives_do_not_copy_their_arguments() -> None:
     assert measured(lambda: call(x)) < (STEPS + OTHERS) * x.nbytes + 300_000
 
 
-def measured(work: Callable[[], Any]) -> int:
-    """The bytes that a call adds at its peak, the least of three."""
-    work()
-    background.finish()
-    peaks = []
-    with func.config.override(array_cache=0, compile_backward=False):
-        tracemalloc.start()
-        try:
-            for _ in range(3):
-                before = tracemalloc.get_traced_memory()[0]
-                tracemalloc.reset_peak()
-                work()
-                peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        finally:
-            tracemalloc.stop()
-    return min(peaks)
-
-
 MODELS: dict[str, Callable[..., Any]] = {
     "one scan": lambda x, k: scanned(np.sin, x, checkpoint=k),
     "two scans": lambda x, k: scanned(np.sin, scanned(lambda c: np.tanh(c) * 1.1, x, checkpoint=k), checkpoint=k),
@@ -199,6 +181,11 @@ def test_limited_maps_compile_no_backward_pass() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(("levels", "inner", "length"), [(2, 1, 200), (3, 1, 200), (3, 4, 200), (3, 4, 50)])
+def test_limits_that_levels_of_blocks_meet(levels: int, inner: int, length: int) -> None:
+    assert check_levels(Levels(levels, inner, length)) is None
+
+
 EAGER: dict[str, Callable[..., Any]] = {
     "scan": lambda step, x: func.scan(lambda c, _: (step(c), None), x, None, length=6)[0],
     "scan in blocks": lambda step, x: func.scan(lambda c, _: (body(c), None), x, None, length=6, checkpoint=2)[0],
@@ -207,7 +194,17 @@ EAGER: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("step", [body, func.checkpoint(body), func.checkpoint(func.checkpoint(body))])
+STEPS_OF_LOOPS: dict[str, Any] = {
+    "plain": body,
+    "checkpoint": func.checkpoint(body),
+    "checkpoint of a checkpoint": func.checkpoint(func.checkpoint(body)),
+    "jit of a checkpoint": func.jit(func.checkpoint(body)),
+    "cond": lambda x: func.cond(x[0] < 2.0, body, lambda x: x * 2.0, x),
+    "switch": lambda x: func.switch((x[0] < 2.0).astype(int), [lambda x: x * 2.0, func.checkpoint(body)], x),
+}
+
+
+@pytest.mark.parametrize("step", STEPS_OF_LOOPS.values(), ids=STEPS_OF_LOOPS)
 @pytest.mark.parametrize("loop", EAGER)
 def test_plans_of_eager_loops_are_what_they_take(loop: str, step: Any) -> None:
     x = np.linspace(0.1, 0.9, 40_000)
@@ -216,3 +213,14 @@ def test_plans_of_eager_loops_are_what_they_take(loop: str, step: Any) -> None:
     peak = measured(lambda: call(x))
     assert peak <= 1.05 * (timeline.peak - timeline.arguments) + 200_000
     assert timeline.peak <= 1.25 * peak + 2 * x.nbytes
+
+
+@pytest.mark.parametrize("interval", [1, 2, 5])
+def test_plans_of_calls_in_eager_code_are_what_they_take(interval: int) -> None:
+    """The code of the forward run keeps its scratch memory while that of the backward run works."""
+    x = np.linspace(0.1, 0.9, 40_000)
+    call = func.grad(func.jit(lambda x: np.sum(scanned(np.sin, x, checkpoint=interval))))
+    timeline = func.memory(call)(x)
+    peak = measured(lambda: call(x))
+    assert peak <= 1.05 * (timeline.peak - timeline.arguments) + 200_000
+    assert timeline.peak - timeline.arguments <= 1.05 * peak + 200_000

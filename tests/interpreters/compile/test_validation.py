@@ -17,6 +17,7 @@ from func.interpreters.compile import execution, inlining, passes, validation
 from func.interpreters.compile.passes import cleanup
 from func.interpreters.core import PRIMITIVES
 from func.interpreters.core.translations import TRANSLATIONS, keeps_bits, validated
+from func.interpreters.primitives.linalg.inverses import factored_solve
 from func.interpreters.program.plain_runs import Undefined, evaluated, plain_run
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.staged_rules import RULES, StagedRule
@@ -309,3 +310,31 @@ def test_donated_arguments_are_validated_in_the_order_that_code_takes() -> None:
     f = func.jit(lambda a, b: np.where(b, 1, a), donate_argnums=0)
     a = np.arange(4).reshape(2, 2, order="F")
     assert f(a, a > 1).tolist() == [[0, 1], [1, 1]]
+
+
+def test_products_of_structural_zeros_with_infinities_inside_say_nothing() -> None:
+    f = func.jit(func.jacrev(func.jacrev(lambda x: np.sum(np.array([0.0, 1.0, 1.0]) * np.sqrt(x)))))
+    np.testing.assert_array_equal(f(X)[0], np.zeros(3))
+    error = planted(replacing("log", "exp"), func.jacrev(lambda x: x * np.log(x)), X)
+    assert names_of(error.program) == ["log"]
+
+
+def test_a_nan_that_makes_a_nan_safe_variant_run_says_nothing() -> None:
+    def inside(x: Any) -> Any:
+        inner = func.grad(lambda v: np.sum(np.where(v > 0, np.sqrt(v), 0.0) * v))
+        return func.scan(lambda c, r: (c + inner(x * r), None), x, np.array([1.0, 2.0]))[0]
+
+    x = np.array([0.0, 0.25, 0.0, 4.0])
+    expected = func.grad(lambda x: np.sum(inside(x)))(x)
+    np.testing.assert_allclose(func.grad(func.jit(lambda x: np.sum(inside(x))))(x), expected)
+
+
+def test_row_exchanges_that_do_not_exist_are_refused() -> None:
+    a, pivots = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([0, 7], np.int32)
+    with pytest.raises(IndexError, match="out of range"):
+        factored_solve(a, a, pivots, np.ones((2, 1)), adjoint=False)
+
+
+def test_elements_that_exchange_values_are_not_compared_one_by_one() -> None:
+    f = func.jit(lambda x: x - func.collectives.pmean(x, "i"))
+    np.testing.assert_allclose(func.vmap(f, axis_name="i")(X), X - np.mean(X))

@@ -1,5 +1,6 @@
 """Recursive checkpointing of scans: the same derivatives in blocks of any number of levels, and less memory."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -140,6 +141,10 @@ def test_the_lengths_of_blocks() -> None:
     for most in (10**7, 10**6, 10**5, 1):
         lengths = block_lengths(10**6, carry, kept, most)
         assert list(lengths) == sorted(set(lengths), reverse=True)
+    for length in (50, 200, 365, 1000, 10**6):  # behind a block with a rest one more carry would be kept
+        for most in (1, 50_000, 10**6):
+            lengths = block_lengths(length, carry, kept, most)
+            assert not any([outer % inner for outer, inner in itertools.pairwise(lengths)])
     assert block_lengths(1, carry, kept, 1) == () and block_lengths(2, carry, kept, 1) in ((), (1,))
     assert 0 < WORTH < 1
 

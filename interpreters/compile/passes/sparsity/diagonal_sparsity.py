@@ -1,7 +1,8 @@
 """Diagonal sparsity: values that are zero except on diagonals are computed as vectors.
 
 The identity seeds of a Jacobian, and what elementwise functions, slices and sums make of them, are sums of terms, each
-a dense value along a diagonal (see diagonal_terms). Their zeros are structural; those of a user's constants are not.
+a dense value along a diagonal (see diagonal_terms). Their zeros are structural. Those of a user's arrays, into which a
+value was written as by np.diag, are numbers: 0 · ∞ is NaN, so only known factors that are finite scale such a sum.
 The pass has a rule for each primitive that keeps this structure. A contraction with such a value, for instance, scales
 rows: Σⱼ δᵢⱼ dⱼ Aⱼₖ = dᵢ Aᵢₖ. Where a rule does not know the structure of its result, or the value is an output of the
 program, the primitive `place` writes the terms into zeros.
@@ -47,15 +48,26 @@ FEW_TERMS = 3
 
 
 class DiagonalSum(Shaped):
-    """An array as a sum of terms; `dense` is the variable that holds it, once it is written."""
+    """An array as a sum of terms; `dense` is the variable that holds it, once it is written.
 
-    __slots__ = ("dense", "terms")
+    `has_numbers` tells that the zeros are numbers, not structural.
+    """
 
-    def __init__(self, shape: Shape, dtype: np.dtype[Any], terms: Sequence[Term], dense: Var | None = None) -> None:
+    __slots__ = ("dense", "has_numbers", "terms")
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        terms: Sequence[Term],
+        dense: Var | None = None,
+        has_numbers: bool = False,
+    ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.terms = tuple(terms)
         self.dense = dense
+        self.has_numbers = has_numbers
 
     def order(self) -> tuple[int, ...] | None:
         """The order of labels in which the value of a single term is the whole array; None where it is not."""
@@ -89,7 +101,7 @@ class DiagonalBuilder(EquationBuilder):
             self._zero[x] = type(value) is np.ndarray and not np.any(value)
         return self._zero[x]
 
-    def accept(self, out: Var, result: Any) -> Any:
+    def accept(self, out: Var, result: Any, has_numbers: bool) -> Any:
         """The result of a rule in the dtype of the output; dense where that is no larger than the terms."""
         if type(result) is not DiagonalSum:
             assert (result.shape, result.dtype) == (out.shape, out.dtype)
@@ -97,13 +109,20 @@ class DiagonalBuilder(EquationBuilder):
         terms = [Term(self.as_dtype(term.value, out.dtype), *term[1:]) for term in result.terms]
         if not all([is_injective(term.sizes, term.axes) for term in terms]):
             raise GiveUp
-        result = DiagonalSum(out.shape, out.dtype, terms)
+        result = DiagonalSum(out.shape, out.dtype, terms, has_numbers=has_numbers)
         order = result.order()
         if order is not None:
             return self.to_dense(result) if order == tuple(range(len(order))) else result
         size = math.prod(out.shape)
         large = sum([term.size for term in terms]) >= size
         return self.to_dense(result) if large or len(terms) > min(MAX_TERMS, FEW_TERMS + size // 2048) else result
+
+    def keeps_zeros(self, x: Any, divides: bool) -> bool:
+        """Whether the product of zero and a factor, or its quotient by it, is known to be zero."""
+        value = self.constants.get(x) if type(x) is Var else x
+        if value is None or type(value) is DiagonalSum:
+            return False
+        return bool(np.all((value != 0) & ~np.isnan(value)) if divides else np.all(np.isfinite(value)))
 
     def as_dtype(self, value: Any, dtype: np.dtype[Any]) -> Any:
         """A term's value in a dtype."""
@@ -229,6 +248,8 @@ An operand is a DiagonalSum, a variable or a scalar. A rule raises GiveUp where 
 """
 STARTS = ("scatter", "scatter_add", "seed")
 """Primitives whose outputs can be diagonal although no operand is."""
+PRODUCTS = ("multiply", "divide", "contract")
+"""Primitives that multiply the zeros of an operand by the elements of the other one."""
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -642,10 +663,17 @@ def exploit_diagonal_sparsity(program: Program) -> Program:
 
     def apply_rule(equation: Equation, operands: tuple[Any, ...]) -> Any:
         name = equation.primitive.name
-        if name not in RULES or not (name in STARTS or any([type(x) is DiagonalSum for x in operands])):
+        sums = [x for x in operands if type(x) is DiagonalSum]
+        if name not in RULES or not (name in STARTS or sums):
             return None
+        has_numbers = any([x.has_numbers for x in sums]) or not (sums or name == "seed")
+        if name in PRODUCTS:  # at the places of the first sum the rules read the other factor
+            has_numbers, divides = sums[0].has_numbers, name == "divide"
+            factors = operands[1:] if divides else [x for x in operands if x is not sums[0]]
+            if has_numbers and not all([builder.keeps_zeros(x, divides) for x in factors]):
+                return None
         try:
-            return builder.accept(equation.outputs[0], RULES[name](builder, equation, operands))
+            return builder.accept(equation.outputs[0], RULES[name](builder, equation, operands), has_numbers)
         except GiveUp:
             return None
 
