@@ -33,7 +33,7 @@ from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad, vjp
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform, transformed
 from func.transforms.vmapping import vmap
 
 FEW_COLORS = 12
@@ -52,9 +52,9 @@ WORTH = 4
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def sparsity(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -90,13 +90,8 @@ def sparsity(
         ·■■·
         ··■■
     """
-    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, "at_point": at_point}
-    if f is None:
-        return functools.partial(sparsity, **options)
-    check_callable(f, "sparsity")
     selection = Selection(f, "sparsity", argnums, argnames)
 
-    @transformed(sparsity, f, options)
     def pattern_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _Call(f, selection, args, kwargs)
         return call.pattern(call.program(), at_point)
