@@ -205,7 +205,8 @@ def walk(
     if look.waits:
         look.waits -= 1
         return walk_nodes(seeds, leaves)
-    return WIRING.fused_walk(seeds, leaves, look)
+    fused: list[Any] = WIRING.fused_walk(seeds, leaves, look)
+    return fused
 
 
 def _sketch(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:

@@ -22,7 +22,6 @@ from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
 from func.interpreters.core.source import without_engine_frames
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program
 from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star
 from func.sparse_derivatives.dependence import UNKNOWN, dependence
@@ -812,7 +811,7 @@ class _HessianPlan(_Plan):
         return grad(value)(tuple([leaves[i] for i in self.active]))
 
 
-def sparse_blocks(
+def sparse_jacobian_of(
     function: Callable[..., Any], argnums: Any, argnames: Any, sparse: bool | str
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """What `func.jacobian` with `sparse` calls: the sparse Jacobian, or None where "auto" takes the dense one."""
@@ -828,6 +827,3 @@ def sparse_blocks(
         return evaluate(args, kwargs) if WORTH * plan.products <= min(plan.pattern.shape) else None
 
     return matrix_or_none
-
-
-WIRING.sparse_jacobian = sparse_blocks

@@ -440,7 +440,7 @@ def jacobian(
         raise ArgumentError(
             "func.jacobian: a sparse Jacobian is of real outputs alone; leave out has_aux and holomorphic"
         )
-    sparse_of = WIRING.sparse_jacobian(f, argnums, argnames, sparse) if sparse else None
+    sparse_of = WIRING.sparse_jacobian_of(f, argnums, argnames, sparse) if sparse else None
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if sparse_of is not None:

@@ -13,7 +13,6 @@ from func import tree
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
@@ -526,6 +525,3 @@ def _place_axis(out: Array, is_mapped: bool, dim: Any, size: int, path: str) -> 
     if not -rank <= dim < rank:
         raise MappedAxisError(f"func.vmap: out_dims={dim} is out of range for {path} of shape {shape_of(out)[1:]}")
     return move_axis(out, 0, int(dim) % rank)
-
-
-WIRING.vmap = vmap

@@ -557,7 +557,3 @@ def _without_states(seeds: Sequence[tuple[Any, Array]]) -> tuple[list[tuple[Any,
         else:
             nodes[serial] = serial, rule, above, above if rule is OUTPUT else needs_cotangent, saved, params, aval
     return [(nodes[node[SERIAL]], ct) for node, ct in seeds], leaves[::-1]
-
-
-WIRING.fused_walk = fused_walk
-WIRING.note_backward = note_backward

@@ -247,14 +247,17 @@ class Program:
 
     def check(self) -> None:
         """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""
-        WIRING.check_program(self)
+        from func.interpreters.program.checking import check_program
+
+        check_program(self)
         if self.nan_safe is not None:
             self.nan_safe.check()
 
     def cost(self) -> Cost:
         """What running the program costs: operations, bytes moved, peak of live bytes, per equation and in total."""
-        cost: Cost = WIRING.program_cost(self)
-        return cost
+        from func.interpreters.program.cost import program_cost
+
+        return program_cost(self)
 
     def draw(self, path: str | os.PathLike[str] | None = None) -> str:
         """A picture of the dataflow, which notebooks show; with a path, write it as an SVG file and return the path.
@@ -263,17 +266,23 @@ class Program:
 
         Raises ArgumentError where the path does not end in .svg.
         """
-        return WIRING.draw_program(self, path)
+        from func.interpreters.program.drawing import draw_program
+
+        return draw_program(self, path)
 
     def text(self, lines: bool = False) -> str:
         """The program as text; with `lines` each equation names its source line."""
-        return WIRING.program_text(self, lines)
+        from func.interpreters.program.printing import program_text
+
+        return program_text(self, lines)
 
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        return WIRING.program_html(self)
+        from func.interpreters.program.printing import program_html
+
+        return program_html(self)
 
     def __eq__(self, other: object) -> bool:
         """Equal: the same primitives, parameters, wiring, avals and, bit by bit, constants."""
@@ -281,15 +290,21 @@ class Program:
             return True
         if not isinstance(other, Program):
             return NotImplemented
-        return WIRING.same_program(self, other)
+        from func.interpreters.program.equality import same_program
+
+        return same_program(self, other)
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = WIRING.program_hash(self)
+            from func.interpreters.program.equality import program_hash
+
+            self._hash = program_hash(self)
         return self._hash
 
     def __dask_tokenize__(self) -> Any:
-        return "func.Program", WIRING.program_token(self)
+        from func.interpreters.program.equality import program_token
+
+        return "func.Program", program_token(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Program, (self.inputs, self.equations, self.outputs, self.constants, self.nan_safe)
