@@ -247,17 +247,14 @@ class Program:
 
     def check(self) -> None:
         """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""
-        from func.interpreters.program.checking import check_program
-
-        check_program(self)
+        WIRING.check_program(self)
         if self.nan_safe is not None:
             self.nan_safe.check()
 
     def cost(self) -> Cost:
         """What running the program costs: operations, bytes moved, peak of live bytes, per equation and in total."""
-        from func.interpreters.program.cost import program_cost
-
-        return program_cost(self)
+        cost: Cost = WIRING.program_cost(self)
+        return cost
 
     def draw(self, path: str | os.PathLike[str] | None = None) -> str:
         """A picture of the dataflow, which notebooks show; with a path, write it as an SVG file and return the path.
@@ -266,23 +263,20 @@ class Program:
 
         Raises ArgumentError where the path does not end in .svg.
         """
-        from func.interpreters.program.drawing import draw_program
-
-        return draw_program(self, path)
+        text: str = WIRING.draw_program(self, path)
+        return text
 
     def text(self, lines: bool = False) -> str:
         """The program as text; with `lines` each equation names its source line."""
-        from func.interpreters.program.printing import program_text
-
-        return program_text(self, lines)
+        text: str = WIRING.program_text(self, lines)
+        return text
 
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from func.interpreters.program.printing import program_html
-
-        return program_html(self)
+        text: str = WIRING.program_html(self)
+        return text
 
     def __eq__(self, other: object) -> bool:
         """Equal: the same primitives, parameters, wiring, avals and, bit by bit, constants."""
@@ -290,21 +284,16 @@ class Program:
             return True
         if not isinstance(other, Program):
             return NotImplemented
-        from func.interpreters.program.equality import same_program
-
-        return same_program(self, other)
+        is_same: bool = WIRING.same_program(self, other)
+        return is_same
 
     def __hash__(self) -> int:
         if self._hash is None:
-            from func.interpreters.program.equality import program_hash
-
-            self._hash = program_hash(self)
+            self._hash = WIRING.program_hash(self)
         return self._hash
 
     def __dask_tokenize__(self) -> Any:
-        from func.interpreters.program.equality import program_token
-
-        return "func.Program", program_token(self)
+        return "func.Program", WIRING.program_token(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Program, (self.inputs, self.equations, self.outputs, self.constants, self.nan_safe)
