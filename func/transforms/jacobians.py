@@ -11,13 +11,12 @@ from typing import Any
 
 from func import tree
 from func.interpreters import nan_safe
+from func.interpreters.compiled_backward import by_nodes, pull_back
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
-from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat, running
-from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live

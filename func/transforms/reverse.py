@@ -10,12 +10,12 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
+from func.interpreters.compiled_backward import pull_back
 from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
-from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, reduce_sum

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from func import tree
+from func.interpreters.compiled_backward import by_nodes
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
 from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
