@@ -484,7 +484,7 @@ def compile_partial(partial: Partial) -> Callable[..., Any]:
     maps directions, as a function of saved values and a real direction.
 
     A partial is written with primitives, so that it can be traced and differentiated. On plain arrays their dispatch
-    is overhead: `1 - out * out` becomes np.subtract(1, np.multiply(out, out)). A partial may be another expression for
+    is overhead: `1 + out * out` becomes np.add(np.square(out), 1). A partial may be another expression for
     complex values, which keep to a side of a branch cut. One that follows a convention may have its own NumPy code.
     """
     on_arrays = getattr(partial.rule, "on_arrays", None)

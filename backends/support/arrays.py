@@ -73,6 +73,15 @@ def nan_safe_multiply_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
     return out
 
 
+def sech_squared(xp: Any, x: Any) -> Any:
+    """1 / cosh². Real parts of complex numbers are those up to which cosh is finite: infinite ones become NaN."""
+    if getattr(x, "dtype", None) is not None and x.dtype.kind == "c":
+        bound = 700.0 if x.dtype.itemsize > 8 else 88.0
+        x = xp.clip(x.real, -bound, bound) + x.imag * x.dtype.type(1j)
+    inverse = xp.reciprocal(xp.cosh(x))
+    return inverse * inverse
+
+
 def select_into(xp: Any, condition: Any, x: Any, y: Any, out: Any) -> Any:
     """where(condition, x, y), written into an array."""
     xp.copyto(out, y)

@@ -19,11 +19,11 @@ from func.interpreters.primitives.elementwise.table import (
     add, arccos, arccos as acos, arccosh, arccosh as acosh, arcsin, arcsin as asin, arcsinh, arcsinh as asinh,
     arctan, arctan as atan, arctan2, arctan2 as atan2, arctanh, arctanh as atanh, bitwise_and, bitwise_or,
     bitwise_xor, cbrt, ceil, copysign, cos, cosh, deg2rad, deg2rad as radians, divide,
-    divide as true_divide, equal, exp, exp2, expm1, float_power, floor, floor_divide, fmax, fmin, fmod, gcd,
+    divide as true_divide, equal, exp, exp2, expm1, floor, floor_divide, fmax, fmin, fmod, gcd,
     greater, greater_equal, invert, invert as bitwise_invert, invert as bitwise_not, isfinite,
     isinf, isnan, lcm, ldexp, left_shift, left_shift as bitwise_left_shift, less, less_equal, log, log10, log1p,
     log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply,
-    negative, nextafter, not_equal, positive, power, power as pow, rad2deg, rad2deg as degrees, reciprocal,
+    negative, nextafter, not_equal, positive, rad2deg, rad2deg as degrees, reciprocal,
     remainder, remainder as mod, right_shift, right_shift as bitwise_right_shift, rint, signbit, sin, sinh, spacing,
     sqrt, subtract, tan, tanh, trunc,
 )
@@ -91,10 +91,12 @@ if TYPE_CHECKING:
     )
     from func.numpy.statistics import average, corrcoef, cov, mean, std, var
     from func.numpy.ufuncs import (
-        absolute, bitwise_count, conjugate, divmod, fabs, frexp, heaviside, hypot, modf, sign, square,
+        absolute, bitwise_count, conjugate, divmod, fabs, float_power, frexp, heaviside, hypot, modf, power, sign,
+        square,
     )
     from func.numpy.ufuncs import absolute as abs
     from func.numpy.ufuncs import conjugate as conj
+    from func.numpy.ufuncs import power as pow
     from func.numpy.utilities import (
         apply_along_axis, apply_over_axes, array2string, array_repr, array_str, can_cast, common_type,
         may_share_memory, min_scalar_type, packbits, ravel_multi_index, result_type, shares_memory, trim_zeros,

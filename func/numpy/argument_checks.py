@@ -66,7 +66,10 @@ def common(arrays: Sequence[Any]) -> list[Array]:
     values = [operand(a) for a in arrays]
     kinds = [kind(1) if (kind := weak_kind(v)) else dtype_of(v) for v in values]
     dtype = np.result_type(*kinds)
-    return [v if hasattr(v, "dtype") and dtype_of(v) == dtype else convert(v, dtype=dtype) for v in values]
+    return [
+        v if hasattr(v, "dtype") and dtype_of(v) == dtype else convert(arrayed(v) if weak_kind(v) else v, dtype=dtype)
+        for v in values
+    ]
 
 
 def to_dtype(x: Array, dtype: Any) -> Array:

@@ -84,8 +84,9 @@ def array_from_sequence(value: Any) -> Array:
 
 
 def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
-    """Arrays of one shape joined along a new axis."""
-    parts = common(arrays)
+    """Arrays of one shape joined along a new axis; numbers of Python beside others are arrays of their own dtype."""
+    adapts = all([weak_kind(x) for x in arrays])
+    parts = common(arrays if adapts else [arrayed(x) if weak_kind(x) else x for x in arrays])
     if not parts:
         raise ValueError("need at least one array to stack")
     (shape, *others) = {shape_of(part) for part in parts}

@@ -101,12 +101,18 @@ def clip(
     low, high = _bounds(a_min, a_max, min, max)
     if dtype_of(a).kind in "iu":
         info = np.iinfo(dtype_of(a))
-        low = None if type(low) is int and low <= info.min else low
-        high = None if type(high) is int and high >= info.max else high
+        low = None if type(low) is int and low <= info.min else _within(low, ops.at_least, info.min)
+        high = None if type(high) is int and high >= info.max else _within(high, ops.at_most, info.max)
     ufunc, bounds = _CLIPS[low is None, high is None], [operand(bound) for bound in (low, high) if bound is not None]
     if out is not None or dtype is not None or options:
         return call_ufunc(ufunc, None, (a, *bounds), {"out": out, "dtype": dtype, **options})
     return UFUNCS.get(ufunc, DIRECT.get(ufunc))(a, *bounds)  # type: ignore[misc]
+
+
+def _within(bound: Any, clamp: Any, limit: int) -> Any:
+    """A bound that is a traced Python integer, which may lie beyond the numbers of the array on its own side."""
+    is_traced = type(bound) is Tracer and weak_kind(bound) is int
+    return clamp(bound, limit) if is_traced and -(2**63) < limit < 2**63 - 1 else bound
 
 
 _CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]
@@ -256,6 +262,8 @@ def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: b
     rtol, atol = operand(rtol), operand(atol)
     if not weak_kind(b) and dtype_of(b).kind not in "fc":
         b = to_dtype(b, np.result_type(dtype_of(b), 1.0))
+    elif weak_kind(b) is int:
+        b = ops.multiply(b, 1.0)
     near = ops.less_equal(quietly(_difference, a, b), ops.add(atol, ops.multiply(rtol, _size(b))))
     result = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))
     if equal_nan:

@@ -326,6 +326,8 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     axis = normalize_axis(axis, rank_of(arr))
     if dtype_of(arr).kind in "iu" and type(values) in (int, float):
         values = np.asarray(values, dtype_of(arr))  # raises where it does not fit
+    if weak_kind(values) is int and type(values) is Tracer and dtype_of(arr).kind in "iu":
+        values = to_dtype(values, dtype_of(arr))  # likewise
     values = arrayed(operand(values))
     length = shape_of(arr)[axis]
     places = _insertion_places(_known_places(obj), length)

@@ -53,8 +53,8 @@ _MODULES = {
     "sorting": "argpartition argsort bincount digitize lexsort partition searchsorted sort sort_complex",
     "statistics": "average corrcoef cov mean std var",
     "ufuncs": (
-        "absolute bitwise_count conjugate divmod fabs frexp heaviside hypot modf sign square "
-        "abs=absolute conj=conjugate"
+        "absolute bitwise_count conjugate divmod fabs float_power frexp heaviside hypot modf power sign square "
+        "abs=absolute conj=conjugate pow=power"
     ),
     "utilities": (
         "apply_along_axis apply_over_axes array2string array_repr array_str can_cast common_type "

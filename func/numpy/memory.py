@@ -446,7 +446,7 @@ def with_axes(x: Array, order: Sequence[int]) -> Array:
     stage = _stage_of(x)
     if stage is not None:
         var = bottom_of(x)._attached
-        stage.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, _behind_batch(order, x)))
+        stage.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, _behind_batch(order, _batch_rank(x))))
         return x if view_of(x) is None else fresh(x)
     present = strides_of(x)
     return x if shape and same_layout(shape, present, strides) else _laid_out(fresh(x), present, order)
@@ -459,9 +459,13 @@ def _stage_of(x: Array) -> Stage | None:
     return bottom._interpreter if is_traced else None  # type: ignore[union-attr, return-value]
 
 
-def _behind_batch(order: Sequence[int], x: Tracer) -> tuple[int, ...]:
-    """The axes of the variable behind a box in memory: its batch axes come first."""
-    batch = len(bottom_of(x)._attached.shape) - len(x.shape)
+def _batch_rank(x: Tracer) -> int:
+    """The number of batch axes of the variable behind a box."""
+    return len(bottom_of(x)._attached.shape) - len(x.shape)
+
+
+def _behind_batch(order: Sequence[int], batch: int) -> tuple[int, ...]:
+    """The axes of a variable in memory: its batch axes come first."""
     return (*range(batch), *[batch + axis for axis in order])
 
 
@@ -473,10 +477,10 @@ def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence
     stage = _stage_of(x)
     if stage is None:
         return with_axes(x, tuple(find(*[layout_of(a) for a in arrays])))
-    ranks = [len(shape_of(a)) for a in arrays]
+    ranks, batch = [len(shape_of(a)) for a in arrays], _batch_rank(x)  # x may end before somebody asks
 
     def find_batched(*known: Any) -> tuple[int, ...]:
-        return _behind_batch(find(*[_last_axes(a, rank) for a, rank in zip(known, ranks, strict=True)]), x)
+        return _behind_batch(find(*[_last_axes(a, rank) for a, rank in zip(known, ranks, strict=True)]), batch)
 
     known = [bottom_of(a)._attached if _stage_of(a) is stage else layout_of(a) for a in arrays]
     stage.layouts.rules[bottom_of(x)._attached] = find_batched, known

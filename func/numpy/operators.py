@@ -33,22 +33,24 @@ from func.interpreters.core.public_functions import at_boundary
 from func.interpreters.core.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import ufuncs
+from func.numpy.facts import power_of_root
 from func.numpy.inplace import augmented, getitem, setitem
 from func.numpy.solvers import solver_files, steers_solver
-from func.numpy.squares import power_of_root
 
 _SCALARS = frozenset({float, int, complex, bool})
 _NOT_ARRAYS = (str, bytes, dict, set)
 
 
 def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
-    ufunc = getattr(np, primitive.name)
+    ufunc, is_product = getattr(np, primitive.name), primitive is ops.multiply
 
     def operate(self: Tracer, other: Any) -> Any:
         try:
             if type(other) is Tracer:
                 if other._interpreter is not self._interpreter:
                     return primitive(self, other)
+                if other is self and is_product and (known := power_of_root(self, 2)) is not None:
+                    return known
             elif type(other) is ndarray:
                 if other.dtype.kind not in "fciub":
                     other = operand(other)
@@ -162,7 +164,7 @@ def power(x: Array, y: Array) -> Array:
             return ops.reciprocal(x)
         if y == 1:
             return ops.positive(x)
-        if y % 2 == 0 and type(x) is Tracer and y > 0 and (known := power_of_root(x, y)) is not None:
+        if (known := power_of_root(x, y)) is not None:
             return known
     return ops.power(operand(x), operand(y))
 

@@ -13,10 +13,10 @@ from func.interpreters.primitives.elementwise.conventions import revalued
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
+from func.numpy.facts import power_by, remembering
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, loop_dtype, mask_for, total_of
 from func.numpy.shaping import squeeze
-from func.numpy.squares import power_by, remembering
 from func.numpy.ufuncs import conjugated
 
 _INTP = np.dtype(np.intp)

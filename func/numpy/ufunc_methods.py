@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of, u
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.elementwise.conventions import revalued
 from func.interpreters.primitives.structural import cumulative as scans
 from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural import shapes
@@ -151,6 +153,9 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
     for place in rest:
         new = function(total, entry(x, place))
         total = new if masks is None else shapes.where(entry(masks, place), new, total)
+    if ufunc is np.logaddexp2 and masks is None and out is None and not is_given(initial) and n > 1:
+        natural = reduction_primitives.reduce_logaddexp(ops.multiply(x, math.log(2)), axes=(0,))
+        return revalued(total, ops.divide(natural, math.log(2)))  # pairs lose digits of second derivatives
     return total
 
 

@@ -11,8 +11,8 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.conventions import isolated_by_convention
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.argument_checks import arrayed, scalar_of
+from func.numpy.facts import box_of, power_by, power_of_root, remembering
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
-from func.numpy.squares import box_of, power_by, power_of_root, remembering
 
 
 @ufunc_function(np.absolute)
@@ -28,8 +28,8 @@ def _modulus(x: Array) -> Array:
     """|x| of real x, whose even powers are those of x."""
     out = ops.absolute(x)
     if type(out) is Tracer and type(x) is Tracer:
-        interpreter, value, attached = x._interpreter, x._value, x._attached
-        out._square = out._value, out._attached, lambda _, n: _even_power(Tracer(interpreter, value, attached), n)
+        x = box_of(x)
+        remembering(out, lambda _, n: _even_power(x, n))
     return out
 
 
@@ -51,8 +51,24 @@ def hypot(x: Array, y: Array) -> Array:
 @ufunc_function(np.square)
 def square(x: Array) -> Array:
     """x², as numpy.square; that of a norm or a modulus has its derivatives at zero."""
-    known = power_of_root(x, 2) if type(x) is Tracer else None
+    known = power_of_root(x, 2)
     return ops.square(operand(x)) if known is None else known
+
+
+def _power(ufunc: np.ufunc, primitive: Primitive) -> Any:
+    """The traced version of a ufunc of powers."""
+
+    def power(x: Array, y: Array) -> Array:
+        known = power_of_root(x, y)
+        return primitive(x, y) if known is None else known
+
+    power.__name__ = power.__qualname__ = ufunc.__name__
+    power.__doc__ = f"x to the power y, as numpy.{ufunc.__name__}; even ones of norms have their derivatives at zero."
+    return ufunc_function(ufunc)(power)
+
+
+power = _power(np.power, ops.power)
+float_power = _power(np.float_power, ops.float_power)
 
 
 @ufunc_function(np.conjugate)
@@ -82,24 +98,9 @@ def sign(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind != "c":
         return isolated_by_convention(ops.sign(x), lambda: ops.equal(x, 0), x)
-    x = _with_finite_sign(x)
-    modulus = absolute(x)
-    is_zero = ops.equal(modulus, 0)
-    safe = where(is_zero, full_like(modulus, 1, ()), modulus)
-    parts = [ops.divide(part, safe) for part in (ops.real(x), ops.imag(x))]  # x / safe overflows where |x| is tiny
-    return scalar_of(where(is_zero, full_like(x, 0, ()), ops.make_complex(*parts)))
-
-
-def _with_finite_sign(x: Array) -> Array:
-    """Complex numbers of which one part is infinite as ±1 or ±1j; where both are, NaN."""
-    parts = ops.real(x), ops.imag(x)
-    infinite = [ops.isinf(part) for part in parts]
-    units = [
-        where(is_infinite, ops.sign(part), where(other, full_like(part, 0, ()), part))
-        for part, is_infinite, other in zip(parts, infinite, infinite[::-1], strict=True)
-    ]
-    finite = ops.make_complex(*units)
-    return where(ops.logical_and(*infinite), full_like(finite, complex(np.nan, np.nan), ()), finite)
+    real, imag = ops.real(x), ops.imag(x)
+    modulus = ops.hypot(real, imag)
+    return scalar_of(ops.make_complex(ops.cosine(real, imag, modulus), ops.cosine(imag, real, modulus)))
 
 
 @ufunc_function(np.divmod)

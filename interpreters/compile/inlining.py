@@ -11,6 +11,7 @@ from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Array
 from func.interpreters.core.translations import keeps_bits, validated
+from func.interpreters.primitives.structural.identity import as_seed, seed
 from func.interpreters.program.program import Equation, Program
 from func.interpreters.rank_axis import with_plain_numbers
 from func.interpreters.stage import DerivedStage
@@ -53,11 +54,13 @@ def inline_calls(program: Program) -> Program:
     while any([_body(equation) is not None for equation in program.equations]):
         equations = program.equations
 
-        def override(place: int, operands: tuple[Array, ...], equations: Any = equations) -> Any:
-            body = _body(equations[place])
-            return None if body is None else tuple(body(*operands))
+        def flat(*args: Array, program: Program = program, equations: Any = equations) -> Any:
+            def override(place: int, operands: tuple[Array, ...]) -> Any:
+                if equations[place].primitive is seed and args:
+                    return (as_seed(operands[0], args[0]),)
+                body = _body(equations[place])
+                return None if body is None else tuple(body(*operands))
 
-        def flat(*args: Array, program: Program = program, override: Any = override) -> Any:
             return program.run(args, override)
 
         program = drivers.stage_flat(flat, [var.aval for var in program.inputs], DerivedStage("jit"))

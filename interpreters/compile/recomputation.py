@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.primitives.structural.identity import barrier, late_tag
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
@@ -186,13 +187,17 @@ class _Round:
         def is_gone(z: Any, at: int) -> bool:
             return type(z) is Var and z in self.defining and (self.roots[z] in dropped or not self._is_there(z, at))
 
+        before = {out for equation in equations for out in equation.outputs if bytes_of(out)}
         for number in range(self.place + 1, len(self.source.equations)):
             equation = self.source.equations[number]
             needs = [x for x in equation.inputs if type(x) is Var and self.roots[x] in dropped and x in self.defining]
             if needs:
                 tag = late_tag()
                 shields.clear()
-            inputs = tuple([computed(x, number) if x in needs else x for x in equation.inputs])
+            late = [x for x in equation.inputs if x in before] if isinstance(equation.primitive, Pointwise) else []
+            inputs = tuple(
+                [computed(x, number) if x in needs else shield(x) if x in late else x for x in equation.inputs]
+            )
             if inputs != equation.inputs:
                 equation = Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line)
             equations.append(equation)

@@ -89,6 +89,8 @@ if TYPE_CHECKING:
         """Compiled code of one such equation alone is no faster than NumPy."""
         calls_python: bool
         """It calls a Python function, which does what is not known; its derivative alone may call others."""
+        tells_passes: bool
+        """Passes read from its equation what its value does not say, so it stays an equation also of known values."""
         communicates: bool
         """It exchanges messages with other processes, which do the same in the same order: its equations are neither
         merged nor folded, those that a traced program needs are not dropped by passes, and they keep their order. """
@@ -135,7 +137,7 @@ class Primitive:
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
         *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
-        *("communicates", "covers", "mask", "passes_on", "defined_in", "holds_no_program"),
+        *("communicates", "covers", "mask", "passes_on", "defined_in", "holds_no_program", "tells_passes"),
     )
 
     def __init__(
@@ -171,6 +173,7 @@ class Primitive:
         self.commutative = facts.get("commutative", False)
         self.numpy_suffices = facts.get("numpy_suffices", False)
         self.calls_python = facts.get("calls_python", False)
+        self.tells_passes = facts.get("tells_passes", False)
         self.communicates = facts.get("communicates", False)
         self.body = facts.get("body")
         self.scipy = facts.get("scipy")

@@ -158,8 +158,8 @@ class Tracer:
 
     `_value` is the array one level down; `_attached` is what the owner keeps beside it (a graph node, a tangent,
     a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `_view_of` says
-    what this box is a view of, `_views` lists the views of this box, `_written` is the line of a write, `_square` gives
-    the square of a root, `_choice` the elements that a filter chose, `_state` belongs to the imperative interface.
+    what this box is a view of, `_views` lists the views of this box, `_written` is the line of a write, `_fact` is what
+    is known of the value (`func.numpy.facts`), `_state` belongs to the imperative interface.
     The slots are private to the engine: libraries look for attributes such as `value` on what they are given, and
     would find the array without its derivative. The array interface (operators, methods, NumPy's protocols) is
     installed by `func.numpy`.
@@ -173,14 +173,13 @@ class Tracer:
     __module__ = "func"
     __qualname__ = "Tensor"  # the name that users know
     __slots__ = (
-        *("__weakref__", "_attached", "_choice", "_interpreter", "_square", "_state", "_value"),
+        *("__weakref__", "_attached", "_fact", "_interpreter", "_state", "_value"),
         *("_view_of", "_views", "_written"),
     )
     _value: Any
     _attached: Any
-    _choice: Any
+    _fact: Any
     _interpreter: Interpreter
-    _square: Any
     _state: Any
     _view_of: Any
     _views: Any

@@ -19,6 +19,10 @@ MOST_STEPS = 20_000
 """Equations of one run, those of all steps of loops together: for other inputs a loop may never end."""
 
 
+HUGE = 1e4
+"""From where on SciPy's functions of several arguments are not called with numbers that a user did not pass."""
+
+
 class Undefined(Exception):
     """NumPy leaves the outputs undefined for these inputs, or it takes too long to find them."""
 
@@ -46,6 +50,7 @@ def plain_run(program: Program) -> Run:
             out = primitive.impl(PLAIN, *operands, **equation.params)
         else:
             _refuse_undefined_cast(equation, operands)
+            _refuse_extremes(equation, operands)
             out = bind(primitive, operands, equation.params)
         outs = out if primitive.multiple else (out,)
         return outs if _RUNNING.noise is None else tuple([rounded(x, _RUNNING.noise) for x in outs])
@@ -79,6 +84,18 @@ def _refuse_undefined_cast(equation: Equation, operands: Sequence[Array]) -> Non
         limits, real = np.iinfo(out.dtype), np.real(operands[0])
         if not np.all((real > float(limits.min) - 1) & (real < float(limits.max))):
             raise Undefined
+
+
+def _refuse_extremes(equation: Equation, operands: Sequence[Array]) -> None:
+    """Raise Undefined for NaN and huge numbers where SciPy's code may crash the process, or never return.
+
+    Functions of one argument and the elementary ones do neither.
+    """
+    primitive = equation.primitive
+    if primitive.scipy is None or len(operands) == 1 or primitive.defined_in.endswith(".logistic"):
+        return
+    if not all([np.all(np.abs(x) < HUGE) for x in operands]):
+        raise Undefined
 
 
 def unit_of(dtype: np.dtype[Any]) -> float:

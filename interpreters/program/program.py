@@ -118,13 +118,24 @@ EVALUATED = _Evaluated()
 """Programs that are derived from another one, by evaluating it on tracers, take the lines of its equations."""
 
 
-def _bound(primitive: Primitive, operands: tuple[Any, ...], params: Params) -> Any:
-    """An equation that is evaluated. One that calls Python with plain arrays alone waits where a program is derived."""
-    if primitive.calls_python and not any([type(x) is Tracer for x in operands]):
-        stage = present_stage()
+def _bound(primitive: Primitive, operands: tuple[Any, ...], params: Params, args: Sequence[Array]) -> Any:
+    """An equation that is evaluated. Of plain arrays alone one that calls Python waits where a program is derived, and
+    what tells passes something is an equation of the program that the arguments are traced for."""
+    if (primitive.calls_python or primitive.tells_passes) and not any([type(x) is Tracer for x in operands]):
+        stage = present_stage() if primitive.calls_python else _stage_of(args)
         if stage is not None:
             return stage.apply(primitive, operands, params)
     return bind(primitive, operands, params)
+
+
+def _stage_of(args: Sequence[Array]) -> Any:
+    """The stage of which some argument is a variable, under any number of interpreters."""
+    for arg in args:
+        while type(arg) is Tracer:
+            if arg._value is None and arg._interpreter.is_stage and not arg._interpreter.is_linear:
+                return arg._interpreter
+            arg = arg._value
+    return None
 
 
 class Program:
@@ -185,7 +196,7 @@ class Program:
                 outs = override(i, operands) if override is not None else None
                 if outs is None:
                     try:
-                        out = _bound(equation.primitive, operands, equation.params)
+                        out = _bound(equation.primitive, operands, equation.params, args)
                     except Exception as error:
                         note_line(error, equation.line, "in a program")
                         raise

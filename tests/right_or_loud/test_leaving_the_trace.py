@@ -316,3 +316,14 @@ def test_iterators_over_elements() -> None:
 def test_print_takes_a_format_first() -> None:
     with pytest.raises(TypeError, match=r"func\.debug\.print takes a format string first"):
         func.debug.print(leaf())
+
+
+def test_the_memory_order_of_a_result_outlives_the_transform_that_made_it() -> None:
+    x = np.array([[1.0, 2.0], [4.0, 8.0]])
+
+    def pulled(x: Any) -> Any:
+        out, pull = func.vjp(lambda x: np.nanvar(x, axis=0), x)
+        return pull(np.ones_like(out))[0]
+
+    np.testing.assert_allclose(func.jit(pulled)(x), [[-1.5, -3.0], [1.5, 3.0]])
+    np.testing.assert_allclose(func.jit(lambda x: np.zeros_like(func.jvp(np.nanmedian, (x,), (x,))[1]))(x), 0.0)

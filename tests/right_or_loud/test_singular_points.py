@@ -226,3 +226,88 @@ def test_powers_of_norms_keep_their_derivatives() -> None:
     np.testing.assert_allclose([func.grad(f)(1.0), func.jit(func.grad(func.grad(f)))(1.0)], [2500.0, 7500.0])
     cube = func.derivatives(lambda t: np.linalg.norm(np.stack([t, 1 + 0 * t]), 3), 3)(0.0)
     assert cube[1] == cube[2] == 0 and np.isnan(cube[3])
+
+
+def test_a_product_with_a_sign_has_no_second_derivative_in_compiled_gradients() -> None:
+    """A compiled gradient that is differentiated again runs with structural zeros, which a sign of zero is not."""
+    for piece in (np.sign, lambda t: 2 * np.heaviside(t, 0.5) - 1):
+
+        def f(t: Any, piece: Callable[[Any], Any] = piece) -> Any:
+            return (t * piece(t)) * np.sin(t * piece(t))
+
+        assert np.isnan(func.grad(func.jit(func.grad(f)))(0.0))
+
+
+@pytest.mark.parametrize("write", [lambda n: n * n, lambda n: np.power(n, 2), lambda n: np.float_power(n, 2.0)])
+def test_squares_of_norms_however_written(write: Callable[[Any], Any]) -> None:
+    for norm in (np.linalg.norm, lambda x: np.hypot(x[0], x[1]), np.abs):
+
+        def f(x: Any, norm: Callable[[Any], Any] = norm) -> Any:
+            return np.sum(write(norm(x)))
+
+        for mode, hessian in HESSIANS.items():
+            np.testing.assert_allclose(hessian(f)(ZERO), 2 * np.eye(2), err_msg=mode)
+
+
+def test_ties_over_a_batch_have_no_second_derivative() -> None:
+    def second(sign: Any) -> Any:
+        return func.grad(func.grad(lambda t: func.collectives.pmax(sign * t, "i") ** 2))(0.0)
+
+    assert np.isnan(func.vmap(second, axis_name="i")(np.array([1.0, -1.0]))).all()
+
+
+@pytest.mark.parametrize("order", ["xxy", "xyx", "yxx", "yyx", "xyy"])
+def test_mixed_derivatives_of_powers_of_zero(order: str) -> None:
+    """Zero where the limit is zero, and never a number where it is infinite."""
+    derivative: Any = lambda x, y: x**y  # noqa: E731
+    for variable in order:
+        derivative = func.grad(derivative, "xy".index(variable))
+    with np.errstate(all="ignore"):
+        for y in (0.5, 1.0, 1.5, 2.0, 3.0):
+            is_smooth = y > order.count("x")
+            assert derivative(0.0, y) == 0 if is_smooth else not np.isfinite(derivative(0.0, y)), y
+
+
+TURNED = np.eye(4) + 0.2 * TURN @ SLOPE
+SIMPLE: dict[str, Callable[[Any], Any]] = {
+    "eigvals": lambda a: np.real(np.linalg.eigvals(TURNED @ a @ np.linalg.inv(TURNED))),
+    "eig": lambda a: np.real(np.linalg.eig(TURNED @ a @ np.linalg.inv(TURNED))[0]),
+    "pencil": lambda a: scipy.linalg.eigh(TURNED.T @ a @ TURNED, TURNED.T @ TURNED)[0],
+    "product": lambda a: scipy.linalg.eigh(TURNED.T @ a @ TURNED, np.linalg.inv(TURNED.T @ TURNED), type=2)[0],
+}
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_simple_eigenvalues_of_other_problems_have_derivatives_of_every_order(name: str) -> None:
+    def f(t: Any) -> Any:
+        w = SIMPLE[name](SPECTRUM + t * SLOPE)
+        return w[int(np.argmin(np.abs(SIMPLE[name](SPECTRUM) - 0.5)))]
+
+    third = func.grad(func.grad(func.grad(f)))
+    np.testing.assert_allclose(func.derivatives(f, 3)(0.0)[1:], by_perturbation(SLOPE), rtol=1e-8)
+    np.testing.assert_allclose([third(0.0), func.jit(third)(0.0)], by_perturbation(SLOPE)[2], rtol=1e-8)
+
+
+def test_a_simple_eigenvalue_of_a_band() -> None:
+    def f(t: Any) -> Any:
+        band = np.stack([np.array([0.5, 3.0, 5.0, 5.0]) + t, np.array([t, t, t, 0 * t])])
+        return scipy.linalg.eig_banded(band, lower=True, eigvals_only=True)[0]
+
+    change = np.eye(4) + np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
+    np.testing.assert_allclose(func.derivatives(f, 3)(0.0)[1:], by_perturbation(change), rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3])
+def test_a_simple_vector_of_a_pencil_stays_of_length_one(kind: int) -> None:
+    metric = TURNED.T @ TURNED
+    start = TURNED.T @ SPECTRUM @ TURNED if kind == 1 else np.linalg.inv(TURNED) @ SPECTRUM @ np.linalg.inv(TURNED).T
+
+    def f(t: Any) -> Any:
+        vectors = scipy.linalg.eigh(start + t * SLOPE, metric + t * (SLOPE @ SLOPE), type=kind)[1]
+        return vectors[1, 0] ** 2 + vectors[0, 0] * vectors[2, 0]
+
+    h = 1e-3
+    steps = [f(k * h) for k in (-2, -1, 0, 1, 2)]
+    first = np.dot([1, -8, 0, 8, -1], steps) / (12 * h)
+    second = np.dot([-1, 16, -30, 16, -1], steps) / (12 * h * h)
+    np.testing.assert_allclose(func.derivatives(f, 2)(0.0)[1:], [first, second], rtol=1e-4, atol=1e-4)

@@ -60,8 +60,8 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "broadcast_from": [Sample((real(3), np.int64(1)), {"size": 2, "root": 0}, (), batched=False)],
     "reduce_to": [Sample((real(3), np.int64(1)), {"size": 2, "root": root}, (), batched=False) for root in (0, 1)],
-    "pmax": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
-    "pmin": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
+    "pmax": [Sample((real(3), np.int64(0)), {"size": 1}, batched=False)],
+    "pmin": [Sample((real(3), np.int64(0)), {"size": 1}, batched=False)],
     **{
         f"rank_{name}": [Sample((x, np.int64(0)), {"ranks": ONE_RANK, "label": "x", **params}, batched=False)]
         for name, x, params in (

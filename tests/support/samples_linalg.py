@@ -15,6 +15,8 @@ __all__ = ["SAMPLES"]
 
 APART = np.diag([1.0, 2.5, 4.0]) + 0.3 * real(3, 3)
 APART_COMPLEX = APART + 0.3j * real(3, 3)
+VALUES = np.array([1.0, 2.0, 2.0])
+GAPS = np.array([[0.0, 1.0, 1.0], [-1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
 BATCH = np.stack([APART, APART.T + 0.1])
 BAND = real(4, 5) + np.array([[0.0], [4.0], [0.0], [0.0]])
 HERMITIAN_BAND = real(3, 5) * 0.3 + np.array([[3.0], [0.0], [0.0]])
@@ -107,10 +109,20 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((np.diag([0.0, 1.0]), np.diag([0.0, 1.0]), real(2, 2)), {"drop": True}, (2,)),
     ],
     "sqrtm": [Sample((APART,)), Sample((APART_COMPLEX,)), Sample((BATCH,)), Sample((np.eye(3),))],
-    "invariant_basis": [Sample((np.diag([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.eye(3)), differentiable=())],
+    "invariant_basis": [
+        Sample((np.diag([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.eye(3)), {"hermitian": True}, ())
+    ],
     "rotation": [
-        Sample((np.array([1.0, 2.0, 2.0]), np.diag([1.0, 2.0, 2.0]), real(3, 3)), {"first": 0}, (2,)),
-        Sample((np.array([1.0, 2.0, 4.0]), np.diag([1.0, 2.0, 4.0]), real(3, 2)), {"first": 1}, (2,)),
+        Sample(
+            (VALUES, GAPS[:, first:], np.diag(VALUES), np.eye(3), real(3, 3 - first)),
+            {"first": first, "hermitian": first == 0, "adjoint": False},
+            (4,),
+        )
+        for first in (0, 1)
+    ],
+    "cusped": [
+        Sample((real(3), VALUES, VALUES, VALUES), differentiable=(0,)),
+        Sample((real(2, 3), VALUES, np.array([1.0, 2.0, 2.0, 5.0]), VALUES), differentiable=(0,)),
     ],
     "eigh_by_driver": [
         Sample((spd(3),), {"lower": True, "driver": "ev", "subset": None}, tolerance=1e-6),

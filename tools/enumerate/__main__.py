@@ -17,8 +17,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Enumerate small programs and compare them with the truth.")
     parser.add_argument("machines", nargs="*", default=scope.machines(), help="machines; all of them by default")
     parser.add_argument("--part", help="only this part")
-    parser.add_argument("--time", default="2m", help="time in all, such as 90s, 10m, 2h; ignored with --complete")
-    parser.add_argument("--complete", action="store_true", help="all programs, however long it takes")
+    parser.add_argument("--time", help="time in all, such as 90s, 10m, 2h; 2m by default, and no limit with --complete")
+    parser.add_argument("--complete", action="store_true", help="all programs, in the order of their paths")
+    parser.add_argument("--from", dest="start", default="", help="the path from which a complete run goes on")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", default="0")
     parser.add_argument("--program", help="the path of one program of --part, which is run again")
@@ -34,18 +35,24 @@ def main() -> int:
         difference = scope.compare(part, options.program, scope.replayed(part, options.program))
         print("no difference" if difference is None else f"{difference.program}\n{difference.text}")
         return 0 if difference is None else 1
-    limit = None if options.complete else seconds(options.time) / len(chosen)
+    given = options.time or ("" if options.complete else "2m")
+    limit = seconds(given) / len(chosen) if given else None
     found = 0
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         for machine, name in chosen:
             calls = [
-                {"seed": options.seed, "limit": limit, "complete": options.complete, "worker": (i, options.jobs)}
+                {"complete": options.complete, "limit": limit, "seed": options.seed, "start": options.start}
+                | {"worker": (i, options.jobs)}
                 for i in range(options.jobs)
             ]
             outcomes = list(pool.map(scope.run_named, [machine] * len(calls), [name] * len(calls), calls))
             programs = sum(outcome.programs for outcome in outcomes)
             kinds = sum((outcome.kinds for outcome in outcomes), Counter())
             word = "all" if all(outcome.is_complete for outcome in outcomes) else "sampled"
+            stopped = min(
+                [outcome.stopped_at for outcome in outcomes if outcome.stopped_at], key=scope.indices, default=""
+            )
+            word = f"up to {stopped}" if stopped else f"all from {options.start}" if options.start else word
             print(f"{machine}.{name}: {programs:,} programs ({word}), {sum(kinds.values())} differences", flush=True)
             found += sum(kinds.values())
             seen: Counter[str] = Counter()

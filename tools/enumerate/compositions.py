@@ -20,7 +20,8 @@ difference.
 
 `nests` has all nests of one wrapper for n = 2, 1, 3 and every base; of two wrappers for n = 2 and every base, for
 n = 1 and 3 and one base; of three wrappers of different mechanisms for n = 2 and two bases. `deep` has nests of three
-of all wrappers, around all bases. `whole` compares the arrays of derivatives under up to three of jit, vmap, map and
+for n = 2 and the base that writes: one of the wrappers that are no representatives of a mechanism, at each place among
+two of the most used ones. `whole` compares the arrays of derivatives under up to three of jit, vmap, map and
 checkpoint (three for n = 2 and one base). `functions` has every way to write a `Function` under one wrapper, and the
 ways to use its arguments under two; `complex` has functions with complex results; `updates` has indexed updates at
 traced indices; `transposes` has sums of linear terms.
@@ -694,10 +695,19 @@ def _nest(choices: Choices) -> Nest:
     return _nest_of(choices, CHOSEN_WRAPPERS if depth == 3 else WRAPPERS, depth, base, n)
 
 
+MOST_USED = "grad jvp jacrev hessian vmap jit checkpoint scan_of_checkpoint cond_of_closure Function"
+USED_WRAPPERS = tuple([wrapper for wrapper in WRAPPERS if wrapper.name in MOST_USED.split()])
+OTHER_WRAPPERS = tuple([wrapper for wrapper in WRAPPERS if wrapper not in CHOSEN_WRAPPERS])
+
+
 def _deep_nest(choices: Choices) -> Nest:
-    """Nests of three of all wrappers, around every base, of every size."""
-    n, base = choices.pick((2, 1, 3)), choices.pick(BASES)
-    return _nest_of(choices, WRAPPERS, 3, base, n)
+    """Nests of three of which one is no representative, around two of the most used wrappers."""
+    place, other = choices.pick((0, 1, 2)), choices.pick(OTHER_WRAPPERS)
+    wrappers = [choices.pick(USED_WRAPPERS) for _ in range(2)]
+    wrappers.insert(place, other)
+    base = next(base for base in BASES if base.name == "written")
+    _check_modes([wrapper.name for wrapper in wrappers])
+    return Nest(tuple(wrappers), base, 2)
 
 
 def _nest_of(choices: Choices, options: tuple[Wrapper, ...], depth: int, base: Base, n: int) -> Nest:

@@ -9,6 +9,7 @@ the part of a machine that compares first and second partials, in each mode and 
 
 from __future__ import annotations
 
+import cmath
 import functools
 import itertools
 import math
@@ -43,6 +44,8 @@ class Domain:
     """Switches between formulas, edges, zeros of the derivative: approached from both sides down to the last digit."""
     extra: tuple[float, ...] = ()
     """Further points, taken as they are."""
+    points: tuple[complex, ...] = ()
+    """All points instead of a grid; those that overflow in a narrower dtype are left out."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Row:
     """Whether second partials exist."""
     terms: Mapping[Orders, Callable[..., Any]] = field(default_factory=dict)
     """The sizes of the terms of which a partial is the sum, where they cancel: errors are measured by them."""
+    condition: Callable[..., Any] = lambda *point: 1
+    """The condition number at a point, by which bounds are multiplied."""
+    inherits: str = ""
+    """Why the value that NumPy computes may be off: its error is allowed to partials, which need none where it is
+    of another size than the true value."""
 
     def orders(self) -> list[Orders]:
         """First partials, then second ones."""
@@ -96,6 +104,10 @@ def grid(dtype: str, domain: Domain = Domain(), step: int | None = None) -> np.n
 
     Every `step`-th binade has two, near one each; points of `domain.near` have neighbours at all distances.
     """
+    if domain.points:
+        with np.errstate(over="ignore", under="ignore"):
+            exact = np.array(domain.points, dtype)
+        return exact[np.isfinite(exact) & ~_is_subnormal(exact.real) & ~_is_subnormal(exact.imag)]
     info = np.finfo(dtype)
     step = step or {"float64": 37, "float32": 7}[dtype]
     exponents = [*range(-12, 13), *range(13, info.maxexp, step), *range(-13, info.minexp - 1, -step)]
@@ -113,6 +125,10 @@ def grid(dtype: str, domain: Domain = Domain(), step: int | None = None) -> np.n
     rounded = rounded[inside & ((rounded == 0) | (np.abs(rounded) >= info.tiny))]
     _, first = np.unique(rounded, return_index=True)
     return rounded[np.sort(first)]
+
+
+def _is_subnormal(x: np.ndarray[Any, Any]) -> Any:
+    return (x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny)
 
 
 SETTLED = 2.0**-70
@@ -140,21 +156,38 @@ def settled(function: Callable[[], Any]) -> Any:
     return value if value == 0 and before == 0 else None
 
 
+def exactly(x: complex) -> Any:
+    """A number of mpmath; a zero part of a complex one is tiny instead, on the side that its sign tells."""
+    if not isinstance(x, complex):
+        return mpmath.mpf(x)
+    parts = [mpmath.mpf(part) if part else math.copysign(1.0, part) * SIDE for part in (x.real, x.imag)]
+    return mpmath.mpc(*parts)
+
+
+SIDE = mpmath.ldexp(1, -6000)
+
+
 @functools.lru_cache(maxsize=200_000)
-def _truth(row: Row, orders: Orders, point: tuple[float, ...]) -> Any:
+def _truth(row: Row, orders: Orders, point: tuple[str, ...]) -> Any:
     closed = row.closed.get(orders)
-    numbers = [mpmath.mpf(x) for x in point]
+    numbers = [exactly(complex(x) if "j" in x else float(x)) for x in point]
     if closed is not None:
         return settled(lambda: closed(*numbers))
-    return settled(lambda: _difference(row.exact, numbers, orders))
+    return settled(lambda: difference(row.exact, numbers, orders))
 
 
-def truth(row: Row, orders: Orders, point: Sequence[float]) -> Any:
+def truth(row: Row, orders: Orders, point: Sequence[complex]) -> Any:
     """The true partial at a point as an mpmath number, or None where it is not known."""
-    return _truth(row, orders, tuple(float(x) for x in point))
+    return _truth(row, orders, tuple([repr(x) for x in point]))
 
 
-def _difference(exact: Callable[..., Any], numbers: Sequence[Any], orders: Orders) -> Any:
+@functools.lru_cache(maxsize=20_000)
+def _true_value(row: Row, point: tuple[float, ...]) -> Any:
+    numbers = [exactly(x) for x in point]
+    return settled(lambda: row.exact(*numbers))
+
+
+def difference(exact: Callable[..., Any], numbers: Sequence[Any], orders: Orders) -> Any:
     """A derivative by differences, each operand in units of its own size so that no step leaves its scale."""
     scales = [abs(x) if x else mpmath.mpf(1) for x in numbers]
 
@@ -204,30 +237,45 @@ def _derived(row: Row, orders: Orders, mode: str) -> Callable[..., Any]:
     return partial_of(row.function, orders, mode)
 
 
-def fault(found: float, true: Any, dtype: str, bound: Bound = Bound(), terms: Any = 0) -> str | None:
+def fault(
+    found: complex,
+    true: Any,
+    dtype: str,
+    bound: Bound = Bound(),
+    terms: Any = 0,
+    inherited: Any = 0,
+    condition: Any = 1,
+) -> str | None:
     """What is wrong with a computed partial, in a few words, or None.
 
     Only true values that are normal numbers of the dtype have digits to lose; beyond them the found one must be too.
+    Complex numbers are measured by their modulus. `inherited` is the relative error of the value.
     """
     info = np.finfo(dtype)
     size = abs(true)
     scale = max(size, terms)
-    allowed = max(bound.ulps * _ulp(scale, dtype), bound.relative * scale) if scale else 0
-    if scale > 2 * size and math.isfinite(found):
-        return "digits lost" if abs(mpmath.mpf(float(found)) - true) > allowed else None
+    allowed = max(bound.ulps * _ulp(scale, dtype), bound.relative * scale) * condition if scale else 0
+    allowed += 4 * inherited * scale
+    if scale > 2 * size and cmath.isfinite(found):
+        return "digits lost" if abs(_number(found) - true) > max(allowed, 2 * float(info.tiny)) else None
     if size < float(info.tiny):
         return None if abs(found) <= 2 * float(info.tiny) else "not small where the true value is below all numbers"
     if size > float(info.max):
         return None if not abs(found) <= 0.99 * float(info.max) else "small where the true value is beyond all numbers"
-    if math.isnan(found):
+    if cmath.isnan(found):
         return "NaN for a number"
-    if math.isinf(found):
+    if cmath.isinf(found):
         return "infinite for a number"
     if found == 0:
         return "zero for a number"
-    if (found > 0) != (true > 0):
+    off = abs(_number(found) - true)
+    if (found > 0) != (true > 0) if isinstance(found, float) else off > size:
         return "wrong sign"
-    return "digits lost" if abs(mpmath.mpf(float(found)) - true) > allowed else None
+    return "digits lost" if off > allowed else None
+
+
+def _number(x: complex) -> Any:
+    return mpmath.mpc(x.real, x.imag) if isinstance(x, complex) else mpmath.mpf(x)
 
 
 def _ulp(true: Any, dtype: str) -> Any:
@@ -236,9 +284,9 @@ def _ulp(true: Any, dtype: str) -> Any:
     return mpmath.ldexp(1, int(exponent) - 1 - np.finfo(dtype).nmant)
 
 
-def ulps_off(found: float, true: Any, dtype: str) -> float:
+def ulps_off(found: complex, true: Any, dtype: str) -> float:
     """The error of a computed number in ulp of its dtype."""
-    return float(abs(mpmath.mpf(float(found)) - true) / _ulp(true, dtype)) if true else math.inf
+    return float(abs(_number(found) - true) / _ulp(true, dtype)) if true else math.inf
 
 
 @dataclass(frozen=True)
@@ -249,7 +297,7 @@ class Points:
     dtype: str
     orders: Orders
     mode: str
-    points: tuple[tuple[float, ...], ...]
+    points: tuple[tuple[complex, ...], ...]
 
     def __str__(self) -> str:
         return f"{self.row.name} {self.dtype}, partial {self.orders}, {self.mode}, at {self.points[0]} and so on"
@@ -263,7 +311,7 @@ class Points:
             partials = _derived(self.row, self.orders, self.mode)(*operands)
         return np.broadcast_to(values, BLOCK)[: len(self.points)], np.broadcast_to(partials, BLOCK)[: len(self.points)]
 
-    def faults(self) -> Iterator[tuple[str, tuple[float, ...], float, Any]]:
+    def faults(self) -> Iterator[tuple[str, tuple[complex, ...], complex, Any]]:
         """(what is wrong, the point, the computed partial, the true one) of each point that differs.
 
         Points at which the value itself overflows are left out: the partial is that of infinity.
@@ -273,10 +321,24 @@ class Points:
             true = truth(self.row, self.orders, point)
             if true is None or not np.isfinite(value):
                 continue
-            terms = self.row.terms.get(self.orders, lambda *point: 0)(*map(mpmath.mpf, point))
-            word = fault(float(found), true, self.dtype, bound, terms)
+            inherited = self.error_of_value(point, value)
+            if inherited > 0.5:
+                continue
+            terms = self.row.terms.get(self.orders, lambda *point: 0)(*map(exactly, point))
+            number = complex(found) if np.iscomplexobj(found) else float(found)
+            if self.mode != "forward":
+                number = number.conjugate()  # pullbacks are adjoint
+            condition = self.row.condition(*map(exactly, point))
+            word = fault(number, true, self.dtype, bound, terms, inherited, condition)
             if word is not None:
-                yield word, point, float(found), true
+                yield word, point, number, true
+
+    def error_of_value(self, point: tuple[complex, ...], value: Any) -> Any:
+        """The relative error of NumPy's value where the row says that partials inherit it."""
+        if not self.row.inherits:
+            return 0
+        true = _true_value(self.row, point)
+        return abs(_number(value.item()) - true) / abs(true) if true else 0
 
 
 def check(program: Points) -> str | None:
@@ -291,8 +353,8 @@ def check(program: Points) -> str | None:
 
 
 @functools.lru_cache(maxsize=2000)
-def _grid(dtype: str, domain: Domain, step: int | None) -> tuple[float, ...]:
-    return tuple(float(x) for x in grid(dtype, domain, step))
+def _grid(dtype: str, domain: Domain, step: int | None) -> tuple[complex, ...]:
+    return tuple(grid(dtype, domain, step).tolist())
 
 
 def part(name: str, rows: Sequence[Row], *, step: int | None = None) -> scope.Part:

@@ -18,6 +18,7 @@ import numpy as np
 from mpmath import mpf
 
 from func.interpreters.primitives.elementwise import table
+from tools.enumerate import _complex_rows, _reduction_rows
 from tools.enumerate.exact_partials import Bound, Domain, Row, part
 
 QUICK = 300
@@ -140,9 +141,9 @@ UNARY = (
     _row("sinh", mpmath.sinh, Domain(near=(0.0,), extra=(710.2, 89.2)), closed=_one(mpmath.cosh, mpmath.sinh)),
     _row("cosh", mpmath.cosh, Domain(near=(0.0,), extra=(710.2, 89.2)), closed=_one(mpmath.sinh, mpmath.cosh)),
     _row(
-        "tanh",  # beyond, 1 - out² has lost the digits of out
+        "tanh",
         mpmath.tanh,
-        Domain(-1.5, 1.5),
+        Domain(near=(0.0,), extra=(1.5, 9.0, 19.1, 44.0, 354.8)),
         closed=_one(_sech2, lambda x: -2 * mpmath.tanh(x) * _sech2(x)),
     ),
     _row(
@@ -367,43 +368,10 @@ COMPOSED = (
 """Functions of several primitives whose derivatives need a factor after the other."""
 
 
-def _of_pair(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, y: reduce(np.stack([x, y]))
-
-
-REDUCTIONS = (
-    Row("sum", _of_pair(lambda z: np.sum(z, 0)), lambda x, y: x + y, (Domain(), Domain()), closed=BINARY[0].closed),
-    Row(
-        "mean",
-        _of_pair(lambda z: np.mean(z, 0)),
-        lambda x, y: (x + y) / 2,
-        (Domain(), Domain()),
-        closed=_two(lambda x, y: mpf(0.5), lambda x, y: mpf(0.5), nothing, nothing, nothing),
-    ),
-    Row("prod", _of_pair(lambda z: np.prod(z, 0)), lambda x, y: x * y, (Domain(), Domain()), closed=BINARY[2].closed),
-    Row(
-        "cumprod",
-        _of_pair(lambda z: np.cumprod(z, 0)[1]),
-        lambda x, y: x * y,
-        (Domain(), Domain()),
-        closed=BINARY[2].closed,
-    ),
-    *[
-        Row(
-            name,
-            _of_pair(function),
-            lambda x, y: max(x, y),
-            (Domain(), Domain()),
-            closed=_selected(lambda x, y, sign=sign: sign * (x - y) > 0),
-            where=lambda x, y: x != y,
-        )
-        for name, function, sign in [
-            ("max", lambda z: np.max(z, 0), 1),
-            ("min", lambda z: np.min(z, 0), -1),
-            ("maximum.accumulate", lambda z: np.maximum.accumulate(z, 0)[1], 1),
-        ]
-    ],
+PARTS = (
+    part("one", UNARY),
+    part("two", BINARY),
+    part("complex", _complex_rows.ROWS),
+    part("composed", COMPOSED),
+    part("reductions", _reduction_rows.ROWS),
 )
-"""Reductions of two elements."""
-
-PARTS = (part("one", UNARY), part("two", BINARY), part("composed", COMPOSED), part("reductions", REDUCTIONS))

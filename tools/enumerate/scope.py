@@ -74,14 +74,16 @@ class Outcome:
     part: str
     programs: int = 0
     is_complete: bool = False
+    stopped_at: str = ""
+    """The path of the first program that a complete run had no time for."""
     differences: list[Difference] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     """How often each kind of difference came; the first line of its text is the kind."""
 
 
-def everything(build: Callable[[Choices], T]) -> Iterator[tuple[str, T]]:
-    """All programs of a part with their paths, in the order of their choices."""
-    path: list[int] = []
+def everything(build: Callable[[Choices], T], start: str = "") -> Iterator[tuple[str, T]]:
+    """All programs of a part with their paths, in the order of their choices, from the path `start` on."""
+    path = indices(start)
     while True:
         choices = Choices(path)
         try:
@@ -98,6 +100,11 @@ def everything(build: Callable[[Choices], T]) -> Iterator[tuple[str, T]]:
         path = [index for index, _ in taken[:-1]] + [taken[-1][0] + 1]
 
 
+def indices(path: str) -> list[int]:
+    """The picks of a path of the command line."""
+    return [int(index) for index in path.split(".") if index]
+
+
 def sampled(build: Callable[[Choices], T], seed: object) -> Iterator[tuple[str, T]]:
     """Random programs of a part with their paths, without end; the same ones for the same seed."""
     numbers = random.Random(str(seed))
@@ -112,7 +119,7 @@ def sampled(build: Callable[[Choices], T], seed: object) -> Iterator[tuple[str, 
 
 def replayed(part: Part, path: str) -> Any:
     """The program of a path."""
-    return part.build(Choices([int(index) for index in path.split(".") if index]))
+    return part.build(Choices(indices(path)))
 
 
 def compare(part: Part, path: str, program: Any) -> Difference | None:
@@ -131,20 +138,22 @@ def run_part(
     limit: float | None = None,
     most: int | None = None,
     complete: bool = False,
+    start: str = "",
     worker: tuple[int, int] = (0, 1),
     kept: int = 3,
 ) -> Outcome:
-    """Run a part: all programs, or a sample until time or number are spent.
+    """Run a part: all programs from a path on, or a sample, until time or number are spent.
 
     Worker (i, n) takes each n-th program. At most `kept` differences of a kind are kept, and all are counted.
     """
-    outcome, start = Outcome(part.name), time.monotonic()
+    outcome, began = Outcome(part.name), time.monotonic()
     index, count = worker
-    programs = everything(part.build) if complete else sampled(part.build, f"{seed}:{part.name}:{index}")
+    programs = everything(part.build, start) if complete else sampled(part.build, f"{seed}:{part.name}:{index}")
     for number, (path, program) in enumerate(programs):
         if complete and number % count != index:
             continue
-        if outcome.programs == most or (limit is not None and time.monotonic() - start > limit):
+        if outcome.programs == most or (limit is not None and time.monotonic() - began > limit):
+            outcome.stopped_at = path if complete else ""
             return outcome
         outcome.programs += 1
         difference = compare(part, path, program)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.ndimage
 import scipy.spatial.distance as distances
 import scipy.special
 
@@ -39,6 +40,8 @@ class Inner(NamedTuple):
     function: Callable[[Any], Any]
     start: Any
     right: str = ""
+    first_order: int = 1
+    """The smallest order that is tried: two where the derivative itself follows a documented convention."""
 
 
 def matrix(x: Any) -> Any:
@@ -129,7 +132,7 @@ def _norms() -> list[Inner]:
         Inner("np.copysign(x, y)", lambda x: np.copysign(x, SOME), ONE),
         Inner("np.angle of a phase", lambda x: np.angle(np.exp(1j * x)), ONE),
         Inner("np.arctan2(x * x, 1)", lambda x: np.arctan2(x * x, 1.0), ONE),
-        Inner("arctan2 by a radius", lambda x: np.hypot(x[0], x[1]) * np.cos(np.arctan2(x[1], x[0])), ZERO),
+        Inner("arctan2 by a radius", lambda x: np.hypot(x[0], x[1]) * np.cos(np.arctan2(x[1], x[0])), ZERO, "", 2),
         Inner("np.sinc(x)", np.sinc, ONE),
         Inner("x ** 3", lambda x: x**3, ONE),
         Inner("np.float_power(x, 2)", lambda x: np.float_power(x, 2), ONE),
@@ -180,10 +183,26 @@ def _choices() -> list[Inner]:
         Inner("np.interp", lambda x: np.interp(x, [-2.0, 0.0, 2.0], [2.0, 0.0, 2.0]), ONE),
         Inner("np.trapezoid of |x|", lambda x: np.trapezoid(np.abs(x)), ONE),
         Inner("np.unwrap", lambda x: np.unwrap(np.stack([x[0], x[0] + np.pi])), ZERO),
+        Inner("pmax of x and -x", lambda x: _collected(func.collectives.pmax, x), ONE),
+        Inner("pmin of x and -x", lambda x: _collected(func.collectives.pmin, x), ONE),
+        Inner("pmax of x * x and 0", lambda x: func.vmap(_largest, axis_name="i")(np.stack([x * x, 0 * x]))[0], ONE),
+        Inner("scipy.ndimage.maximum_filter", lambda x: scipy.ndimage.maximum_filter(x * x, 3), ONE),
+        Inner("scipy.ndimage.rank_filter", lambda x: scipy.ndimage.rank_filter(x, 1, 3), EQUAL, "", 2),
+        Inner("scipy.ndimage.median_filter", lambda x: scipy.ndimage.median_filter(np.stack([x, -x]), (3, 1))[0], ONE),
+        Inner("grey dilation", lambda x: scipy.ndimage.grey_dilation(x, structure=np.array([0.0, 1.5, 0.0])), ONE),
         Inner("np.logaddexp(x, -x)", lambda x: np.logaddexp(x, -x), ONE),
         Inner("np.logaddexp(x, -inf)", lambda x: np.logaddexp(x, -np.inf), ONE),
         Inner("np.triu of max", lambda x: np.triu(np.maximum(x[:, None], x[None])), EQUAL),
     ]
+
+
+def _largest(x: Any) -> Any:
+    return func.collectives.pmax(x, "i")
+
+
+def _collected(collective: Any, x: Any) -> Any:
+    """An extremum over the batch elements x and -x, in one of them."""
+    return func.vmap(lambda each: collective(each, "i"), axis_name="i")(np.stack([x, -x]))[0]
 
 
 def _spectra() -> list[Inner]:
@@ -203,14 +222,16 @@ def _spectra() -> list[Inner]:
         Inner("vector of a simple eigenvalue", lambda x: np.linalg.eigh(beside(x))[1][:, 0] ** 2, ZERO, ALL),
         Inner("complex vector", lambda x: np.abs(np.linalg.eigh(phases(beside(x)))[1][0, 0]), ZERO, ALL),
         Inner("projector on equal ones", lambda x: _projector(beside(x))[0], ZERO),
-        Inner("simple eigenvalue of eig", lambda x: np.real(np.linalg.eig(beside(x))[0][_first(beside(x))]), ZERO),
-        Inner("simple eigenvalue of eigvals", lambda x: np.min(np.real(np.linalg.eigvals(beside(x)))), ZERO),
+        Inner("simple eigenvalue of eig", lambda x: np.real(np.linalg.eig(beside(x))[0][_first(beside(x))]), ZERO, ALL),
+        Inner("simple eigenvalue of eigvals", lambda x: np.min(np.real(np.linalg.eigvals(beside(x)))), ZERO, ALL),
         Inner("simple singular value", lambda x: np.linalg.svd(beside(x), compute_uv=False)[2:], ZERO),
         Inner("simple singular value with vectors", lambda x: np.linalg.svd(beside(x))[1][2:], ZERO),
         Inner("simple singular value beside zero", lambda x: np.linalg.svd(singular(x), compute_uv=False)[:2], ZERO),
         Inner("of eigh_tridiagonal", lambda x: _tridiagonal(x, select="i", select_range=(0, 1))[0], ZERO, ALL),
         Inner("of eigvalsh_tridiagonal", lambda x: scipy.linalg.eigvalsh_tridiagonal(*diagonals(x))[:2], ZERO, ALL),
-        Inner("of a pencil", lambda x: scipy.linalg.eigh(beside(x), np.diag([1.0, 2.0, 1.0, 1.0]))[0][:2], ZERO),
+        Inner("of a pencil", lambda x: scipy.linalg.eigh(beside(x), np.diag([1.0, 2.0, 1.0, 1.0]))[0][:2], ZERO, ALL),
+        Inner("of pencils of both kinds", lambda x: _of_pencils(x), ZERO, ALL),
+        Inner("of a band", lambda x: scipy.linalg.eig_banded(np.stack(_bands(x)), lower=True)[0][:2], ZERO, ALL),
         Inner("by a driver", lambda x: scipy.linalg.eigh(beside(x), driver="ev")[0][:2], ZERO, ALL),
         Inner("by a driver, of a subset", lambda x: scipy.linalg.eigh(beside(x), subset_by_index=(0, 1))[0], ZERO, ALL),
     ]  # fmt: skip
@@ -234,6 +255,17 @@ def diagonals(x: Any) -> tuple[Any, Any]:
 
 def _tridiagonal(x: Any, **options: Any) -> Any:
     return scipy.linalg.eigh_tridiagonal(*diagonals(x), **options)
+
+
+def _bands(x: Any) -> tuple[Any, Any]:
+    diagonal, side = diagonals(x)
+    return diagonal, np.append(side, 0.0)
+
+
+def _of_pencils(x: Any) -> Any:
+    """The two smallest eigenvalues of A B, both of which move."""
+    b = np.diag([1.0, 1.2, 1.0, 1.0]) + x[2] * np.diag([0.1, 0.2, 0.0, 0.0])
+    return np.concatenate([scipy.linalg.eigh(beside(x), b, type=kind)[0][:2] for kind in (2, 3)])
 
 
 def _projector(a: Any) -> Any:
@@ -295,8 +327,8 @@ OUTER = (
     Outer("n", lambda n: n),
     Outer("n ** 2", lambda n: n**2, True),
     Outer("np.square(n)", np.square, True),
-    Outer("n * n", lambda n: n * n),
-    Outer("np.power(n, 2)", lambda n: np.power(n, 2)),
+    Outer("n * n", lambda n: n * n, True),
+    Outer("np.power(n, 2)", lambda n: np.power(n, 2), True),
     Outer("n ** 4", lambda n: n**4, True),
     Outer("n ** 3", lambda n: n**3),
     Outer("np.cos(n)", np.cos),
@@ -365,13 +397,18 @@ class Program:
         return f"{self.mode} of t -> sum({self.outer.name}) for n = {inside}"
 
 
-def _builder(inners: list[Inner], modes: dict[str, tuple[int, Callable[[Along], Any]]]) -> Callable[[Choices], Program]:
+def _builder(
+    inners: list[Inner],
+    modes: dict[str, tuple[int, Callable[[Along], Any]]],
+    outers: tuple[Outer, ...] = OUTER,
+    directions: tuple[int, ...] = (0, 1, 2),
+) -> Callable[[Choices], Program]:
     def build(choices: Choices) -> Program:
-        inner, outer = choices.pick(inners), choices.pick(OUTER)
-        direction = choices.pick(range(len(DIRECTIONS)))
+        inner, outer = choices.pick(inners), choices.pick(outers)
+        direction = choices.pick(directions)
         mode = choices.pick(tuple(modes))
         program = Program(inner, outer, direction, mode, *modes[mode])
-        if truth(program) is None:
+        if program.order < inner.first_order or truth(program) is None:
             raise OutOfScope
         return program
 
@@ -426,16 +463,30 @@ def check(program: Program) -> str | None:
     return None
 
 
-EVERY = [*_norms(), *_choices(), *_spectra(), *_distances()]
-"""All of them; the pieces of np.piecewise have shapes that depend on values, which compiled code refuses."""
+def _check_source(program: Program) -> str | None:
+    """`check` with NumPy source in the place of native code, which takes longer to make than all else."""
+    with func.config.override(compiler="numpy"):
+        return check(program)
 
-PARTS = tuple(
-    Part(name, _builder(inners, modes), check)
-    for name, inners, modes in (
-        ("norms", _norms(), MODES),
-        ("choices", _choices(), MODES),
-        ("spectra", _spectra(), MODES),
-        ("distances", _distances(), MODES),
-        ("compiled", [inner for inner in EVERY if inner.name != "np.piecewise"], COMPILED),
-    )
+
+EVERY = [*_norms(), *_choices(), *_spectra(), *_distances()]
+STAGED = [inner for inner in EVERY if inner.name != "np.piecewise"]
+"""All but those whose shapes depend on values, which compiled code refuses."""
+KINDS = tuple([outer for outer in OUTER if outer.name in ("n", "n ** 2", "n * n", "np.cos(n)", "n * np.sin(n)")])
+"""One outer function of each kind: the conventions themselves, squares, products, and what is even by its series."""
+SMOOTH = (*KINDS, OUTER[-3])
+"""Those beside conventions that no power knows of: the other ways to write a square are the same to them."""
+
+PARTS = (
+    *[
+        Part(name, _builder(inners, MODES, outers), check)
+        for name, inners, outers in (
+            ("norms", _norms(), OUTER),
+            ("choices", _choices(), SMOOTH),
+            ("spectra", _spectra(), SMOOTH),
+            ("distances", _distances(), OUTER),
+        )
+    ],
+    Part("compiled", _builder(STAGED, COMPILED, KINDS, (1,)), _check_source),
+    Part("native", _builder(STAGED, COMPILED, KINDS[-1:], (1,)), check),
 )

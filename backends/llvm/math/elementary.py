@@ -8,11 +8,12 @@ does not depend on the position of its argument in an array.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from func.backends.llvm import ir, symbols
 from func.backends.llvm.math.own_functions import OWN_PREFIX, Features
-from func.backends.llvm.math.registry import FUNCTIONS, body_of, fixup_of
+from func.backends.llvm.math.registry import FUNCTIONS, PARTS, body_of, fixup_of
 
 if TYPE_CHECKING:
     from func.backends.llvm.math.vector_arithmetic import Emitter, Real
@@ -28,7 +29,7 @@ def names() -> dict[str, int]:
     >>> names()["arctan2"]
     2
     """
-    return {name: function.arity for name, function in FUNCTIONS.items()}
+    return {name: function.arity for name, function in FUNCTIONS.items() if not function.is_internal}
 
 
 class Elementary:
@@ -47,6 +48,8 @@ class Elementary:
     def __init__(self, module: ir.Module, features: Features) -> None:
         self.module = module
         self.features = features
+        self._parts: dict[tuple[str, int, int], tuple[Any, Any, Any]] = {}
+        """Calls of parts by name, block and argument, behind these two."""
 
     def call(self, builder: ir.IRBuilder, name: str, *args: Any) -> Any:
         """The function of the arguments, all of one type: a vector or a scalar of float64 or float32.
@@ -65,6 +68,19 @@ class Elementary:
             raise ValueError(f"{name} takes float64 and float32, not {kind}; convert the argument first")
         if function.intrinsic is not None:
             return self.intrinsic(builder, function.intrinsic, args)
+        if name in PARTS:
+            key = name, id(builder.block), id(args[0])
+            if key not in self._parts:
+                self._parts[key] = builder.block, args[0], self.on_registers(builder, name, args)
+            return self._parts[key][2]
+        if function.part is not None and kind is not scalar:
+            return self.written_out(builder, name, args)
+        return self.on_registers(builder, name, args)
+
+    def on_registers(self, builder: ir.IRBuilder, name: str, args: tuple[Any, ...]) -> Any:
+        """A function of vectors of any length, or of scalars, on whole registers."""
+        kind = args[0].type
+        scalar = kind.element if isinstance(kind, ir.VectorType) else kind
         lanes = self.features.bits // (64 if isinstance(scalar, ir.DoubleType) else 32)
         if kind is scalar:
             filled = [splat(builder, arg, lanes) for arg in args]
@@ -73,6 +89,11 @@ class Elementary:
         return concatenated(
             builder, [self.native(builder, name, list(piece)) for piece in zip(*pieces, strict=True)], kind.count
         )
+
+    def written_out(self, builder: ir.IRBuilder, name: str, args: Sequence[Any]) -> Any:
+        """The body of a function of vectors, as code of the caller."""
+        emit = self.emitter(builder, args[0].type)
+        return body_of(name)(emit, *emit.reals(args)).value
 
     def intrinsic(self, builder: ir.IRBuilder, name: str, args: tuple[Any, ...]) -> Any:
         """An instruction that LLVM knows for every type."""
@@ -83,6 +104,8 @@ class Elementary:
     def native(self, builder: ir.IRBuilder, name: str, args: list[Any]) -> Any:
         """The function of vectors as wide as the registers."""
         kind = args[0].type
+        if FUNCTIONS[name].part is not None:
+            return self.written_out(builder, name, args)
         function_type = ir.FunctionType(kind, [kind] * len(args))
         symbol = self.vector_symbol(name, kind)
         if symbol is None:
@@ -114,7 +137,7 @@ class Elementary:
 
     def define(self, function: Any, name: str) -> None:
         """Write the body of a function that is not libmvec's."""
-        emit = self.emitter(function)
+        emit = self.emitter_of(function)
         emit.builder.ret(body_of(name)(emit, *emit.reals(function.args)).value)
 
     def fixed_up(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
@@ -122,7 +145,7 @@ class Elementary:
         function, fresh = self.internal(f"func_{name}_{suffix(kind.return_type)}", kind)
         if fresh:
             function.attributes.add("alwaysinline")
-            emit = self.emitter(function)
+            emit = self.emitter_of(function)
             library = self.function(symbol, kind)
 
             def library_function(*xs: Real) -> Real:
@@ -140,13 +163,15 @@ class Elementary:
             function.attributes.add("nounwind")
         return function, fresh
 
-    def emitter(self, function: Any) -> Emitter:
+    def emitter_of(self, function: Any) -> Emitter:
         """An emitter at the start of a function."""
+        return self.emitter(ir.IRBuilder(function.append_basic_block()), function.return_value.type)
+
+    def emitter(self, builder: ir.IRBuilder, kind: ir.VectorType) -> Emitter:
+        """An emitter of code on vectors of a type."""
         from func.backends.llvm.math.vector_arithmetic import Emitter  # start-up time: for own polynomials only
 
-        kind = function.return_value.type
         width = 64 if isinstance(kind.element, ir.DoubleType) else 32
-        builder = ir.IRBuilder(function.append_basic_block())
         return Emitter(builder, kind.count, width, self.features.fma, self.call, self.lane_by_lane, self.features.bits)
 
     def lane_by_lane(self, builder: ir.IRBuilder, name: str, *args: Any) -> Any:

@@ -28,6 +28,25 @@ def tanh(emit: Emitter, x: Real) -> Real:
     return near_zero(emit, x, quarter / (quarter + 0.5))
 
 
+def sech_squared(emit: Emitter, x: Real) -> Real:
+    """1 / cosh²: 4 (r - r²) with r = 1 / (e**(2|x|) + 1), whose divisor is infinite where the result is subnormal."""
+    inverse = 1.0 / emit.fma(emit.call("expm1_double_quarter", x), 4.0, 2.0)
+    return emit.fma(-inverse, inverse, inverse) * 4.0
+
+
+def tanh_beside_sech_squared(emit: Emitter, x: Real) -> Real:
+    """The hyperbolic tangent by the same r: 1 - 2 r, and t r near zero."""
+    quarter = emit.call("expm1_double_quarter", x)
+    inverse = 1.0 / emit.fma(quarter, 4.0, 2.0)
+    far = emit.fma(inverse, -2.0, 1.0)
+    return near_zero(emit, x, (inverse < 0.25).select(far, quarter * 4.0 * inverse))
+
+
+def expm1_double_quarter(emit: Emitter, x: Real) -> Real:
+    """(e**(2|x|) - 1) / 4 up to where e**(2|x|) is infinite."""
+    return expm1_quarter(emit, abs(x).at_most(emit.pick(355.0, 44.4)) * 2.0)
+
+
 def arcsinh(emit: Emitter, x: Real) -> Real:
     """The inverse hyperbolic sine: log1p(|x| + x² / (1 + √(1 + x²))), for large ones log 2|x|."""
     size = abs(x)

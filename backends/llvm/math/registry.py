@@ -26,6 +26,11 @@ class ElementaryFunction(NamedTuple):
     """Widths of numbers in bits for which the body is preferred to libmvec's: it is as fast or faster on usual
     arguments, and several times faster where libmvec computes lane by lane (exp of -inf, powers of 0 and of negative
     numbers)."""
+    part: str | None = None
+    """The function of the same argument that its body, a few instructions written where it is called, shares with
+    others."""
+    is_internal: bool = False
+    """Whether it is no function of NumPy's or SciPy's."""
     fixup: str | None = None
     """The function of libmvec_fixups around libmvec's: lanes for which it would leave the vector, results past ±1."""
 
@@ -55,6 +60,9 @@ FUNCTIONS = {
     "sinh": ElementaryFunction("hyperbolic", libmvec="sinh"),
     "cosh": ElementaryFunction("hyperbolic", libmvec="cosh", preferred=(64, 32)),
     "tanh": ElementaryFunction("hyperbolic", libmvec="tanh", preferred=(64, 32)),
+    "sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter"),
+    "tanh_beside_sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter", is_internal=True),
+    "expm1_double_quarter": ElementaryFunction("hyperbolic", is_internal=True),
     "arcsinh": ElementaryFunction("hyperbolic", libmvec="asinh", preferred=(64, 32)),
     "arccosh": ElementaryFunction("hyperbolic", libmvec="acosh", preferred=(64,)),
     "arctanh": ElementaryFunction("hyperbolic", libmvec="atanh", preferred=(64, 32)),
@@ -75,6 +83,7 @@ FUNCTIONS = {
     "xlogy": ElementaryFunction("composed", arity=2),
     "xlog1py": ElementaryFunction("composed", arity=2),
 }
+PARTS = {function.part for function in FUNCTIONS.values()}
 
 
 def body_of(name: str) -> FunctionBody:

@@ -18,7 +18,7 @@ from func.backends.loops.kernels import DType
 if TYPE_CHECKING:
     from func.backends.llvm.scalars.operations import Scalars
 
-DOUBLE = np.dtype(np.float64)
+DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 BOOL = np.dtype(bool)
 
 
@@ -226,8 +226,7 @@ LIBRARY = {
 
 def _by_library(s: Scalars, name: str, d: DType, *args: Value) -> Value:
     """A function of complex doubles."""
-    wide = np.dtype(np.complex128)
-    return s.convert(s.complex_library(name, [s.convert(x, d, wide) for x in args]), wide, d)
+    return s.convert(s.complex_library(name, [s.convert(x, d, COMPLEX) for x in args]), COMPLEX, d)
 
 
 @functools.cache
@@ -258,6 +257,17 @@ def _function(name: str, routine: str) -> None:
 
 for _own, _routine in LIBRARY.items():
     _function(_own, _routine)
+
+
+@emits("sech_squared", "c")
+def _sech_squared(s: Scalars, d: DType, a: list[Value]) -> Value:
+    """1 / cosh², with real parts up to which cosh is finite."""
+    (x,), b, part = a, s.builder, part_of(d)
+    width, size = width_of(x), s.intrinsic("fabs", x.re)
+    bound = constant(part, 700, width)
+    re = b.select(b.fcmp_ordered(">", size, bound), s.intrinsic("copysign", bound, x.re), x.re)
+    inverse = _reciprocal(s, COMPLEX, [s.complex_library("ccosh", [s.convert(Pair(re, x.im), d, COMPLEX)])])
+    return s.convert(_multiply(s, COMPLEX, [inverse, inverse]), COMPLEX, d)
 
 
 def _scaled_logarithm(name: str, base: float) -> None:

@@ -16,11 +16,11 @@ from func.interpreters.primitives.linalg import singular, solving
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.numpy.argument_checks import normalize_axis, rank_of, scalar_of
+from func.numpy.facts import root
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, max, min, sum
 from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
-from func.numpy.squares import root
 from func.numpy.ufuncs import absolute
 
 

@@ -15,8 +15,10 @@ from func.backends.support.linalg import real_dtype
 from func.control.scanning import scan
 from func.interpreters.core import Array, Aval, concrete, dtype_of, shape_of
 from func.interpreters.primitives.linalg.banded import band_adjoint, solve_banded
+from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
 from func.interpreters.primitives.linalg.matrices import cusps, from_triangle, largest, safe_reciprocal, with_cusps
 from func.interpreters.primitives.linalg.spectral import with_real_row
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.linalg import checks
 from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import adjoint, by_equation, over_batch, scipy_function
@@ -155,14 +157,22 @@ def eig_banded(
 
     def derivative(primals: Any, tangents: Any, values: Any) -> Any:
         (band,), (change,), (w, v) = primals, tangents, values
-        dense = _dense_triangle(band, lower)
+        dense = from_triangle(_dense_triangle(band, lower), lower)
+        moved = from_triangle(_dense_triangle(change, lower), lower)
         w_all, v_all = _dense.eigh(dense, lower=lower, check_finite=False)
-        inner = adjoint(v_all) @ from_triangle(_dense_triangle(change, lower), lower) @ v
         cusp, all_cusps = cusps(w, w_all), cusps(w_all)
-        marked, others = (x if mark is None else x + mark for x, mark in ((w, cusp), (w_all, all_cusps)))
-        factor = safe_reciprocal(marked[None, :] - others[:, None], largest(w_all))
-        dw = np.real(np.sum(np.conjugate(v) * (v_all @ inner), axis=0))
-        return with_cusps(dw, cusp), with_cusps(with_real_row(v, v_all @ (factor * inner), True), cusp)
+        if all_cusps is None:
+            inner = adjoint(v_all) @ moved @ v
+            factor = safe_reciprocal(w[None, :] - w_all[:, None], largest(w_all))
+            dw = np.real(np.sum(np.conjugate(v) * (v_all @ inner), axis=0))
+            return dw, with_real_row(v, v_all @ (factor * inner), True)
+        u = basis_of(dense, w_all, v_all)
+        mixture = stop_gradient(adjoint(v_all) @ v)
+        columns = u @ mixture
+        dw = np.real(np.sum(np.conjugate(columns) * (moved @ columns), axis=0))
+        dv = u @ turn_within(dense, w_all, u, adjoint(u) @ moved @ u) @ mixture
+        dv = dv * np.sum(np.conjugate(columns) * v, axis=0)
+        return with_cusps(dw, cusp), with_cusps(with_real_row(v, dv, True), cusp)
 
     def of_one(band: Array) -> Any:
         n = shape_of(band)[1]

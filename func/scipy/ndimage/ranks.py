@@ -10,7 +10,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.ndimage as _scipy
@@ -20,6 +20,7 @@ from func.interpreters.core import Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.conventions import orders_followed, revalued
+from func.numpy.facts import fact_of, remembering
 from func.scipy.ndimage.borders import (
     array_of,
     axes_of,
@@ -41,12 +42,17 @@ _CONSTANT, _SEVERAL = -1, -2
 """Places of what is no element of the input: beyond a border, and equal ones of several places."""
 
 
-def _choice_of(x: Array) -> tuple[Array, Array]:
-    """An array, and the places in it of what x has chosen from it: x itself where x was not chosen."""
-    value, attached, source, places = getattr(x, "_choice", (None, None, None, None))
-    if type(x) is Tracer and value is x._value and attached is x._attached:
-        return source, places
-    return x, np.arange(math.prod(x.shape)).reshape(x.shape)
+class Choice(NamedTuple):
+    """An array, and the places in it of what was chosen from it."""
+
+    source: Array
+    places: Array
+
+
+def _choice_of(x: Array) -> Choice:
+    """Of which array the elements of x were chosen: of x itself where nothing else is known."""
+    fact = fact_of(x)
+    return fact if type(fact) is Choice else Choice(x, np.arange(math.prod(x.shape)).reshape(x.shape))
 
 
 def _is_staged_slope(value: Array) -> bool:
@@ -77,9 +83,7 @@ def _chosen_of(
     alone = fnp.take(fnp.reshape(source, (-1,)), fnp.where(is_element, first, 0))
     chosen = revalued(chosen, fnp.where(is_element, fnp.astype(alone, chosen.dtype), chosen))
     out = delivered(chosen, output, x)
-    if type(out) is Tracer:
-        out._choice = out._value, out._attached, source, fnp.where(one, first, _SEVERAL)
-    return out
+    return remembering(out, Choice(source, fnp.where(one, first, _SEVERAL)))
 
 
 def _sizes_warning(size: Any, footprint: Any) -> None:

@@ -23,7 +23,7 @@ from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 from func.interpreters.core.source import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy.squares import root
+from func.numpy.facts import root
 from func.scipy import doors
 from func.scipy.doors import holds_traced
 from func.transforms.custom import stop_gradient

@@ -14,8 +14,8 @@ import func
 from func.interpreters.core import Array
 from func.interpreters.primitives.special import incomplete
 from func.interpreters.primitives.special.gamma import gammaln_gap
-from func.interpreters.primitives.special.logistic import log1prel
-from func.scipy.stats import counting, double_exponential, log_densities, studentized_ranges
+from func.interpreters.primitives.special.logistic import exp_rest, log1prel
+from func.scipy.stats import closed_tails, counting, double_exponential, log_densities, studentized_ranges
 from func.scipy.stats.host_values import along, from_host
 
 HOST: dict[str, str] = {
@@ -280,6 +280,13 @@ def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array
     return np.where(lower, slope, -slope)
 
 
+def _binom_slope(k: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """Along tangents of the trials and of their probability, by the incomplete beta function. DLMF 8.17.5."""
+    n, p = [s + 0.0 for s in shapes]
+    k = np.floor(func.stop_gradient(k))
+    return along(lambda n, p: -sc.betainc(k + 1, n - k, p), [n, p], dots)
+
+
 def _student_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂F/∂df by the incomplete beta function."""
     return incomplete.student_slope(shapes[0] + 0.0, x) * dots[0]
@@ -424,7 +431,7 @@ def _genextreme_logpdf(x: Array, c: Array) -> Array:
     at_end = np.isinf(y)
     inner = np.where(at_end, 0.0, y)
     ends = np.where((y > 0) | (c < 1), -np.inf, np.where(c > 1, np.inf, 0.0))
-    return np.where(at_end, ends, (1 - c) * inner - np.exp(inner))
+    return np.where(at_end, ends, -1.0 - exp_rest(inner) - c * inner)
 
 
 GENEXTREME: dict[str, Callable[..., Any]] = {
@@ -594,6 +601,13 @@ def _gennorm_cdf(x: Array, beta: Array) -> Array:
     return np.where(near, 0.5 + x * beta / (2 * sc.gamma(1 / beta)), away)
 
 
+def _gennorm_logcdf(x: Array, beta: Array) -> Array:
+    far = x < -1
+    inner, outer = np.where(far, -0.5, x), np.where(far, -x, 1.0)
+    tail = incomplete.log_gammaincc(1 / beta, outer**beta) - np.log(2.0)
+    return np.where(far, tail, np.log(_gennorm_cdf(inner, beta)))
+
+
 def _gennorm_ppf(q: Array, beta: Array) -> Array:
     near = q == 0.5
     safe = np.where(near, 0.25, q)
@@ -605,6 +619,8 @@ def _gennorm_ppf(q: Array, beta: Array) -> Array:
 GENNORM: dict[str, Callable[..., Any]] = {
     "cdf": _gennorm_cdf,
     "sf": lambda x, beta: _gennorm_cdf(-x, beta),
+    "logcdf": _gennorm_logcdf,
+    "logsf": lambda x, beta: _gennorm_logcdf(-x, beta),
     "ppf": _gennorm_ppf,
     "isf": lambda q, beta: -_gennorm_ppf(q, beta),
     "stats": lambda beta: _gennorm_stats(beta),
@@ -666,20 +682,23 @@ def _skellam(k: Array, mu1: Array, mu2: Array) -> Array:
 def _harmonic(n: Array, a: Array) -> Array:
     """Σ j^-a for j = 1 ... n, which may be infinite for a > 1: 64 terms, and the rest by the Euler-Maclaurin formula.
 
-    Source: DLMF 2.10.1.
+    For few terms it is that of n + 64 without the last 64, so that it is smooth in n. Source: DLMF 2.10.1.
     """
     n, a = np.broadcast_arrays(n, a)
     j = np.arange(1.0, 65.0)
-    head = np.sum(np.where(j <= n[..., None], j ** -a[..., None], 0.0), axis=-1)
-    more, endless = n > 64, np.isinf(n)
+    few, endless = n <= 64, np.isinf(n)
+
+    def powers(start: Any) -> Array:
+        return np.sum((start[..., None] + j) ** -a[..., None], axis=-1)
 
     def corrected(x: Any) -> Array:
         return a * x ** (-a - 1) / 24 - 7 * a * (a + 1) * (a + 2) * x ** (-a - 3) / 5760
 
-    low, high = 64.5, np.where(more & ~endless, n, 65.0) + 0.5
+    low, high = 64.5, np.where(endless, 65.0, np.where(few, n + 64, n)) + 0.5
     finite = sc.boxcox(high, 1 - a) - sc.boxcox(low, 1 - a) + corrected(high) - corrected(low)
     infinite = low ** (1 - a) / np.where(endless, a - 1, 1.0) - corrected(low)
-    return head + np.where(more, np.where(endless, infinite, finite), 0.0)
+    beyond = np.where(few, powers(np.where(few, n, 0.0)), 0.0)
+    return powers(np.zeros(np.shape(n))) + np.where(endless, infinite, finite) - beyond
 
 
 def _zeta(a: Array) -> Array:
@@ -745,6 +764,10 @@ DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
     "bernoulli": _mass(lambda k, p: sc.xlogy(k, p) + sc.xlog1py(1 - k, -p)),
     "binom": _mass(log_densities.binom),
     "nbinom": _mass(_nbinom),
+    "poisson": {
+        "logcdf": lambda k, mu: incomplete.log_gammaincc(np.floor(k) + 1, mu),
+        "logsf": lambda k, mu: incomplete.log_gammainc(np.floor(k) + 1, mu),
+    },
     "poisson_binom": POISSON_BINOM,
     "randint": {"pmf": _randint, "logpmf": lambda *args: np.log(_randint(*args))},
     "skellam": _mass(_skellam),
@@ -818,12 +841,27 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "tukeylambda": _log(_tukeylambda),
 }
 OWN.update(DISCRETE)
-for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS):
+for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS, closed_tails.CLOSED_TAILS):
     OWN.update({_name: {**OWN.get(_name, {}), **_own} for _name, _own in _methods.items()})
 """Methods that are written here, where SciPy's code is compiled or asks for the values."""
 
+LOGARITHMS_OF_DENSITIES = frozenset(["kstwobign", "studentized_range", "tukeylambda"])
+"""Distributions whose logarithmic density is the logarithm of the density."""
+
+BY_FORMULA = frozenset(["rice"])
+"""Densities that are near a line through zero, whose second derivatives by the logarithm would cancel."""
+
+BY_DENSITY = frozenset(
+    ["alpha", "argus", "betaprime", "dpareto_lognorm", "exponnorm", "foldcauchy", "foldnorm", "gausshyper", "gengamma",
+     "genexpon", "genhyperbolic", "geninvgauss", "halfgennorm", "invgauss",
+     "jf_skew_t", "loggamma", "moyal", "ncf", "nct", "ncx2", "norminvgauss",
+     "recipinvgauss", "rel_breitwigner", "rice", "skewnorm"]
+)  # fmt: skip
+"""Distributions whose distribution functions and quantiles are differentiated by the density, without a closed form."""
+
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
+    "binom": _binom_slope,
     "pearson3": _pearson3_slope,
     "rdist": _rdist_slope,
     "studentized_range": studentized_ranges.slope,
@@ -833,6 +871,9 @@ SLOPES: dict[str, Callable[..., Any]] = {
     "vonmises": _vonmises_slope,
 }
 """Derivatives of distribution functions by the shapes, where a general quadrature would lose digits."""
+
+LAST_OUTCOMES = {"betabinom": 0, "zipfian": 1}
+"""The place of the shape that is the last outcome, of discrete distributions with a finite one."""
 
 PERIODIC = frozenset(["vonmises"])
 """Densities that do not vanish at infinity."""

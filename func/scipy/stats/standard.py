@@ -18,7 +18,8 @@ from func.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
-from func.scipy.stats import counting, densities, double_exponential, masking
+from func.scipy.stats import by_density, counting, densities, double_exponential, masking
+from func.scipy.stats.by_density import interior
 from func.scipy.stats.host_values import RULES, Function, along, from_host
 
 _GENERIC = (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastructure.rv_discrete)
@@ -26,6 +27,39 @@ _GENERIC = (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastr
 
 def method(dist: Any, name: str) -> Function:
     """A method of a distribution of location 0 and scale 1, as a function of (x, *shapes) inside the support."""
+    key = _key(type(dist))
+    if not isinstance(dist, _infrastructure.rv_continuous) or not key or not _has_logpdf(dist):
+        return formula(dist, name)
+    if name == "pdf" and "logpdf" in densities.OWN.get(key, {}) and key not in densities.BY_FORMULA:
+        return by_density.density(method(dist, "logpdf"), formula(dist, name), lambda shapes: support(dist, shapes))
+    if name not in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf") or key not in densities.BY_DENSITY:
+        return formula(dist, name)
+    tails = by_density.Tails(
+        method(dist, "logpdf"), formula(dist, "cdf"), formula(dist, "ppf"), lambda shapes: support(dist, shapes)
+    )
+    value = formula(dist, name)
+    if name not in ("ppf", "isf"):
+        return lambda *args: by_density.with_slopes(value, lambda i, args: tails.slope(name, i, args), args)
+
+    def quantile(*args: Array) -> Array:
+        def slope(i: int, args: tuple[Array, ...]) -> Array:
+            return tails.of_quantile(name, i, method(dist, name)(*args), args[1:])
+
+        return by_density.with_slopes(value, slope, args)
+
+    return quantile
+
+
+def _has_logpdf(dist: Any) -> bool:
+    """Whether the logarithm of the density has a formula of its own."""
+    if _key(type(dist)) in densities.LOGARITHMS_OF_DENSITIES:
+        return False
+    own = densities.OWN.get(_key(type(dist)), {})
+    return "logpdf" in own or any(["_logpdf" in vars(c) for c in type(dist).__mro__ if c not in _GENERIC])
+
+
+def formula(dist: Any, name: str) -> Function:
+    """A method by func's own formula, SciPy's code or SciPy's values."""
     owner = next((c for c in type(dist).__mro__ if f"_{name}" in vars(c)), _infrastructure.rv_generic)
     key = _key(type(dist))
     if name not in densities.OWN.get(key, {}) and name not in densities.HOST.get(key, "").split():
@@ -48,7 +82,7 @@ def _key(kind: type) -> str:
 def _defaults(dist: Any, name: str) -> Function:
     """What SciPy's base classes define by other methods."""
     if name == "logpdf":
-        return lambda x, *shapes: np.log(method(dist, "pdf")(x, *shapes))
+        return lambda x, *shapes: np.log(formula(dist, "pdf")(x, *shapes))
     if name == "logpmf":
         return lambda x, *shapes: np.log(method(dist, "pmf")(x, *shapes))
     if name == "pdf":
@@ -58,16 +92,16 @@ def _defaults(dist: Any, name: str) -> Function:
         cdf = method(dist, "cdf")
         return lambda k, *shapes: cdf(k, *shapes) - cdf(k - 1, *shapes)
     if name == "sf":
-        return lambda x, *shapes: 1.0 - method(dist, "cdf")(x, *shapes)
+        return lambda x, *shapes: 1.0 - formula(dist, "cdf")(x, *shapes)
     if name == "isf":
-        return lambda q, *shapes: method(dist, "ppf")(1.0 - q, *shapes)
+        return lambda q, *shapes: formula(dist, "ppf")(1.0 - q, *shapes)
     if name in ("logcdf", "logsf"):
         one, other = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")
         if not isinstance(dist, _infrastructure.rv_continuous):
-            return lambda x, *shapes: np.log(method(dist, one)(x, *shapes))
+            return lambda x, *shapes: np.log(formula(dist, one)(x, *shapes))
 
         def logarithm(x: Array, *shapes: Array) -> Array:
-            p, complement = method(dist, one)(x, *shapes), method(dist, other)(x, *shapes)
+            p, complement = formula(dist, one)(x, *shapes), formula(dist, other)(x, *shapes)
             small = p < 0.5
             return np.where(small, np.log(np.where(small, p, 0.25)), np.log1p(-np.where(small, 0.25, complement)))
 
@@ -124,14 +158,6 @@ def density(dist: Any, t: Array, shapes: Sequence[Array]) -> Array:
         return np.where(inside, pdf(*held), 0.0)
 
 
-def interior(low: Any, high: Any) -> Array:
-    """A point inside the support, which is no point of symmetry."""
-    low, high = _fixed(np.asarray(low, float)), _fixed(np.asarray(high, float))
-    below, above = np.isfinite(low), np.isfinite(high)
-    a, b = np.where(below, low, 0.0), np.where(above, high, 0.0)
-    return np.where(below & above, a + (b - a) * 0.3819, np.where(below, a + 0.618, np.where(above, b - 0.618, 0.618)))
-
-
 def _tail(dist: Any, lower: Array, x: Array, shapes: Sequence[Array]) -> Array:
     """The probability beyond x, below it where `lower` holds and above it elsewhere, by quadrature."""
     low, high = support(dist, shapes)
@@ -167,10 +193,21 @@ def cdf_slope(dist: Any, x: Array, shapes: Sequence[Array], dots: Sequence[Any])
         return own(x, shapes, dots)
     lower = _fixed(from_host(dist, "cdf")(_fixed(x), *[_fixed(s) for s in shapes])) < 0.5
     if isinstance(dist, _infrastructure.rv_discrete):
-        tail = along(lambda *moved: _tail_sum(dist, lower, x, moved), shapes, dots)
-        return np.where(lower, tail, -tail)
+        return _discrete_slope(dist, lower, x, shapes, dots)
     tail = along(lambda *moved: _tail(dist, lower, x, moved), shapes, dots)
     return np.where(lower, tail, -tail)
+
+
+def _discrete_slope(dist: Any, lower: Array, k: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """By the sum on the nearer side; by the last outcome from below, as outcomes beyond it have slopes."""
+    last = densities.LAST_OUTCOMES.get(type(dist).__name__.removesuffix("_gen"))
+    total: Any = 0.0
+    for side, own in ((lower, False), (np.ones_like(lower), True)):
+        chosen = [dot if (place == last) == own else None for place, dot in enumerate(dots)]
+        if any([dot is not None for dot in chosen]):
+            tail = along(lambda *moved, side=side: _tail_sum(dist, side, k, moved), shapes, chosen)
+            total = total + np.where(side, tail, -tail)
+    return total
 
 
 def _cumulative(sign: float) -> Function:

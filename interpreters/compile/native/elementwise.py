@@ -42,7 +42,7 @@ def elementwise(context: TranslationContext) -> ArrayValue:
     if is_numpy_ufunc(primitive.numpy):
         return by_loop(context, primitive.numpy)
     dtype = context.out.dtype
-    if kind_of(dtype) != "f" or not has_operation(primitive.name, dtype):
+    if kind_of(dtype) not in "fc" or not has_operation(primitive.name, dtype):
         raise NotNative(f"{primitive.name} of {dtype} has no native form")
     return context.map(primitive.name, *[context.convert(x, dtype) for x in context.args], dtype=dtype)
 

@@ -18,6 +18,7 @@ from func.backends.loops.inplace_results import write_in_place
 from func.backends.loops.interface import ArraySpec
 from func.backends.loops.kernels import Buffer, NativeProgram, StridedRef, row_major
 from func.backends.loops.pipelining import pipeline_loops
+from func.backends.loops.shared_parts import share_parts
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native import contraction, elementwise, reductions, special, structural
 from func.interpreters.compile.native.not_native import NotNative, RuleError
@@ -117,6 +118,7 @@ class Translator:
             native.outputs.append(ArraySpec(aval.shape, aval.dtype, aval.weak))
             outputs.append(self._output(place, self.value(x), aval, taken))
         eliminate_dead_code(items)
+        share_parts(items)
         if donated:  # imported for programs with donated inputs only, since a first call waits for it
             from func.backends.loops.buffer_aliasing import alias_outputs
 

@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from func.backends.support.arrays import broadcast_shape
 from func.interpreters.core import Array, Shaped, Tracer, known_value
-from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise
+from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise, multiply
 from func.interpreters.primitives.elementwise.builder import is_followed as is_followed
 from func.interpreters.primitives.structural.shapes import full_like, where
 
@@ -35,13 +35,22 @@ def _is_operand(operands: Sequence[Shaped]) -> bool:
     return operands[0].shape == broadcast_shape([x.shape for x in operands])
 
 
-def _undetermined(x: Array, y: Array) -> Array:
-    """NaN where y holds, zero elsewhere."""
-    return where(y, full_like(x, math.nan, ()), full_like(x, 0, ()))
+def undetermined_where(singular: Callable[[], Array], x: Array) -> Array:
+    """A derivative that is NaN at some places, with all of its own, and zero elsewhere."""
+    places = singular()
+    value = where(places, full_like(x, math.nan, ()), full_like(x, 0, ()))
+    return by_convention(value, lambda: places, x)
 
 
 undetermined: Elementwise = elementwise(
-    "undetermined", 1, None, _undetermined, impl=_value, view=_is_operand, selects=(False, False, True), cost=0
+    "undetermined",
+    1,
+    None,
+    lambda y, z: undetermined_where(lambda: y, z),
+    impl=_value,
+    view=_is_operand,
+    selects=(False, False, True),
+    cost=0,
 )
 """undetermined(value, singular, mover) is the value; where `singular` holds, its derivative by the mover is NaN."""
 
@@ -114,16 +123,13 @@ def followed_by_convention(value: Array, singular: Callable[[], Array]) -> Array
     return marked
 
 
-isolated: Elementwise = elementwise(
-    "isolated",
-    1,
-    None,
-    lambda x, y, z: by_convention(full_like(x, 0), lambda: y, z),
-    impl=_value,
-    view=_is_operand,
-    selects=(False, False, True),
-    cost=0,
-)
+def _nothing_there(direction: Array, y: Array, z: Array) -> Array:
+    """Zero: a structural one where y does not hold, and where it does one whose own derivative is undetermined."""
+    there = where(y, direction, full_like(z, 0, ()))
+    return multiply(there, by_convention(full_like(z, 0), lambda: y, z))
+
+
+isolated: Elementwise = elementwise("isolated", 1, None, _nothing_there, impl=_value, view=_is_operand, cost=0)
 """The first operand, whose derivative by the third one is zero: by convention, where the second one holds."""
 
 

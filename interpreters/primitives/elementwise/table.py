@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support import arrays
 from func.backends.support.arrays import make_complex as make_complex_into
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
 from func.interpreters.core.strides import iterated_order
@@ -17,6 +18,7 @@ from func.interpreters.primitives.elementwise.builder import (
     elementwise,
     elementwise_constant,
     formula,
+    is_followed,
 )
 from func.interpreters.primitives.elementwise.builder import add as add
 from func.interpreters.primitives.elementwise.builder import conjugate as conjugate
@@ -97,14 +99,13 @@ def power_partial_x(x: Array, y: Array, out: Array) -> Array:
 def _times_power_below(factor: Array, x: Array, y: Array, out: Array) -> Array:
     """factor x^(y-1), by out / x where y - 1 is rounded, else by a power: out may leave the range of numbers first."""
     below = multiply(factor, power(x, subtract(y, full_like(y, 1, ()))))
-    if dtype_of(out).kind == "c":
-        return below
     quotient = divide(multiply(factor, out), x)
     return where(logical_or(_subtracts_one(y), logical_not(isfinite(quotient))), below, quotient)
 
 
 def _subtracts_one(y: Array) -> Array:
-    """Whether y - 1 is exact for all numbers around y."""
+    """Whether y - 1 is exact for all real numbers around y."""
+    y = real(y) if dtype_of(y).kind == "c" else y
     return logical_and(greater_equal(y, 1), less_equal(y, 2.0**53))
 
 
@@ -120,8 +121,6 @@ def _power_slope_by_x(x: Array, y: Array, out: Array) -> Array:
     y = by_convention(where(nothing, full_like(y, 1, ()), y), lambda: nothing, y)  # 1 gives zero, too
     less_one = subtract(y, full_like(y, 1, ()))
     by_power = multiply(y, power_slope(x, less_one, power(x, less_one)))
-    if dtype_of(out).kind == "c":
-        return by_power
     quotient = divide(multiply(less_one, out), x)
     return where(logical_or(_subtracts_one(y), logical_not(isfinite(quotient))), by_power, quotient)
 
@@ -129,7 +128,8 @@ def _power_slope_by_x(x: Array, y: Array, out: Array) -> Array:
 def _power_slope_by_y(x: Array, y: Array, out: Array) -> Array:
     """x^(y-1) (1 + y log x), where out is x^y."""
     below = _times_power_below(full_like(y, 1, ()), x, y, out)
-    return add(below, power_partial_y(x, subtract(y, full_like(y, 1, ())), multiply(y, below)))
+    slope = add(below, power_partial_y(x, subtract(y, full_like(y, 1, ())), multiply(y, below)))
+    return multiply(slope, where(_has_no_slope(x, y), full_like(slope, math.nan, ()), full_like(slope, 1, ())))
 
 
 power_slope: Elementwise = formula(
@@ -146,8 +146,31 @@ power_slope: Elementwise = formula(
 def power_partial_y(x: Array, y: Array, out: Array) -> Array:
     """x^y log x, with the limit zero at x = 0; by convention for y ≤ 1, where its slope by x is infinite."""
     nothing = equal(x, 0)
-    value = where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
-    return by_convention(value, lambda: logical_and(nothing, less_equal(y, 1)), x)
+    limit = vanishing_power(x, y) if is_followed(x) else full_like(out, 0, ())
+    return where(nothing, limit, multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+
+
+def _has_no_slope(x: Array, y: Array) -> Array:
+    """Where x^y has an infinite derivative by x, or none, also where its derivative by y is zero."""
+    return logical_and(equal(x, 0), less_equal(y, 1))
+
+
+def _slope_of_vanishing(x: Array, y: Array) -> Array:
+    """That of x^y log x at x = 0 by x, which is a power with an exponent that is less by one."""
+    slope = vanishing_power(x, subtract(y, full_like(y, 1, ())))
+    return add(slope, where(_has_no_slope(x, y), full_like(slope, math.nan, ()), full_like(slope, 0, ())))
+
+
+vanishing_power: Elementwise = elementwise(
+    "vanishing_power",
+    _slope_of_vanishing,
+    lambda x, y: vanishing_power(x, y),
+    selects=(True, False),
+    impl=lambda xp, x, y: xp.zeros(np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y)),
+    body=lambda params: lambda x, y: (multiply(full_like(x, 0), full_like(y, 0)),),
+    cost=0,
+)
+"""Zero, what x^y log x is at x = 0, with the derivatives that it has there, of every order by y."""
 
 
 power: Elementwise = elementwise("power", power_partial_x, power_partial_y, weak=True, cost=20)
@@ -200,6 +223,9 @@ fmin: Elementwise = elementwise(
     lambda x, y, out: share(x, y, out, logical_or(less(y, x), isnan(x))),
     selects=SHARES,
 )
+at_least = elementwise_constant("at_least", 2, ufunc="maximum", weak=True)
+at_most = elementwise_constant("at_most", 2, ufunc="minimum", weak=True)
+"""The larger and the smaller one of two Python integers, which stays one."""
 copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
 
 sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), cost=4)
@@ -249,7 +275,23 @@ logaddexp2: Elementwise = elementwise("logaddexp2", lambda x, y: log2_part(x, y)
 
 sin: Elementwise = elementwise("sin", lambda x: cos(x), cost=15)
 cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)), cost=15)
-tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1), cost=20)
+
+
+def _secant_square(x: Array) -> Array:
+    """1 / cos² x, zero where the cosine is beyond all numbers."""
+    cosine = cos(x)
+    is_huge = logical_not(isfinite(cosine))
+    inverse = where(is_huge, full_like(x, 0, ()), reciprocal_of(cosine))
+    return multiply(inverse, inverse)
+
+
+secant_square: Elementwise = formula(
+    "secant_square", _secant_square, lambda x, out: multiply(multiply(out, 2), tan(x)), cost=20
+)
+"""1 / cos² x of complex x: 1 + tan² x loses its digits far from the real axis."""
+tan: Elementwise = elementwise(
+    "tan", lambda x, out: secant_square(x) if dtype_of(x).kind == "c" else add(square(out), 1), cost=20
+)
 
 
 def plus_one(x: Array) -> Array:
@@ -263,15 +305,33 @@ one_minus_square: Elementwise = formula(
 """1 - x², exact to the last digits also beside 1 and -1."""
 
 
+sine_of_arccos: Elementwise = formula(
+    "sine_of_arccos",
+    lambda x: multiply(sqrt(negative(subtract(x, 1))), sqrt(plus_one(x))),
+    lambda x, out: negative(divide(x, out)),
+)
+"""√(1 - x²) of complex x, on the side of its branch cut on which x lies."""
+sinh_of_arccosh: Elementwise = formula(
+    "sinh_of_arccosh", lambda x: multiply(sqrt(subtract(x, 1)), sqrt(plus_one(x))), lambda x, out: divide(x, out)
+)
+"""√(x - 1) √(x + 1)."""
+
+
 def sine_of_angle(x: Array) -> Array:
     """√(1 - x²), the sine of arccos x; for complex x on the side of its branch cut on which x lies."""
-    if dtype_of(x).kind != "c":
-        return sqrt(one_minus_square(x))
-    return multiply(sqrt(negative(subtract(x, 1))), sqrt(plus_one(x)))
+    return sine_of_arccos(x) if dtype_of(x).kind == "c" else sqrt(one_minus_square(x))
+
+
+def _one_plus_and_minus_ix(x: Array) -> tuple[Array, Array]:
+    """1 + i x and 1 - i x of complex x, exact beside i and -i, with the signs of zeros, which tell sides of cuts."""
+    return make_complex(subtract(1, imag(x)), real(x)), make_complex(add(imag(x), 1), negative(real(x)))
 
 
 def _inverse_one_plus_square(x: Array) -> Array:
-    return reciprocal_of(add(square(x), 1))
+    if dtype_of(x).kind != "c":
+        return reciprocal_of(add(square(x), 1))
+    plus, minus = _one_plus_and_minus_ix(x)
+    return multiply(reciprocal_of(plus), reciprocal_of(minus))
 
 
 arctan_slope: Elementwise = formula(
@@ -282,22 +342,52 @@ arctan_slope: Elementwise = formula(
 
 def _arcsinh_partial(x: Array) -> Array:
     """1 / √(1 + x²)."""
-    if dtype_of(x).kind != "c":
-        return reciprocal_of(hypot(x, 1.0))
-    return divide(1, sqrt(plus_one(square(x))))
+    return arcsinh_slope(x) if dtype_of(x).kind == "c" else reciprocal_of(hypot(x, 1.0))
 
+
+def _inverse_root_of_one_plus_square(x: Array) -> Array:
+    plus, minus = _one_plus_and_minus_ix(x)
+    return multiply(reciprocal_of(sqrt(plus)), reciprocal_of(sqrt(minus)))
+
+
+def _arccosh_partial(x: Array) -> Array:
+    """1 / (√(x - 1) √(x + 1))."""
+    root = sinh_of_arccosh(x) if dtype_of(x).kind == "c" else multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))
+    return divide(1, root)
+
+
+arcsinh_slope: Elementwise = formula(
+    "arcsinh_slope",
+    _inverse_root_of_one_plus_square,
+    lambda x, out: multiply(multiply(negative(x), out), multiply(out, out)),
+)
+"""1 / √(1 + x²) of complex x, on the side of its branch cut on which x lies."""
+
+
+def _inverse_one_minus_square(x: Array) -> Array:
+    if dtype_of(x).kind != "c":
+        return reciprocal_of(multiply(subtract(1, x), add(x, 1)))
+    return multiply(reciprocal_of(subtract(1, x)), reciprocal_of(add(x, 1)))
+
+
+arctanh_slope: Elementwise = formula(
+    "arctanh_slope", _inverse_one_minus_square, lambda x, out: multiply(multiply(x, out), multiply(out, 2)), cost=4
+)
+"""1 / (1 - x²)."""
 
 arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sine_of_angle(x)), cost=20)
 arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sine_of_angle(x)), cost=20)
 arctan: Elementwise = elementwise("arctan", lambda x: arctan_slope(x), cost=20)
 sinh: Elementwise = elementwise("sinh", lambda x: cosh(x), cost=15)
 cosh: Elementwise = elementwise("cosh", lambda x: sinh(x), cost=15)
-tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)), cost=20)
-arcsinh: Elementwise = elementwise("arcsinh", lambda x: _arcsinh_partial(x), cost=20)
-arccosh: Elementwise = elementwise(
-    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(plus_one(x)))), cost=20
+tanh: Elementwise = elementwise("tanh", lambda x: sech_squared(x), cost=20)
+sech_squared: Elementwise = elementwise(
+    "sech_squared", lambda x, out: multiply(multiply(tanh(x), out), -2), impl=arrays.sech_squared, cost=20
 )
-arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, one_minus_square(x)), cost=20)
+"""1 / cosh²; 1 - tanh² has lost its digits where tanh is almost one."""
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: _arcsinh_partial(x), cost=20)
+arccosh: Elementwise = elementwise("arccosh", lambda x: _arccosh_partial(x), cost=20)
+arctanh: Elementwise = elementwise("arctanh", lambda x: arctanh_slope(x), cost=20)
 deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
 rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
 

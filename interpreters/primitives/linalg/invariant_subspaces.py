@@ -1,9 +1,9 @@
-"""Bases of the invariant subspaces of Hermitian matrices, which are smooth also where eigenvalues meet.
+"""Bases of the invariant subspaces of matrices, which are smooth also where eigenvalues meet.
 
 Where eigenvalues are equal, their vectors are not smooth, the span of these is. `invariant_basis` is a basis U of such
-spans, with a block Λ = Uᴴ A U for each. Its derivative never mixes the vectors of one block, and its values are the
-eigenvectors and eigenvalues. So the rule of a simple eigenvalue has derivatives of every order, whatever its neighbours
-do: they have a part in it as a block.
+spans, with a block of Λ = U⁻¹ A U for each, and unitary for Hermitian A. Its derivative never mixes the vectors of one
+block, and its value are the eigenvectors. So the rule of a simple eigenvalue has derivatives of every order, whatever
+its neighbours do: they have a part in it as a block.
 """
 
 from __future__ import annotations
@@ -13,102 +13,142 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import ZERO, Array, Aval, Primitive, Shaped, add_tangents, general, leading_axes, shape_of
-from func.interpreters.core.parameters import integer
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Primitive,
+    Shaped,
+    add_tangents,
+    dtype_of,
+    general,
+    leading_axes,
+    materialize,
+    shape_of,
+)
+from func.interpreters.core.parameters import FLAG, integer
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import multiply
+from func.interpreters.primitives.elementwise.builder import conjugate, is_followed, multiply
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import (
     are_equal,
     are_square,
     block,
-    diagonal_matrix,
     differences,
     mH,
     mm,
 )
+from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.structural.identity import stop_gradient
-from func.interpreters.primitives.structural.shapes import full_like, where
+from func.interpreters.primitives.structural.shapes import broadcast, expand, full_like, where
 
 
-def _invariant_basis_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """dΛ are the blocks of Uᴴ dA U, dU = U ω, where ω has no blocks and ω Λ - Λ ω is the rest of Uᴴ dA U."""
+def projected(u: Array, a: Array, columns: Array, hermitian: bool) -> Array:
+    """U⁻¹ A C."""
+    return mm(mm(mH(u), a), columns) if hermitian else solve(u, mm(a, columns))
+
+
+def _invariant_basis_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: bool) -> tuple[Array, Any]:
+    """dU = U ω, where ω has no blocks and ω Λ - Λ ω is what U⁻¹ dA U has besides them."""
     (a, w, v), (da, _, _) = primals, tangents
-    blocks, u = invariant_basis(a, w, v)
+    u = invariant_basis(a, w, v, hermitian=hermitian)
     if da is ZERO:
-        return (blocks, u), (ZERO, ZERO)
-    inner = mm(mm(mH(u), da), u)
-    return (blocks, u), (within_blocks(inner, w), mm(u, rotation(w, blocks, inner, first=0)))
-
-
-def within_blocks(x: Array, w: Array) -> Array:
-    """The elements of a matrix whose row and column belong to equal eigenvalues."""
-    return where(are_equal(w, w), x, full_like(x, 0, ()))
+        return u, ZERO
+    return u, mm(u, turn_within(a, w, u, projected(u, da, u, hermitian), hermitian=hermitian))
 
 
 invariant_basis: Primitive = general(
     "invariant_basis",
-    lambda xp, a, w, v: (xp.expand_dims(w, -2) * xp.eye(w.shape[-1], dtype=v.dtype), xp.asarray(v)),
-    aval=lambda a, w, v: (v, v),
-    fits=lambda a, w, v: are_square(a, v) and w.shape == a.shape[:-1],
+    lambda xp, a, w, v, *, hermitian: v,
+    aval=lambda a, w, v, *, hermitian: v,
+    parameters={"hermitian": FLAG},
+    fits=lambda a, w, v, *, hermitian: are_square(a, v) and w.shape == a.shape[:-1],
     batch=leading_axes("invariant_basis"),
     jvp=_invariant_basis_jvp,
-    multiple=True,
-    body=lambda params: lambda a, w, v: (diagonal_matrix(w, v), v),
+    body=lambda params: lambda a, w, v: (v,),
     cost=0,
 )
-"""(Λ, U) of a Hermitian matrix A whose eigenvalues w and vectors v are known; the derivatives are by A alone."""
+"""U of a matrix A whose eigenvalues w and vectors v are known; the derivatives are by A alone."""
 
 
-def _rotation_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, first: int) -> tuple[Array, Any]:
-    """ω Λ - Λ ω = X gives dω Λ - Λ dω = dX - ω dΛ + dΛ ω."""
-    (w, blocks, x), (_, d_blocks, dx) = primals, tangents
-    out = rotation(w, blocks, x, first=first)
-    if d_blocks is not ZERO:
+def _rotation_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, first: int, hermitian: bool, adjoint: bool
+) -> tuple[Array, Any]:
+    """ω Λ - Λ ω = X gives dω Λ - Λ dω = dX - ω dΛ + dΛ ω, where dΛ are the blocks of U⁻¹ dA U."""
+    (w, inverse, a, u, x), (_, _, da, _, dx) = primals, tangents
+    params = {"first": first, "hermitian": hermitian, "adjoint": adjoint}
+    out = rotation(w, inverse, a, u, x, **params)
+    if da is not ZERO:
+        shape = (*shape_of(x)[:-1], shape_of(u)[-1])
+        inner = projected(u, da, u, hermitian)
+        blocks = where(are_equal(w, w), inner, full_like(inner, 0, ()))
+        blocks = blocks if shape_of(blocks) == shape else broadcast(blocks, shape=shape)
+        blocks = mH(blocks) if adjoint else blocks
         places = (first, first + shape_of(x)[-1])
-        change = subtract(mm(d_blocks, out), mm(out, block(d_blocks, places, places)))
+        change = subtract(mm(blocks, out), mm(out, block(blocks, places, places)))
         dx = add_tangents(dx, change)
-    return out, dx if dx is ZERO else rotation(w, blocks, dx, first=first)
+    return out, dx if dx is ZERO else rotation(w, inverse, a, u, dx, **params)
 
 
-def _rotation_transpose(ct: Array, w: Array, blocks: Array, x: Shaped, *, first: int) -> tuple[Any, Any, Array]:
-    return ZERO, ZERO, rotation(w, blocks, ct, first=first)
+def _rotation_transpose(
+    ct: Array, w: Array, inverse: Array, a: Array, u: Array, x: Shaped, *, first: int, hermitian: bool, adjoint: bool
+) -> tuple[Any, ...]:
+    """The equation with Λᴴ, which is Λ for Hermitian matrices."""
+    if dtype_of(inverse).kind == "c":
+        inverse = conjugate(inverse)
+    params = {"first": first, "hermitian": hermitian, "adjoint": not (adjoint or hermitian)}
+    return ZERO, ZERO, ZERO, ZERO, rotation(w, inverse, a, u, ct, **params)
 
 
-def _rotation_value(w: Array, x: Array, first: int) -> Array:
-    return multiply(differences(w, None, first, first + shape_of(x)[-1]), x)
+def _rotation_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    """What belongs to one matrix broadcasts."""
+    (x,) = materialize(size, batched[4:], args[4:])
+    matrix = [y if is_batched else expand(y, (0,)) for y, is_batched in zip(args[:4], batched[:4], strict=True)]
+    if batched[2] != batched[3]:
+        matrix[2:] = materialize(size, batched[2:4], args[2:4])
+    return rotation(*matrix, x, **params)
 
 
-def _rotation_impl(xp: Any, w: Array, blocks: Array, x: Array, *, first: int) -> Array:
-    """`_rotation_value` on plain arrays."""
-    gap = w[..., None, first : first + x.shape[-1]] - w[..., None]
-    if 0 in x.shape:
-        return xp.multiply(gap, x)
-    scale = xp.max(xp.abs(w), (w.ndim - 1,))[..., None, None]
-    same = xp.abs(gap) <= scale * (float(np.finfo(w.dtype).eps) * 4 * x.shape[-1])
-    one = xp.ones((), w.dtype)
-    return xp.multiply(xp.where(same, xp.zeros((), w.dtype), xp.divide(one, xp.where(same, one, gap))), x)
+def _has_parts_of_matrix(w: Aval, inverse: Aval, a: Aval, u: Aval, x: Aval, *, first: int, **params: Any) -> bool:
+    return (
+        are_square(a, u)
+        and w.shape[-1:] == a.shape[-1:] == x.shape[-2:-1]
+        and inverse.shape[-2:] == x.shape[-2:]
+        and first + x.shape[-1] <= a.shape[-1]
+        and np.broadcast_shapes(w.shape[:-1], inverse.shape[:-2], a.shape[:-2], x.shape[:-2]) == x.shape[:-2]
+    )
 
 
 rotation: Primitive = general(
     "rotation",
-    _rotation_impl,
-    aval=lambda w, blocks, x, *, first: Aval(x.shape, np.result_type(w.dtype, x.dtype)),
-    parameters={"first": integer(0)},
-    fits=lambda w, blocks, x, *, first: (
-        are_square(blocks) and w.shape == blocks.shape[:-1] == x.shape[:-1] and first + x.shape[-1] <= w.shape[-1]
-    ),
-    batch=leading_axes("rotation"),
+    lambda xp, w, inverse, a, u, x, **params: xp.multiply(inverse, x),
+    aval=lambda w, inverse, a, u, x, **params: Aval(x.shape, np.result_type(inverse.dtype, x.dtype)),
+    parameters={"first": integer(0), "hermitian": FLAG, "adjoint": FLAG},
+    fits=_has_parts_of_matrix,
+    batch=_rotation_batch,
     jvp=_rotation_jvp,
     transpose=_rotation_transpose,
-    body=lambda params: lambda w, blocks, x: (_rotation_value(w, x, params["first"]),),
+    body=lambda params: lambda w, inverse, a, u, x: (multiply(inverse, x),),
     cost=costs.per_element,
 )
-"""ω with ω Λ - Λ ω = X outside of the blocks, and zero in them: x / (w_j - w_i). X has the columns from `first` on."""
+"""ω with ω Λ - Λ ω = X outside of the blocks of equal eigenvalues w, and zero in them: F ∘ X with the differences
+F_ij = 1 / (w_j - w_i) that are held. X has the columns from `first` on. With `adjoint` Λᴴ is in the place of Λ."""
 
 
-def basis_of(a: Array, w: Array, v: Array) -> tuple[Array, Array, Array]:
-    """The eigenvalues, held, and (Λ, U) of a Hermitian matrix."""
+def turn_within(
+    a: Array, w: Array, u: Array, x: Array, first: int = 0, last: int | None = None, hermitian: bool = True
+) -> Array:
+    """The rotation of a basis of invariant subspaces of A; a plain product where no further derivative is taken."""
     held = stop_gradient(w)
-    blocks, u = invariant_basis(a, held, stop_gradient(v))
-    return held, blocks, u
+    inverse = differences(held, None, first, last)
+    if not is_followed(a):
+        return multiply(inverse, x)
+    turn: Array = rotation(held, inverse, a, u, x, first=first, hermitian=hermitian, adjoint=False)
+    return turn
+
+
+def basis_of(a: Array, w: Array, v: Array, hermitian: bool = True) -> Array:
+    """The basis of a matrix with these eigenvalues and vectors."""
+    basis: Array = invariant_basis(a, stop_gradient(w), stop_gradient(v), hermitian=hermitian)
+    return basis

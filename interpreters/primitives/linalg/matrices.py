@@ -7,14 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import Array, Aval, Params, Tracer, dtype_of, materialize, shape_of
-from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
-from func.interpreters.primitives.elementwise.conventions import by_convention, is_followed
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Primitive,
+    Shaped,
+    add_tangents,
+    dtype_of,
+    general,
+    known_value,
+    materialize,
+    shape_of,
+)
+from func.interpreters.primitives.elementwise.builder import add, conjugate, is_followed, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
     absolute,
     divide,
@@ -29,6 +41,7 @@ from func.interpreters.primitives.structural.contraction import Spec, contract, 
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.reductions import reduce_max
 from func.interpreters.primitives.structural.shapes import (
+    broadcast,
     convert,
     expand,
     full_like,
@@ -153,12 +166,6 @@ def identity_like(x: Array, n: int) -> Array:
     return convert(same, dtype=dtype_of(x))
 
 
-def diagonal_matrix(w: Array, like: Array) -> Array:
-    """The diagonal matrix of (…, n), in the shape and dtype of a stack of matrices."""
-    same = constant_mask(like, lambda i, j: i == j)
-    return where(same, convert(along_columns(w), dtype=dtype_of(like)), full_like(like, 0))
-
-
 def over_matrices(test: Array) -> Array:
     """A choice per matrix (…) as (…, 1, 1)."""
     return reshape(test, shape=(*shape_of(test), 1, 1))
@@ -219,22 +226,41 @@ def are_equal(w: Array, others: Array) -> Array:
     return less_equal(absolute(subtract(along_columns(held), along_rows(others))), tiny)
 
 
-def cusps(w: Array, everyone: Array | None = None, source: Array | None = None) -> Array | None:
-    """Zero for each eigenvalue or singular value, by a convention where it equals another one.
+class Cusps(NamedTuple):
+    """Eigenvalues or singular values of which some may be equal: what they move with, and the whole spectrum."""
+
+    values: Array
+    everyone: Array
+    mover: Array
+
+
+def cusps(w: Array, everyone: Array | None = None, source: Array | None = None) -> Cusps | None:
+    """Values whose tangents, `with_cusps`, have no further derivative where two are equal.
 
     A first derivative that drops the undetermined part of equal eigenvalues is right for many functions, its own
-    derivative is not: what is multiplied `with_cusps` says so from the second order on. None where none is taken, and
-    where no eigenvalues are equal. Where w is a part of the spectrum, `everyone` is the whole. Singular values of
-    exactly zero do not move: with the matrix as `source` the derivative is by that one.
+    derivative is not. None where none is taken, and where no eigenvalues are equal. Where w is a part of the spectrum,
+    `everyone` is the whole. Singular values of exactly zero do not move: with the matrix as `source` the derivative is
+    by that one.
     """
     if not is_followed(w) or 0 in shape_of(w):
         return None
-    moved = w
+    whole = w if everyone is None else everyone
+    known = known_value(w)
+    if known is not None and not np.any(_have_equals(known, known_value(whole))):
+        return None
+    mover = w
     if source is not None:
         rank = len(shape_of(source))
-        moved = expand(reduce_sum(real_part(source), axes=(rank - 2, rank - 1)), (rank - 2,))
-    cusp = by_convention(full_like(w, 0), lambda: _have_equals(w, w if everyone is None else everyone), moved)
-    return cusp if type(cusp) is Tracer else None
+        mover = expand(reduce_sum(real_part(source), axes=(rank - 2, rank - 1)), (rank - 2,))
+        mover = broadcast(mover, shape=shape_of(w))
+    return Cusps(stop_gradient(w), stop_gradient(whole), mover)
+
+
+def part_of_cusps(cusp: Cusps | None, first: int, last: int | None) -> Cusps | None:
+    """Those of the eigenvalues from `first` up to `last`."""
+    if cusp is None:
+        return None
+    return Cusps(part_of(cusp.values, first, last), cusp.everyone, part_of(cusp.mover, first, last))
 
 
 def _have_equals(w: Array, whole: Array) -> Array:
@@ -243,9 +269,62 @@ def _have_equals(w: Array, whole: Array) -> Array:
     return greater(reduce_sum(convert(near, dtype=np.dtype(int)), axes=(len(shape_of(near)) - 2,)), 1)
 
 
-def differences(w: Array, cusp: Array | None, first: int = 0, last: int | None = None) -> Array:
+def _cusped_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
+    """The tangent of x, and x times NaN where values are equal that move."""
+    (x, w, everyone, mover), (dx, _, _, moved) = primals, tangents
+    out = cusped(x, w, everyone, mover)
+    change = dx if dx is ZERO else cusped(dx, w, everyone, mover)
+    if moved is ZERO:
+        return out, change
+    places = _have_equals(w, everyone)
+    known = known_value(places)
+    if known is None or np.any(known):
+        slope = where(places, full_like(w, math.nan, ()), full_like(w, 0, ()))
+        moved = nan_safe_multiply(moved, slope)
+        change = add_tangents(change, multiply(x, along_values(moved, x)))
+    return out, change
+
+
+def along_values(values: Array, x: Array) -> Array:
+    """A number for each value, or for each column."""
+    return values if len(shape_of(values)) == len(shape_of(x)) else along_columns(values)
+
+
+def _cusped_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    """Values of one matrix stay those of one: they broadcast."""
+    (x,) = materialize(size, batched[:1], args[:1])
+    values = [y if is_batched else expand(y, (0,)) for y, is_batched in zip(args[1:], batched[1:], strict=True)]
+    return cusped(x, *values)
+
+
+def _cusped_transpose(ct: Array, x: Shaped, w: Array, everyone: Array, mover: Array) -> tuple[Any, ...]:
+    return cusped(ct, w, everyone, mover), ZERO, ZERO, ZERO
+
+
+cusped: Primitive = general(
+    "cusped",
+    lambda xp, x, w, everyone, mover: x,
+    aval=lambda x, w, everyone, mover: x,
+    batch=_cusped_batch,
+    jvp=_cusped_jvp,
+    transpose=_cusped_transpose,
+    body=lambda params: lambda x, *rest: (x,),
+    mask="elementwise",
+    cost=0,
+    view=True,
+)
+"""x, tangents of the values w or of their vectors in columns; its derivative by `mover` is NaN where w_i equals
+another one of everyone."""
+
+
+def with_cusps(tangent: Array, cusp: Cusps | None) -> Array:
+    """A tangent of eigenvalues, or of vectors in columns, whose own derivative is none at equal eigenvalues."""
+    return tangent if cusp is None else cusped(tangent, *cusp)
+
+
+def differences(w: Array, cusp: Cusps | None, first: int = 0, last: int | None = None) -> Array:
     """F_ij = 1 / (w_j - w_i), zero for equal eigenvalues, with the columns from `first` up to `last`; with cusps."""
-    marked = w if cusp is None else add(w, cusp)
+    marked = with_cusps(w, cusp)
     return safe_reciprocal(subtract(along_columns(part_of(marked, first, last)), along_rows(marked)), largest(w))
 
 
@@ -256,14 +335,6 @@ def part_of(w: Array, first: int, last: int | None) -> Array:
         return w
     whole = [(0, length, 1) for length in shape_of(w)[:-1]]
     return getitem(w, index=(*whole, (first, last, 1)))
-
-
-def with_cusps(tangent: Array, cusp: Array | None) -> Array:
-    """A tangent of eigenvalues, or of vectors in columns, whose own derivative is none at equal eigenvalues."""
-    if cusp is None:
-        return tangent
-    factor = add(cusp, 1)
-    return multiply(tangent, factor if len(shape_of(tangent)) == len(shape_of(cusp)) else along_columns(factor))
 
 
 def row_of(x: Array, row: int) -> Array:

@@ -15,10 +15,11 @@ from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, dtype_of, general, leading_axes, shape_of
 from func.interpreters.core.parameters import FLAG, Kind, is_shape, one_of
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import add, multiply
-from func.interpreters.primitives.elementwise.table import subtract
-from func.interpreters.primitives.linalg.invariant_subspaces import basis_of
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
+from func.interpreters.primitives.elementwise.table import divide, subtract
+from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
 from func.interpreters.primitives.linalg.matrices import (
+    Cusps,
     along_columns,
     along_rows,
     are_square,
@@ -30,7 +31,7 @@ from func.interpreters.primitives.linalg.matrices import (
     identity_like,
     mH,
     mm,
-    part_of,
+    part_of_cusps,
     real_part,
     row_of,
     scale_columns,
@@ -38,8 +39,9 @@ from func.interpreters.primitives.linalg.matrices import (
     with_cusps,
 )
 from func.interpreters.primitives.linalg.solving import solve
-from func.interpreters.primitives.linalg.spectral import reduce_columns, turned, with_real_row
+from func.interpreters.primitives.linalg.spectral import projection, reduce_columns, turned, with_real_row
 from func.interpreters.primitives.scipy_functions import reporting_missing
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate
 
@@ -77,11 +79,8 @@ def _turn(w: Array, inner: Array, subset: Subset = None) -> tuple[Array, Array]:
     Of a subset: w are all eigenvalues, and `inner` has the columns of the subset.
     """
     first, last, *_ = subset or (0, shape_of(w)[-1])
-    cusp = cusps(w)
     square = block(inner, (first, last), (0, last - first))
-    own = None if cusp is None else part_of(cusp, first, last)
-    rotation = multiply(differences(w, cusp, first, last), inner)
-    return with_cusps(real_part(diagonal_of(square)), own), with_cusps(rotation, own)
+    return real_part(diagonal_of(square)), multiply(differences(w, None, first, last), inner)
 
 
 def _completed(problem: Callable[[Subset], tuple[Array, Array]], subset: Subset) -> Sequence[Array]:
@@ -109,7 +108,7 @@ def _driver_jvp(
     w, v, w_all, v_all = _completed(lambda some: eigh_by_driver(a, lower=lower, driver=driver, subset=some), subset)
     dw, dv = turned(
         lambda: from_triangle(a, lower),
-        lambda u: mm(from_triangle(da, lower), u),
+        projection(da, lower),
         w_all,
         v_all,
         cusps(w_all),
@@ -153,6 +152,9 @@ def _pencil_jvp(
         return out
 
     w, v, w_all, v_all = _completed(problem, subset)
+    cusp = cusps(w_all)
+    if cusp is not None:
+        return (w, v), _pencil_with_cusps(primals, tangents, v, w_all, v_all, cusp, kind, lower, subset)
     hermitian_b = from_triangle(b, lower)
     inner: Any = ZERO
     if da is not ZERO:
@@ -169,6 +171,54 @@ def _pencil_jvp(
     dw, rotation = _turn(w_all, add_tangents(inner, multiply(middle, db_rotated)), subset)
     dv = mm(v_all, add(rotation, multiply(db_rotated, 0.5 if kind == 3 else -0.5)))
     return (w, v), (dw, _with_real_row(v, dv, hermitian_b, d_hermitian_b, kind, lower))
+
+
+def _pencil_with_cusps(
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    v: Array,
+    w_all: Array,
+    v_all: Array,
+    cusp: Cusps,
+    kind: int,
+    lower: bool,
+    subset: Subset,
+) -> tuple[Array, Array]:
+    """dw and dV by the invariant subspaces of M = B⁻¹ A, A B or B A, of which V are the vectors.
+
+    Columns of V are those of the basis U, of length one by N: Vᴴ N V = 1, where N is B, or B⁻¹ for kind 3.
+    """
+    (a, b), (da, db) = [[x if x is ZERO else from_triangle(x, lower) for x in pair] for pair in (primals, tangents)]
+    first, last, *_ = subset or (0, shape_of(w_all)[-1])
+    left, right, d_left, d_right = (a, b, da, db) if kind == 2 else (b, a, db, da)
+    matrix = solve(b, a) if kind == 1 else mm(left, right)
+    if kind == 1:
+        change = add_tangents(da, ZERO if db is ZERO else negative(mm(db, matrix)))
+        change = solve(b, change)
+    else:
+        change = add_tangents(
+            ZERO if d_left is ZERO else mm(d_left, right), ZERO if d_right is ZERO else mm(left, d_right)
+        )
+    u = basis_of(matrix, w_all, v_all, hermitian=False)
+    chosen = block(u, (0, shape_of(u)[-2]), (first, last))
+    inner = solve(u, mm(change, chosen))
+    measured = solve(b, v) if kind == 3 else mm(b, v)
+    dv = mm(u, turn_within(matrix, w_all, u, inner, first, last, hermitian=False))
+    dv = scale_columns(dv, divide(reduce_columns(conjugate(chosen), measured), _length(chosen, b, kind)))
+    stretch = multiply(real_part(reduce_columns(conjugate(measured), dv)), -1)
+    if db is not ZERO:
+        side = measured if kind == 3 else v
+        own = real_part(reduce_columns(conjugate(side), mm(db, side)))
+        stretch = add(stretch, multiply(own, 0.5 if kind == 3 else -0.5))
+    dv = add(dv, scale_columns(v, stretch))
+    own_cusp = part_of_cusps(cusp, first, last)
+    dw = real_part(diagonal_of(block(inner, (first, last), (0, last - first))))
+    return with_cusps(dw, own_cusp), with_cusps(_with_real_row(v, dv, b, db, kind, lower), own_cusp)
+
+
+def _length(columns: Array, b: Array, kind: int) -> Array:
+    """uᴴ N u of columns u."""
+    return reduce_columns(conjugate(columns), solve(b, columns) if kind == 3 else mm(b, columns))
 
 
 def _with_real_row(v: Array, dv: Array, b: Array, db: Any, kind: int, lower: bool) -> Array:
@@ -244,7 +294,7 @@ def _tridiagonal_jvp(
     w, v, w_all, v_all = _completed(lambda some: eigh_tridiagonal(d, e, driver=driver, subset=some), subset)
     dw, dv = turned(
         lambda: _dense(d, e, v_all),
-        lambda u: _times_tridiagonal(dd, de, u),
+        lambda u, columns: mm(mH(u), _times_tridiagonal(dd, de, columns)),
         w_all,
         v_all,
         cusps(w_all),
@@ -270,11 +320,12 @@ eigh_tridiagonal: Primitive = general(
 def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:
     """dw = diag(Vᵀ dT V). Source: Giles (2008), section 3.1."""
     (d, e), (dd, de) = primals, tangents
-    _, v = eigh_tridiagonal(d, e, driver="auto", subset=None)
     w = eigvalsh_tridiagonal(d, e, driver=driver)
     cusp = cusps(w)
+    diagonals = (d, e) if cusp is None else (stop_gradient(d), stop_gradient(e))
+    _, v = eigh_tridiagonal(*diagonals, driver="auto", subset=None)
     if cusp is not None:
-        v = basis_of(_dense(d, e, v), w, v)[2]
+        v = basis_of(_dense(d, e, v), w, v)
     return w, with_cusps(reduce_columns(v, _times_tridiagonal(dd, de, v)), cusp)
 
 

@@ -28,6 +28,7 @@ from func.interpreters.primitives.elementwise.builder import add, conjugate, mul
 from func.interpreters.primitives.elementwise.conventions import by_convention
 from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, not_equal, subtract
 from func.interpreters.primitives.linalg.matrices import (
+    Cusps,
     along_columns,
     along_rows,
     are_matrices,
@@ -78,7 +79,7 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
         first, d_first = (block(row, (0, 1), (0, k)) for row in (full, d_full))
         turn = turn_to_real(row_of(first, 0), row_of(d_first, 0))
         du, dv = (add(d, _beside_zeros(scale_columns(thin, turn), d)) for thin, d in ((thin_u, du), (thin_v, dv)))
-    du, dv = (with_cusps(d, None if cusp is None else _followed_by_zeros(cusp, d)) for d in (du, dv))
+    du, dv = (_columns_with_cusps(d, k, cusp) for d in (du, dv))
     return (u, s, vh), (du, _moved_values(real_part(diagonal_of(inner)), a, s, cusp), mH(dv))
 
 
@@ -90,25 +91,26 @@ def _beside_zeros(columns: Array, like: Array) -> Array:
     return concatenate(columns, full_like(columns, 0, (*shape_of(columns)[:-1], n - k)), axis=len(shape_of(like)) - 1)
 
 
-def _followed_by_zeros(values: Array, like: Array) -> Array:
-    """A number for each column, followed by zeros for those that another matrix has besides."""
-    k, n = shape_of(values)[-1], shape_of(like)[-1]
-    if k == n:
-        return values
-    return concatenate(values, full_like(values, 0, (*shape_of(values)[:-1], n - k)), axis=len(shape_of(values)) - 1)
+def _columns_with_cusps(columns: Array, k: int, cusp: Cusps | None) -> Array:
+    """Tangents of the vectors of k singular values, and of those that a matrix has besides."""
+    rows, n = shape_of(columns)[-2:]
+    if k == n or cusp is None:
+        return with_cusps(columns, cusp)
+    thin = with_cusps(block(columns, (0, rows), (0, k)), cusp)
+    return concatenate(thin, block(columns, (0, rows), (k, n)), axis=len(shape_of(columns)) - 1)
 
 
-def _moved_values(ds: Array, a: Array, s: Array, cusp: Array | None) -> Array:
+def _moved_values(ds: Array, a: Array, s: Array, cusp: Cusps | None) -> Array:
     """The tangent of singular values; by convention one of exactly zero has the derivative zero, as a norm has."""
     total = expand(reduce_sum(real_part(a), axes=(len(shape_of(a)) - 2, len(shape_of(a)) - 1)), (len(shape_of(s)) - 1,))
     moves = convert(not_equal(s, 0), dtype=dtype_of(s))
     return multiply(with_cusps(ds, cusp), by_convention(moves, lambda: equal(s, 0), total))
 
 
-def _rotations(inner: Array, s: Array, cusp: Array | None) -> tuple[Array, Array]:
+def _rotations(inner: Array, s: Array, cusp: Cusps | None) -> tuple[Array, Array]:
     """ω and η of the columns that belong to singular values."""
     scale = largest(s)
-    s = s if cusp is None else add(s, cusp)
+    s = with_cusps(s, cusp)
     minus = keep_where(safe_reciprocal(subtract(along_columns(s), along_rows(s)), scale), lambda i, j: i != j)
     plus = safe_reciprocal(add(along_columns(s), along_rows(s)), scale)
     symmetric = multiply(minus, hermitian_part(inner))

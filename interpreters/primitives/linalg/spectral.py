@@ -31,8 +31,9 @@ from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
 from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, subtract
-from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, rotation
+from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
 from func.interpreters.primitives.linalg.matrices import (
+    Cusps,
     along_columns,
     are_square,
     block,
@@ -42,7 +43,7 @@ from func.interpreters.primitives.linalg.matrices import (
     from_triangle,
     mH,
     mm,
-    part_of,
+    part_of_cusps,
     real_part,
     row_of,
     scale_columns,
@@ -51,6 +52,7 @@ from func.interpreters.primitives.linalg.matrices import (
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.reductions import argmax
 from func.interpreters.primitives.structural.shapes import convert, iota, reduce_sum, reshape
 
@@ -65,19 +67,19 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool)
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=lower)
     cusp = cusps(w)
-    dw, dv = turned(lambda: from_triangle(a, lower), lambda u: mm(from_triangle(da, lower), u), w, v, cusp)
+    dw, dv = turned(lambda: from_triangle(a, lower), projection(da, lower), w, v, cusp)
     return (w, v), (dw, with_real_row(v, dv, lower))
 
 
 def turned(
     matrix: Callable[[], Array],
-    change: Callable[[Array], Array],
+    change: Callable[[Array, Array], Array],
     w: Array,
     v: Array,
-    cusp: Array | None,
+    cusp: Cusps | None,
     places: tuple[int, int] | None = None,
 ) -> tuple[Array, Array]:
-    """dw and dV of a Hermitian matrix whose change times U is `change(U)`; at `places` alone, where they are given.
+    """dw and dV of a Hermitian matrix, where `change(U, C)` is Uᴴ dA C; at `places` alone, where they are given.
 
     Where eigenvalues may be equal, the basis that is differentiated further is that of invariant subspaces; columns of
     eigenvectors differ from it by phases.
@@ -85,18 +87,24 @@ def turned(
     first, last = places or (0, shape_of(w)[-1])
     rows = shape_of(v)[-2]
     if cusp is None:
-        inner = mm(mH(v), change(block(v, (0, rows), (first, last))))
+        inner = change(v, block(v, (0, rows), (first, last)))
         dv = mm(v, multiply(differences(w, None, first, last), inner))
         return real_part(diagonal_of(block(inner, (first, last), (0, last - first)))), dv
-    held, blocks, u = basis_of(matrix(), w, v)
+    a = matrix()
+    u = basis_of(a, w, v)
     chosen = block(u, (0, rows), (first, last))
-    inner = mm(mH(u), change(chosen))
-    dv = mm(u, rotation(held, blocks, inner, first=first))
+    inner = change(u, chosen)
+    dv = mm(u, turn_within(a, w, u, inner, first, last))
     if dtype_of(v).kind == "c":
         dv = scale_columns(dv, reduce_columns(conjugate(chosen), block(v, (0, rows), (first, last))))
-    own = part_of(cusp, first, last)
+    own = part_of_cusps(cusp, first, last)
     dw = real_part(diagonal_of(block(inner, (first, last), (0, last - first))))
     return with_cusps(dw, own), with_cusps(dv, own)
+
+
+def projection(da: Array, lower: bool) -> Callable[[Array, Array], Array]:
+    """Uᴴ dA C for the change of a Hermitian matrix of which one triangle is read."""
+    return lambda u, columns: mm(mm(mH(u), from_triangle(da, lower)), columns)
 
 
 def with_real_row(v: Array, dv: Array, lower: bool) -> Array:
@@ -123,10 +131,11 @@ eigh: Primitive = general(
 def _eigvalsh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Array, Array]:
     """dw = diag(Vᴴ dA V). Source: Giles (2008), section 3.1."""
     (a,), (da,) = primals, tangents
-    _, v = eigh(a, lower=lower)
     w = eigvalsh(a, lower=lower)
     cusp = cusps(w)
-    basis = v if cusp is None else basis_of(from_triangle(a, lower), w, v)[2]
+    _, basis = eigh(a if cusp is None else stop_gradient(a), lower=lower)
+    if cusp is not None:
+        basis = basis_of(from_triangle(a, lower), w, basis)
     columns = mm(from_triangle(da, lower), basis)
     return w, with_cusps(real_part(reduce_columns(conjugate(basis), columns)), cusp)
 
@@ -157,9 +166,15 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
     """
     (a,), (da,) = primals, tangents
     w, v = eig(a)
-    inner = solve(v, mm(da, v))
     cusp = cusps(w)
-    dv = mm(v, multiply(differences(w, cusp), inner))
+    if cusp is None:
+        inner = solve(v, mm(da, v))
+        dv = mm(v, multiply(differences(w, None), inner))
+    else:
+        u = basis_of(a, w, v, hermitian=False)
+        inner = solve(u, mm(da, u))
+        dv = mm(u, turn_within(a, w, u, inner, hermitian=False))
+        dv = scale_columns(dv, divide(reduce_columns(conjugate(u), v), reduce_columns(conjugate(u), u)))
     stretch = real_part(reduce_columns(conjugate(v), dv))
     pivot = _largest_of_columns(v)
     turn = divide(imag(reduce_columns(pivot, dv)), real_part(reduce_columns(pivot, v)))
@@ -196,12 +211,14 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     """dw = diag(V⁻¹ dA V), in the order of the values, which LAPACK computes apart from those of eig."""
     (a,), (da,) = primals, tangents
     values = eigvals(a)
-    w, v = eig(a)
-    d_values = diagonal_of(solve(v, mm(da, v)))
+    cusp = cusps(values)
+    w, v = eig(a if cusp is None else stop_gradient(a))
+    u = v if cusp is None else basis_of(a, w, v, hermitian=False)
+    d_values = diagonal_of(solve(u, mm(da, u)))
     rank = len(shape_of(w)) - 1
     choice = match_values(values, w)
     dw = contract(convert(choice, dtype=dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
-    return values, with_cusps(dw, cusps(values))
+    return values, with_cusps(dw, cusp)
 
 
 eigvals: Primitive = general(

@@ -58,11 +58,33 @@ def _gamma_hazard(a: Array, x: Array, out: Array) -> Array:
     return exp(subtract(subtract(subtract(multiply(a, log(x)), x), gammaln(a)), out))
 
 
+def _upper_hazard(a: Array, x: Array, out: Array) -> Array:
+    """The density of log x over Q(a, x), far out by the expansion of the quotient, in which no exponents cancel.
+
+    Source: DLMF 8.11.2.
+    """
+    far = logical_and(greater(x, 100), greater(x, multiply(a, 100)))
+    inner, outer = where(far, full_like(x, 1, ()), x), where(far, x, full_like(x, 1000, ()))
+    shape = where(far, a, full_like(a, 1, ()))
+    total: Array = full_like(x, 1, ())
+    for k in range(12, 0, -1):
+        total = add(1, divide(multiply(subtract(shape, k), total), outer))
+    return where(far, divide(outer, total), _gamma_hazard(a, inner, where(far, full_like(out, 0, ()), out)))
+
+
 def _gamma_log_partials(sign: float) -> tuple[Rule, Rule]:
     """The partials of log P(a, x), and with the sign -1 of log Q(a, x)."""
+    hazard = _gamma_hazard if sign > 0 else _upper_hazard
+
+    def by_shape(x: Array, y: Array, out: Array) -> Array:
+        plain = multiply(multiply(hazard(x, y, out), gamma_slope(x, log(y), order=0)), -sign)
+        if sign > 0:
+            return plain
+        return where(logical_and(greater(y, 1e30), greater(y, multiply(x, 1e30))), subtract(log(y), digamma(x)), plain)
+
     return (
-        lambda x, y, out: multiply(multiply(_gamma_hazard(x, y, out), gamma_slope(x, log(y), order=0)), -sign),
-        lambda x, y, out: multiply(divide(_gamma_hazard(x, y, out), y), sign),
+        by_shape,
+        lambda x, y, out: multiply(divide(hazard(x, y, out), y), sign),
     )
 
 

@@ -23,20 +23,25 @@ from func.interpreters.core.parameters import AXES, FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
-    divide,
     equal,
     exp,
     imag,
     isfinite,
     logical_and,
     logical_not,
-    maximum,
     real,
     subtract,
 )
 from func.interpreters.primitives.scipy_functions import special
 from func.interpreters.primitives.special.builders import times
-from func.interpreters.primitives.structural.reductions import Axes, Reduction, keep_axes, reduction
+from func.interpreters.primitives.structural.reductions import (
+    Axes,
+    Reduction,
+    centered,
+    exponential_share,
+    keep_axes,
+    reduction,
+)
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, drop_axes, full_like, reduce_sum, where
 from func.interpreters.primitives.written_pullbacks import direct
 
@@ -46,36 +51,31 @@ def _shifted(params: Params) -> dict[str, Any]:
     return {**params, "axes": tuple([axis + 1 for axis in params["axes"]])}
 
 
-def _mean_of(weights: Array, x: Array, axes: Axes) -> Array:
-    """Σ weights x over axes, which are kept."""
-    return keep_axes(reduce_sum(multiply(weights, x), axes=axes), shape_of(weights), axes)
-
-
 def _softmax_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Any]:
     """p (dx - Σ p dx)."""
     (x,), (dx,) = primals, tangents
     out = softmax(x, axes=axes)
-    return out, multiply(out, subtract(dx, _mean_of(out, dx, axes)))
+    return out, multiply(out, centered(out, dx, axes))
 
 
 def _log_softmax_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Any]:
     """dx - Σ p dx."""
     (x,), (dx,) = primals, tangents
-    return log_softmax(x, axes=axes), subtract(dx, _mean_of(softmax(x, axes=axes), dx, axes))
+    return log_softmax(x, axes=axes), centered(softmax(x, axes=axes), dx, axes)
 
 
 def _softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tuple[Array]:
-    """p̄ ct - p̄ Σ p̄ ct."""
+    """p̄ (ct - Σ p̄ ct)."""
     out = conjugate(saved[-1])
-    weighted = multiply(out, ct)
-    total = keep_axes(reduce_sum(weighted, axes=axes), shape_of(out), axes)
-    return (subtract(weighted, multiply(out, total)),)
+    return (multiply(out, centered(out, ct, axes)),)
 
 
 def _log_softmax_adjoint(ct: Array, parents: Any, saved: Any, *, axes: Axes) -> tuple[Array]:
-    """ct - p̄ Σ ct."""
-    total = keep_axes(reduce_sum(ct, axes=axes), shape_of(ct), axes)
-    return (subtract(ct, multiply(conjugate(exp(saved[-1])), total)),)
+    """ct - p̄ Σ ct, whose sum is zero: what is left of it by rounding, where one p is nearly one, is taken off, too."""
+    out = conjugate(exp(saved[-1]))
+    for _ in range(2):
+        ct = subtract(ct, multiply(out, keep_axes(reduce_sum(ct, axes=axes), shape_of(out), axes)))
+    return (ct,)
 
 
 softmax: Primitive = direct(
@@ -100,21 +100,11 @@ log_softmax: Primitive = direct(
 )
 
 
-def _share(x: Array, out: Array, *, axes: Axes) -> Array:
-    """exp(x - out), shared evenly between terms that are infinite or all zero."""
-    infinite = logical_not(isfinite(out))
-    hits = convert(logical_and(equal(x, out), infinite), dtype=dtype_of(real(x)))
-    number = maximum(keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), 1)
-    zero = full_like(x, 0, ())
-    plain = exp(where(infinite, zero, subtract(x, where(infinite, zero, out))))
-    return where(infinite, convert(divide(hits, number), dtype=dtype_of(x)), plain)
-
-
 def _logsumexp_impl(xp: Any, x: Array, *, axes: Axes) -> Array:
     return special(xp, "logsumexp")(x, axis=axes)
 
 
-logsumexp: Reduction = reduction("logsumexp", _logsumexp_impl, _share, cost=costs.log_sum_exp)
+logsumexp: Reduction = reduction("logsumexp", _logsumexp_impl, exponential_share, cost=costs.log_sum_exp)
 
 
 def _weighted_impl(xp: Any, x: Array, b: Array, *, axes: Axes, signed: bool) -> tuple[Array, ...]:

@@ -27,10 +27,10 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import Kind, integer, is_integer
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
-from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or
+from func.interpreters.primitives.elementwise.builder import SHARES, multiply, scale
+from func.interpreters.primitives.elementwise.table import equal, isnan, logical_or
 from func.interpreters.primitives.structural.indexing import gather
-from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min
+from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min, share_of_ties
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     convert,
@@ -297,8 +297,8 @@ def _extremum(name: str, reduce: Any) -> Primitive:
         (x, element), (dx, _) = primals, tangents
         out = primitive(x, element, size=size)
         hits = convert(logical_or(equal(x, out), isnan(x)), dtype=dtype_of(x))
-        number = psum(hits, element, size=size)
-        return out, psum(nan_safe_multiply(dx, divide(hits, number)), element, size=size)
+        weights = share_of_ties(hits, psum(hits, element, size=size), x)
+        return out, psum(scale(weights, dx, False, SHARES), element, size=size)
 
     primitive: Primitive = general(
         name,

@@ -120,6 +120,7 @@ seed: Linear = linear(
     view=True,
     mask="elementwise",
     covers=True,
+    tells_passes=True,
 )
 """The identity; the zeros of its operand, a constant, are structural, and passes need not multiply by them."""
 

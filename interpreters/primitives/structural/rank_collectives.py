@@ -20,9 +20,10 @@ from func.backends import is_device_array
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Tracer, bind, dtype_of, general, shape_of
 from func.interpreters.core.parameters import TEXT, Kind, is_integer
 from func.interpreters.core.processes import RANKS, Ranks
-from func.interpreters.primitives.elementwise.builder import nan_safe_multiply
-from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or, not_equal
+from func.interpreters.primitives.elementwise.builder import SHARES, scale
+from func.interpreters.primitives.elementwise.table import equal, isnan, logical_or, not_equal
 from func.interpreters.primitives.structural.collectives import LinearCollective, are_pairs, inverse_pairs, sum_dtype
+from func.interpreters.primitives.structural.reductions import share_of_ties
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, move_axis
 
 PARAMETERS = {"ranks": RANKS, "label": TEXT}
@@ -185,8 +186,8 @@ def _extremum(name: str, run: Callable[..., Any]) -> Primitive:
         (x, index), (dx, _) = primals, tangents
         out = primitive(x, index, **params)
         hits = convert(logical_or(equal(x, out), isnan(x)), dtype=dtype_of(x))
-        number = rank_psum(hits, index, **params)
-        return out, rank_psum(nan_safe_multiply(dx, divide(hits, number)), index, **params)
+        weights = share_of_ties(hits, rank_psum(hits, index, **params), x)
+        return out, rank_psum(scale(weights, dx, False, SHARES), index, **params)
 
     primitive: Primitive = general(
         name,

@@ -28,6 +28,7 @@ from func.interpreters.core import (
     dtype_of,
     general,
     is_inexact,
+    known_value,
     linear,
     materialize,
     nondifferentiable,
@@ -37,8 +38,8 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
 from func.interpreters.core.strides import reduced_order
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import SHARES, conjugate, multiply, scale
-from func.interpreters.primitives.elementwise.conventions import by_convention
+from func.interpreters.primitives.elementwise.builder import SHARES, conjugate, multiply, not_equal, scale
+from func.interpreters.primitives.elementwise.conventions import by_convention, revalued
 from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
@@ -159,8 +160,12 @@ def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     if is_inexact(dtype_of(x)):
         hit = logical_or(hit, isnan(x))
     hits = convert(hit, dtype=dtype_of(x))
-    number = keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes)
-    return by_convention(divide(hits, number), lambda: logical_and(hit, greater(number, 1)), x)
+    return share_of_ties(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), x)
+
+
+def share_of_ties(hits: Array, number: Array, x: Array) -> Array:
+    """The share of each element of x in an extremum, where `number` of them are ones in `hits`."""
+    return by_convention(divide(hits, number), lambda: logical_and(not_equal(hits, 0), greater(number, 1)), x)
 
 
 class Extremum(Reduction):
@@ -206,10 +211,27 @@ def _product_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return total
 
 
+def _product_partial(x: Array, out: Array, *, axes: Axes) -> Array:
+    """The product of all others; the quotient by the element where products of some others leave the range of numbers.
+
+    The product has the derivatives, which the quotient, of which the element is a factor, has not.
+    """
+    others = products_of_others(x, axes)
+    if not is_inexact(dtype_of(x)):
+        return others
+    in_range = logical_and(isfinite(others), not_equal(others, 0))
+    known = known_value(in_range)
+    if known is not None and np.all(known):
+        return others
+    quotient = divide(out, x)
+    replaces = logical_and(logical_not(in_range), logical_and(isfinite(quotient), not_equal(quotient, 0)))
+    return revalued(where(replaces, quotient, others), others)
+
+
 reduce_prod = reduction(
     "prod",
     lambda xp, x, *, axes: xp.multiply.reduce(x, axes) if xp is np else xp.prod(x, axes),
-    lambda x, out, *, axes: products_of_others(x, axes),
+    _product_partial,
     _product_dtype,
     cost=costs.per_input(1),
     reduces="multiply",
@@ -239,17 +261,50 @@ reduce_var = reduction(
 """The variance of floating point elements, more than ddof of them."""
 
 
-def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
+def centered(weights: Array, x: Array, axes: Axes) -> Array:
+    """x - Σ weights x of weights that sum to one, twice: where one weight is nearly one, its element is what is left
+    of a difference, and the second sum has its digits."""
+    for _ in range(2):
+        x = subtract(x, keep_axes(reduce_sum(multiply(weights, x), axes=axes), shape_of(weights), axes))
+    return x
+
+
+def _exponential_share(x: Array, out: Array, *, axes: Axes) -> Array:
     """exp(x - out), shared evenly between terms that are infinite or all zero."""
     infinite = logical_not(isfinite(out))
-    hits = convert(logical_and(equal(x, out), infinite), dtype=dtype_of(x))
+    hits = convert(logical_and(equal(x, out), infinite), dtype=dtype_of(real(x)))
     number = maximum(keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), 1)
     zero = full_like(x, 0, ())
     plain = exp(where(infinite, zero, subtract(x, where(infinite, zero, out))))
-    return where(infinite, divide(hits, number), plain)
+    return where(infinite, convert(divide(hits, number), dtype=dtype_of(x)), plain)
 
 
-reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_partial, cost=costs.log_sum_exp)
+def _exponential_share_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Any]:
+    """p (dx - Σ p dx); out moves with x."""
+    (x, out), (dx, _) = primals, tangents
+    share = exponential_share(x, out, axes=axes)
+    if dx is ZERO:
+        return share, ZERO
+    slope = where(isfinite(out), share, full_like(share, 0, ()))
+    return share, multiply(slope, centered(slope, dx, axes))
+
+
+exponential_share: Primitive = general(
+    "exponential_share",
+    lambda xp, x, out, *, axes: _exponential_share(x, out, axes=axes),
+    aval=lambda x, out, *, axes: Aval(np.broadcast_shapes(x.shape, out.shape), x.dtype),
+    parameters={"axes": AXES},
+    fits=lambda x, out, **params: len(x.shape) == len(out.shape),
+    batch=lambda size, batched, args, params: exponential_share(
+        *materialize(size, batched, args), axes=_shift(params["axes"])
+    ),
+    jvp=_exponential_share_jvp,
+    cost=10,
+    mask="body",
+    body=lambda params: lambda x, out: (_exponential_share(x, out, **params),),
+)
+"""The share of each term in the sum of exponentials whose logarithm is `out`, by which it is derived along with x."""
+reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, exponential_share, cost=costs.log_sum_exp)
 
 
 _add, _array, _empty = np.add, np.array, np.empty  # as in `shapes`

@@ -15,11 +15,16 @@ pytest.importorskip("llvmlite")
 from func.backends.llvm import ir, machine  # noqa: E402
 from func.backends.llvm.math.elementary import Elementary, names  # noqa: E402
 from func.backends.llvm.math.own_functions import Features, host_features, module_of  # noqa: E402
+from func.backends.llvm.math.registry import FUNCTIONS  # noqa: E402
+from func.backends.support.arrays import sech_squared  # noqa: E402
 
 POINTS = 2000
 DTYPES = [np.float64, np.float32]
 
-REFERENCE = {name: getattr(np, name, None) or getattr(scipy.special, name) for name in names()}
+OWN = {"sech_squared": functools.partial(sech_squared, np), "tanh_beside_sech_squared": np.tanh}
+"""Functions that neither NumPy nor SciPy has."""
+REFERENCE = {name: getattr(np, name, None) or getattr(scipy.special, name) for name in names() if name not in OWN} | OWN
+NAMES = sorted(REFERENCE)
 
 HOST = host_features()
 MODES = [
@@ -38,7 +43,7 @@ def compiled(name, dtype, features, lanes):
     """The function as a Python one of arrays, in steps of `lanes` elements, 0 for scalars."""
     scalar = ir.DoubleType() if dtype == np.float64 else ir.FloatType()
     kind = ir.VectorType(scalar, lanes) if lanes else scalar
-    module, arity, size = ir.Module(), names()[name], max(lanes, 1)
+    module, arity, size = ir.Module(), FUNCTIONS[name].arity, max(lanes, 1)
     i64 = ir.IntType(64)
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * (arity + 1) + [i64]), "loop")
     entry, body, end = (function.append_basic_block() for _ in range(3))
@@ -108,7 +113,8 @@ def points(name, dtype):
         **dict.fromkeys(["arcsin", "arccos", "arctanh"], (unit,)),
         **dict.fromkeys(["arctan", "arcsinh", "cbrt"], (np.r_[every, near, tiny, 4 * near],)),
         "arccosh": (np.r_[1 + abs(tiny), 1 + abs(every), 1 + abs(near)],),
-        "tanh": (np.r_[10 * near, near, tiny],),
+        **dict.fromkeys(["tanh", "tanh_beside_sech_squared"], (np.r_[10 * near, near, tiny],)),
+        "sech_squared": (np.r_[random.uniform(-1, 1, 2 * n) * (354.8 if double else 44.3), near, tiny],),
         **dict.fromkeys(["erf", "erfc"], (tail,)),
         **dict.fromkeys(["ndtr", "log_ndtr"], (-1.4 * tail,)),
         "logit": (chances,),
@@ -146,6 +152,8 @@ def by_mpmath():
         **inverse,
         "arctan2": mp.atan2,
         "power": mp.power,
+        "sech_squared": lambda x: mp.sech(x) ** 2,
+        "tanh_beside_sech_squared": mp.tanh,
         "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
         "exp2": lambda x: mp.power(2, x),
         "log2": lambda x: mp.log(x) / mp.log(2),
@@ -199,7 +207,7 @@ def errors(got, high, rest, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("features", MODES)
-@pytest.mark.parametrize("name", sorted(names()))
+@pytest.mark.parametrize("name", NAMES)
 def test_accuracy_is_within_four_units_in_the_last_place(name, features, dtype):
     arguments, high, rest = reference_values(name, dtype)
     got = compiled(name, dtype, features, 512 // (8 * dtype().itemsize))(*arguments)[: len(high)]
@@ -213,10 +221,12 @@ def test_accuracy_is_within_four_units_in_the_last_place(name, features, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("features", MODES)
-@pytest.mark.parametrize("name", sorted(names()))
+@pytest.mark.parametrize("name", NAMES)
 def test_special_values_are_those_of_numpy(name, features, dtype):
     values = specials(dtype)
-    arguments = (values,) if names()[name] == 1 else tuple(np.ravel(grid) for grid in np.meshgrid(values, values))
+    arguments = (
+        (values,) if FUNCTIONS[name].arity == 1 else tuple(np.ravel(grid) for grid in np.meshgrid(values, values))
+    )
     with np.errstate(all="ignore"):
         expected = REFERENCE[name](*arguments)
     got = compiled(name, dtype, features, 8)(*arguments)[: len(expected)]
@@ -250,7 +260,7 @@ def agrees_with_mpmath(name, arguments, got):
 
 @pytest.mark.parametrize("features", MODES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "power", "arctan2", "erf"])
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "sech_squared", "power", "arctan2", "erf"])
 def test_a_result_does_not_depend_on_the_lane(name, dtype, features):
     arguments, _, _ = reference_values(name, dtype)
     arguments = [column[:60] for column in arguments]
@@ -263,7 +273,7 @@ WIDTHS = [bits for bits in (128, 256, 512) if bits <= HOST.bits]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "power", "tanh", "cosh"])
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "power", "tanh", "sech_squared", "cosh"])
 def test_a_result_does_not_depend_on_the_width_of_registers(name, dtype):
     """AVX-512 has an instruction that multiplies by powers of two; it rounds results that are subnormal once."""
     arguments, _, _ = reference_values(name, dtype)
@@ -308,7 +318,7 @@ def test_sine_and_cosine_stay_within_one():
     angles = np.random.default_rng(1).uniform(-3000, 3000, 100_000)
     for mode in MODES:
         for dtype in DTYPES:
-            for name in ("sin", "cos", "tanh", "erf"):
+            for name in ("sin", "cos", "tanh", "tanh_beside_sech_squared", "erf"):
                 assert abs(compiled(name, dtype, mode.values[0], 16)(angles)).max() <= 1
 
 

@@ -180,6 +180,20 @@ def test_jit_computes_again_to_stay_below_a_limit(limit: str, compiler: str | No
     np.testing.assert_allclose(limited(WEIGHTS, INPUTS), plain(WEIGHTS, INPUTS), rtol=1e-12, atol=1e-13)
 
 
+def test_what_jit_computes_again_stays_behind_the_peak() -> None:
+    """The derivative of tanh reads its argument, which is there early and is what the second half starts from."""
+
+    def layers(weights: Any, x: Any) -> Any:
+        for w in weights:
+            x = np.tanh(x @ w)
+        return np.sum(x**2)
+
+    weights, x = np.ones((6, 50, 50)) / 50, np.ones((4000, 50))
+    limited = func.jit(func.grad(layers), memory_limit="10 MB")
+    np.testing.assert_allclose(limited(weights, x), func.grad(layers)(weights, x), rtol=1e-12)
+    assert func.memory(limited)(weights, x).peak <= 10e6
+
+
 def test_a_limit_that_no_plan_meets() -> None:
     limited = func.jit(func.grad(loss), memory_limit="1 MB")
     with pytest.raises(MemoryLimitError, match=r"func\.jit: memory_limit=.* a call of loss needs .* more; at the peak"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import func
 from func.errors import ValidationError
@@ -276,6 +277,19 @@ def test_inputs_that_raise_or_are_undefined_say_nothing() -> None:
     assert func.jit(lambda x, i: x[i])(X, np.int64(2)) == 3.0
     assert func.jit(lambda x: np.asarray(x).astype(np.int32))(X).tolist() == [1, 2, 3]
     func.jit(np.linalg.inv)(np.eye(2))
+
+
+def test_functions_that_crash_for_nan_are_validated_without_it() -> None:
+    """SciPy's Mathieu functions of NaN end the process, and `hyperu` of 1e9 takes for ever."""
+
+    def f(x: Any) -> Any:
+        return scipy.special.mathieu_cem(2.0, x, 30.0)[0] + scipy.special.hyperu(0.5, 1.5, x)
+
+    np.testing.assert_allclose(func.jit(f)(0.5), f(0.5), rtol=1e-12)
+    evaluate = plain_run(func.make_program(f)(0.5))
+    for refused in (np.nan, np.inf, 1e9):
+        with pytest.raises(Undefined):
+            evaluated(evaluate, [np.float64(refused)])
 
 
 def test_nothing_is_evaluated_when_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:

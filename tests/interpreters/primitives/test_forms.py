@@ -60,7 +60,7 @@ NOT_NATIVE = {
 
 PASSED_ON = {"checkpoint_call", "custom_vjp_call", "saved_output"}
 """Calls whose outputs are operands: they stand in Programs under transforms, and are gone before code is made."""
-REPLACED = {"invariant_basis", "modulus_power", "rotation", "signed_power"}
+REPLACED = {"cusped", "exponential_share", "invariant_basis", "modulus_power", "rotation", "signed_power"}
 """What inlining replaces by the primitives of its body."""
 
 

@@ -166,6 +166,13 @@ TRACED_INTEGERS: dict[str, Callable[..., Any]] = {
     "computed": lambda x, s: x * (s + 1),
     "full": lambda x, s: np.full_like(x, s),
     "write": lambda x, s: func.numpy.at(x)[0].set(s),
+    "clip below": lambda x, s: np.clip(x, s, None),
+    "clip above": lambda x, s: np.clip(x, 0, s),
+    "clip": lambda x, s: x.clip(s, 200),
+    "insert": lambda x, s: np.insert(x, 1, s),
+    "select": lambda x, s: np.select([x > 1], [x], s),
+    "isclose": lambda x, s: np.isclose(x, s),
+    "array": lambda x, s: np.array([x[0], s]),
 }
 
 
@@ -186,6 +193,16 @@ def test_python_integers_as_arguments_fit_or_are_refused(name: str, compiler: st
                     call(x, s)
             else:
                 np.testing.assert_array_equal(call(x, s), expected, way)
+                assert np.asarray(call(x, s)).dtype == expected.dtype, way
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_arithmetic_of_python_integers_has_64_bits(compiler: str) -> None:
+    for f in (lambda n: n + 1, lambda n: n * n, lambda n: -2 - n, lambda n: n // -1, lambda n: n**2):
+        for n in (2**63 - 1, -(2**63), 2**40, -3):
+            with np.errstate(all="ignore"):
+                expected = f(np.int64(n))
+            assert func.jit(f, compiler=compiler)(n) == expected
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -245,6 +245,36 @@ def test_unit_vectors_that_a_caller_gives_for_directions_are_seeds(jacobian):
     np.testing.assert_allclose(func.jit(whole)(x), whole(x), rtol=1e-12)
 
 
+INLINED: dict[str, Callable[[Any], Any]] = {
+    "formulas": np.arctan,
+    "formulas of two operands": lambda y: np.logaddexp(y, 0.5),
+    "compiled calls": func.jit(np.tanh),
+    "checkpoints": func.checkpoint(np.tanh),
+    "rules of users": func.custom_jvp(np.tanh),
+}
+INLINED["rules of users"].defjvp(
+    lambda primals, tangents: (np.tanh(primals[0]), tangents[0] / np.cosh(primals[0]) ** 2)
+)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize("mode", ["jacrev", "jacfwd"])
+@pytest.mark.parametrize("name", INLINED)
+def test_seeds_stay_seeds_where_calls_are_inlined(name: str, mode: str, is_nested: bool) -> None:
+    transform = func.jacrev if mode == "jacrev" else func.jacfwd
+    whole = transform(lambda x: 2 * INLINED[name](W @ x))
+    program = func.jit(func.jit(whole) if is_nested else whole).trace(V)
+    products = [e for e in program.equations if e.primitive.name == "contract"]
+    assert [out.shape for product in products for out in product.outputs] == [V.shape]
+    np.testing.assert_allclose(program(V)[0], whole(V), rtol=1e-12)
+
+
+def test_a_program_that_is_evaluated_on_numbers_has_no_seed_left() -> None:
+    program = func.make_program(func.jacrev(lambda x: np.sin(W @ x)))(V)
+    outer = func.make_program(lambda x: x * np.sum(program(V)[0]))(V)
+    assert "seed" not in names(outer)
+
+
 def test_jacobian_of_an_elementwise_map_is_diagonal() -> None:
     x = RNG.normal(size=200)
     _, after = rewritten(exploit_diagonal_sparsity, func.jacfwd(lambda x: np.sin(x) * np.exp(-x)), x)

@@ -1,7 +1,8 @@
-"""Norms and moduli remember what they are roots of: their squares have the derivatives of that, also at zero.
+"""Facts about traced values that no rule can know: which root one is, which elements were chosen.
 
 A root has no derivative at zero, and follows a convention; its square has derivatives of every order. The composite is
-found where it is written, `norm(x) ** 2`, since no derivative of the root alone tells what the square's is.
+found where it is written, `norm(x) ** 2`, since no derivative of the root alone tells what the square's is. A fact is
+forgotten with the first write.
 """
 
 from __future__ import annotations
@@ -15,14 +16,31 @@ from func.interpreters.primitives.elementwise.conventions import revalued
 from func.numpy.argument_checks import scalar_of
 
 Power: TypeAlias = Callable[[Any, Any], Any]
-"""power(root, n) for even n. It does not hold the root itself, which holds it."""
+"""power(root, n) for even n, the fact about a root. It does not hold the root itself, which holds it."""
 
 
-def remembering(root: Array, power: Power) -> Array:
-    """A root that knows its even powers."""
-    if type(root) is Tracer:
-        root._square = root._value, root._attached, power
-    return root
+class Known:
+    """What the process knows about facts."""
+
+    ever = False
+    """Whether some value ever had one: a slot that is not set is found at the cost of an operation."""
+
+
+def remembering(x: Array, fact: Any) -> Array:
+    """A value that knows a fact about itself."""
+    if type(x) is Tracer:
+        Known.ever = True
+        x._fact = x._value, x._attached, fact
+    return x
+
+
+def fact_of(x: Array) -> Any:
+    """The fact about a value that was not written to since; None where there is none."""
+    known = getattr(x, "_fact", None) if type(x) is Tracer else None
+    if known is None:
+        return None
+    value, attached, fact = known
+    return fact if value is x._value and attached is x._attached else None
 
 
 def root(x: Array) -> Array:
@@ -48,10 +66,9 @@ def box_of(x: Array) -> Array:
     return Tracer(x._interpreter, x._value, x._attached) if type(x) is Tracer else x
 
 
-def power_of_root(x: Tracer, n: Any) -> Array | None:
-    """x to an even power where x remembers what it is."""
-    value, attached, power = getattr(x, "_square", _FORGOTTEN)
-    return None if power is None or value is not x._value or attached is not x._attached else power(x, n)
-
-
-_FORGOTTEN = (None, None, None)
+def power_of_root(x: Array, n: Any) -> Array | None:
+    """x to an even power where x is known as a root."""
+    if not Known.ever or type(n) not in (int, float):
+        return None
+    power = fact_of(x)
+    return power(x, n) if callable(power) and n > 0 and n % 2 == 0 else None
