@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack, cast
 import numpy as np
 
 from func.backends.array_memory import MEMORY
-from func.interpreters.core.backward_fusion import FUSION
+from func.interpreters.compiled_backward import FUSION
 from func.interpreters.core.copies import forget_copies
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.translations import TRANSLATIONS

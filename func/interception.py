@@ -22,7 +22,6 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.core.source import at_line, is_engine_file
 from func.interpreters.core.strides import axes_by_stride
-from func.interpreters.core.wiring import WIRING
 from func.numpy import creation, patching
 from func.numpy.flat import Flat
 from func.numpy.inplace import getitem, setitem, view_memory
@@ -223,7 +222,7 @@ class RetiredArray(np.ndarray):
         return np.ndarray
 
 
-def retire(arrays: Iterable[Any]) -> None:
+def retire_arrays(arrays: Iterable[Any]) -> None:
     """The transform has ended: arrays that outlive it, and hold no traced values, are plain arrays from here on."""
     for array in arrays:
         if type(array) is RetiredArray or array.concealed is not None:
@@ -496,7 +495,7 @@ def _creator(name: str) -> Callable[..., Any]:
     return substitute
 
 
-def _adopt_result(array: Any, source: Any) -> Any:
+def adopt_array(array: Any, source: Any) -> Any:
     """np.array of something plain; what is a view of other memory stays one, as np.asarray of an array."""
     if array is source or type(array) is not np.ndarray or is_engine_file(sys._getframe(3).f_code.co_filename):
         return array
@@ -531,8 +530,6 @@ def _read_buffer(bound: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
 _FROMBUFFER = np.frombuffer
 _CREATORS = {name: _creator(name) for name in _NAMES}
 patching.replace(frombuffer=patching.substitute(_read_buffer, "frombuffer"))
-WIRING.adopt_array = _adopt_result
-WIRING.retire_arrays = retire
 
 
 class InterceptScope(Scope):

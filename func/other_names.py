@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core.wiring import WIRING
-
 _NUMPY = "np.{name}, which works inside transforms; func.tensor(...) makes a tensor of an array"
 _SAME_IN_NUMPY = ("array", "asarray", "arange", "empty", "eye", "full", "linspace", "ones", "zeros", "zeros_like")
 _LOOPS = "func.scan, func.while_loop, func.fori_loop, func.cond, func.switch, func.map and func.associative_scan"
@@ -187,6 +185,3 @@ def no_name(module: str, name: str, known: Iterable[str], instead: dict[str, str
     elif module != "func.tree" and callable(getattr(np, name, None)):
         text += f"; write np.{name}, which works inside transforms"
     return AttributeError(text, name=name)
-
-
-WIRING.renamed_options = renamed_options

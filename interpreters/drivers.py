@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.array_memory import enter, enter_after_interrupt, leave
+from func.interpreters.compiled_backward import walk
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -29,7 +30,6 @@ from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_er
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.strides import stand_in
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather

@@ -5,7 +5,6 @@ This is the general form, right for every primitive; `grad_fast` does the same f
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
@@ -15,7 +14,6 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 
 from func.backends.quiet import errors_ignored
-from func.interpreters import nan_safe
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -33,10 +31,8 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.core.backward_fusion import BY_NODES, FUSION
 from func.interpreters.core.modes import MODE, Setting, body_above, is_bypassed, value_in_force
 from func.interpreters.core.scopes import restore_error_state
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, without_mask
 
 
@@ -170,14 +166,6 @@ PULLING: ContextVar[Setting | None] = ContextVar("func_pulling", default=None)
 """The Pulling that the backward passes of this thread or task report to, if something watches them."""
 
 
-def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values: Sequence[Array] = ()) -> list[Any]:
-    """Cotangents of the leaves, given those of some outputs, whose `values` tell which outer levels take part.
-
-    ZERO where a leaf is not reached.
-    """
-    return nan_safe.pull(functools.partial(walk, list(seeds), leaves), values)
-
-
 def walk(
     seeds: Iterable[tuple[Any, Array]],
     leaves: Sequence[Any],
@@ -189,39 +177,6 @@ def walk(
     With `live`, cotangents are traced by it from where they can have structural zeros. Where nodes do not hold what
     they saved themselves, `opened(node, ct)` gives it just before the node is pulled back.
     """
-    if live is not None or opened is not None or not leaves or PULLING.get() is not None:
-        return walk_nodes(seeds, leaves, live, opened)
-    seeds = list(seeds)
-    if not seeds or not (FUSION.is_on and (FUSION.on_host or FUSION.on_device)) or BY_NODES.get():
-        return walk_nodes(seeds, leaves)
-    sketch = _sketch(seeds, leaves)
-    look = FUSION.looks.get(sketch)
-    if look is None:
-        look = FUSION.new_look(sketch)
-    for read in look.readers:
-        cotangents: list[Any] | None = read(seeds, leaves)
-        if cotangents is not None:
-            return cotangents
-    if look.waits:
-        look.waits -= 1
-        return walk_nodes(seeds, leaves)
-    return WIRING.fused_walk(seeds, leaves, look)
-
-
-def _sketch(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:
-    """What is alike in passes over one graph, and soon found: how many nodes were made, and the kind of the ends."""
-    root, leaf = seeds[0][0], leaves[0]
-    last = root[PARENTS][0] if root[PARENTS] else None
-    return root[SERIAL] - leaf[SERIAL], root[RULE], last and last[RULE], leaf[AVAL].shape, len(leaves)
-
-
-def walk_nodes(
-    seeds: Iterable[tuple[Any, Array]],
-    leaves: Sequence[Any],
-    live: Live | None = None,
-    opened: Callable[[Any, Any], Any] | None = None,
-) -> list[Any]:
-    """`walk`, node by node."""
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []
     for node, seed in seeds:

@@ -35,7 +35,6 @@ from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import STRUCTURAL, Setting, holding, value_in_force
 from func.interpreters.core.modes import are_zeros_structural as are_zeros_structural
 from func.interpreters.core.processes import LEDGER, agreed, has_company
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.program.program import Program
@@ -340,6 +339,3 @@ class CheckedRun:
 def checked(run: Callable[..., Any], variant: Callable[..., Any] | None) -> Callable[..., Any]:
     """A function, checked for NaN if it has a NaN-safe variant."""
     return run if variant is None else CheckedRun(run, variant)
-
-
-WIRING.run_nan_safe = run_nan_safe

@@ -355,6 +355,3 @@ def linearize_primitive(
         return outs if primitive.multiple else outs[0], rule, residuals
     out, own, saved = linearized(primitive, values, parents, params)
     return out, LINEARIZED_AT_FIRST if rule and own is LINEARIZED else own, saved
-
-
-WIRING.linearize_primitive = linearize_primitive

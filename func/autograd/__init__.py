@@ -13,8 +13,7 @@ from func.autograd.modes import (
     detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,
     no_grad, set_detect_anomaly, set_grad_enabled,
 )
-from func.autograd.tensor import Tensor, attributes, show, tensor
-from func.interpreters.core.wiring import WIRING as _WIRING
+from func.autograd.tensor import Tensor, attributes, tensor
 from func.numpy.methods import extend as _extend
 from func.interpreters.core.completion import public_names as _public_names
 
@@ -31,7 +30,6 @@ __all__ = [
 # fmt: on
 
 _extend(attributes())
-_WIRING.tensor_repr = show
 
 
 def __dir__() -> list[str]:

@@ -364,7 +364,7 @@ def _restored(value: Any, requires: bool, gradient: Any) -> Any:
     return restored
 
 
-def show(self: Any, fallback: Callable[[Any], str]) -> str:
+def tensor_repr(self: Any, fallback: Callable[[Any], str]) -> str:
     """The repr tensor([...], requires_grad=True) or tensor([...], grad_fn=<...>); `fallback` for other tracers."""
     if self._interpreter is not EVALUATE and type(self._interpreter) is not Imperative:
         return fallback(self)

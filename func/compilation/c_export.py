@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import re
 import shutil
@@ -25,9 +24,9 @@ from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.primitives.structural.shapes import permute
 from func.interpreters.program.program import Program
-from func.transforms.boundary import check_callable, name_of, refuse_values
+from func.transforms.boundary import name_of, refuse_values
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import Transformed, transformed
+from func.transforms.transformed import Transformed, transform, transformed
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 """How exported code is compiled, unless told otherwise. None of them changes results."""
@@ -198,9 +197,9 @@ def _number(value: Any) -> Any:
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def to_c(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
@@ -250,22 +249,11 @@ def to_c(
         >>> [array.name for array in module.inputs], module.outputs[0].shape
         (['w', 'x'], (3,))
     """
-    options: dict[str, Any] = {
-        "static_argnums": static_argnums,
-        "static_argnames": static_argnames,
-        "name": name,
-        "column_major": column_major,
-        "finite": finite,
-    }
-    if f is None:
-        return functools.partial(to_c, **options)  # type: ignore[return-value]
-    check_callable(f, "to_c")
     refuse_values(static_argnums, "static_argnums", "to_c", f)
     if name is not None and not _is_c_name(name):
         raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
     jitted = jitted_for("to_c", f, static_argnums, static_argnames)
 
-    @transformed(to_c, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
         function_name = name or _identifier(name_of(f), set()) or "f"
         if isinstance(f, Transformed) and hasattr(f, "sparse_entries"):

@@ -22,9 +22,9 @@ from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.program.program import Program
-from func.transforms.boundary import check_callable, name_of, refuse_values
+from func.transforms.boundary import name_of, refuse_values
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 
 if TYPE_CHECKING:
     from func.backends.source.plans import Plan
@@ -93,9 +93,9 @@ def as_path(path: str | os.PathLike[str], function: str) -> str:
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def to_source(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
@@ -128,14 +128,9 @@ def to_source(
                 t0 = np.cos(x0)
             return t0
     """
-    options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    if f is None:
-        return functools.partial(to_source, **options)  # type: ignore[return-value]
-    check_callable(f, "to_source")
     refuse_values(static_argnums, "static_argnums", "to_source", f)
     jitted = jitted_for("to_source", f, static_argnums, static_argnames)
 
-    @transformed(to_source, f, options)
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:

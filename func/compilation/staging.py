@@ -24,13 +24,13 @@ from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, refuse_values, traced_leaf
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def make_program(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     static_argnums: int | tuple[int, ...] = (),
     *,
     static_argnames: str | Sequence[str] | None = None,
@@ -52,10 +52,6 @@ def make_program(
           return d
         }
     """
-    options: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-    if f is None:
-        return functools.partial(make_program, **options)  # type: ignore[return-value]
-    check_callable(f, "make_program")
     refuse_values(static_argnums, "static_argnums", "make_program", f)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     for number in static:
@@ -65,7 +61,6 @@ def make_program(
             )
     named = StaticArguments(f, [number for number in static if number >= 0], static_argnames)
 
-    @transformed(make_program, f, options)
     def build(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         numbers = (*static, *[number for number in named.numbers if number < len(args) and number not in static])
         fixed = {name: kwargs[name] for name in named.names if name in kwargs}

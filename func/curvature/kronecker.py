@@ -18,13 +18,12 @@ from func.curvature.linearized_products import vectors_like
 from func.curvature.sample_outputs import outputs_as_samples, roots_of
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedFunctionError
-from func.interpreters.core.source import without_engine_frames
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
-from func.transforms.boundary import check_callable, name_of, refuse_values
+from func.transforms.boundary import name_of, refuse_values
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 
 LARGEST_BLOCK = 1000
 """Up to this number of elements a parameter without factors gets its exact block."""
@@ -33,9 +32,9 @@ KEPT_PLANS = 64
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def kronecker_factors(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     in_dims: Any = None,
     *,
     likelihood: str | Callable[[Any], Any] | None = None,
@@ -72,15 +71,10 @@ def kronecker_factors(
         >>> factors.log_determinant(damping=1.0).round(3)
         np.float64(6.789)
     """
-    options: dict[str, Any] = {"in_dims": in_dims, "likelihood": likelihood}
-    if f is None:
-        return functools.partial(kronecker_factors, **options)
-    check_callable(f, "kronecker_factors")
     refuse_values(in_dims, "in_dims", "kronecker_factors", f)
     root = roots_of(likelihood, "kronecker_factors")
     plans: dict[Any, _MomentPlan] = {}
 
-    @transformed(kronecker_factors, f, options)
     def factors_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> KroneckerFactors:
         if not args:
             raise ArgumentError(f"func.kronecker_factors: call it with parameters and a batch, {name_of(f)} got none")

@@ -14,13 +14,12 @@ from func.curvature.curvature_operators import LOG_PARTITIONS, logits
 from func.curvature.linearized_products import Vectors
 from func.interpreters.core import Array, Aval, Tracer, is_inexact
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.source import without_engine_frames
 from func.sample_gradients.per_sample import batch_dims, per_sample
 from func.transforms.boundary import check_callable, name_of, refuse_values, scalar_output
 from func.transforms.custom import stop_gradient
 from func.transforms.jacobians import hessian
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 from func.transforms.vmapping import BatchedCall
 
 Root: TypeAlias = Callable[[Any, Any], Any]
@@ -133,8 +132,8 @@ def outputs_as_samples(
 
 
 @keeps_parameters
-@without_engine_frames
-def ntk(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable[..., Any]:
+@transform
+def ntk(f: Callable[..., Any], in_dims: Any = None) -> Callable[..., Any]:
     """The neural tangent kernel J Jᵀ of a model between all samples of a batch, without the Jacobian J.
 
     Called with (params, *batch). For a model with one number for a sample the kernel is (samples, samples); for outputs
@@ -156,12 +155,8 @@ def ntk(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Callable[..
         array([[ 4.,  4.],
                [ 4., 20.]])
     """
-    if f is None:
-        return functools.partial(ntk, in_dims=in_dims)
-    check_callable(f, "ntk")
     refuse_values(in_dims, "in_dims", "ntk", f)
 
-    @transformed(ntk, f, {"in_dims": in_dims})
     def kernel_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not args:
             raise ArgumentError(f"func.ntk: call it with parameters and a batch, {name_of(f)} got none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from func.interpreters.core.backward_fusion import passes_by_nodes
+from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import current_transform, running_vmaps
 from func.interpreters.core.source import at_line, without_engine_frames

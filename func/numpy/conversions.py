@@ -39,7 +39,6 @@ from func.interpreters.core.source import (
     user_frame,
     without_engine_frames,
 )
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.numpy.argument_checks import to_host
@@ -671,7 +670,3 @@ def may_be_element(tracer: Tracer) -> bool:
         return False
     frame = user_frame(3)
     return not is_writing(frame) and not is_indexing(frame)
-
-
-WIRING.library_hint = library_hint
-WIRING.staged_hint = staged_hint

@@ -206,7 +206,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     return array(a, dtype, copy=None, order="F", ndmin=1, like=like)
 
 
-def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
+def convert_traced(name: str, *args: Any, **kwargs: Any) -> Array:
     """Calls the function of this name in this module: the traced version of np.array, np.asarray and so on."""
     convert: Callable[..., Array] = globals()[name]
     return convert(*args, **kwargs)
@@ -245,11 +245,6 @@ def array_of_objects(value: Any) -> Array:
         return value.astype(np.result_type(*items))
     kind = complex if any([isinstance(item, (complex, np.complexfloating)) for item in items]) else float
     return value.astype(kind)
-
-
-WIRING.array_from_sequence = array_from_sequence
-WIRING.array_of_objects = array_of_objects
-WIRING.convert_traced = _converted
 
 
 @implements(np.full_like)
@@ -424,14 +419,11 @@ def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     return copied(as_array(arrayed(operand(a))), order_letter(order))
 
 
-def _cast_operand(x: Array, dtype: Any) -> Array:
+def cast_operand(x: Array, dtype: Any) -> Array:
     """An operand or a result of a ufunc in the dtype of its loop."""
     if hasattr(x, "dtype"):
         return to_dtype(x, dtype)
     return np.asarray(x, dtype)[()] if type(x) is int else np.asarray(x).astype(dtype)[()]
-
-
-WIRING.cast_operand = _cast_operand
 
 
 def sequence(values: Any) -> Sequence[Any]:

@@ -26,7 +26,6 @@ from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorde
 from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.source import at_line
 from func.interpreters.core.strides import axes_by_stride, dense_strides, same_layout, without_copy
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.diagonals import strides_of, take
@@ -565,7 +564,3 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
             raise
 
     return operate
-
-
-WIRING.check_write = check_write
-WIRING.write_into = write_into

@@ -82,7 +82,8 @@ def _contains(self: Tracer, value: Any) -> bool:
 
 
 def _repr(self: Tracer) -> str:
-    return WIRING.tensor_repr(self, _traced_repr)
+    text: str = WIRING.tensor_repr(self, _traced_repr)
+    return text
 
 
 def _traced_repr(self: Tracer) -> str:

@@ -22,7 +22,6 @@ from func.interpreters.core import Array, ClosedInterpreter, Interpreter, Tracer
 from func.interpreters.core.errors import SharedMemoryError
 from func.interpreters.core.scopes import live_entries
 from func.interpreters.core.source import Line, at_line, user_line
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
 from func.numpy.memory import place_like_arguments, shares_memory
@@ -481,6 +480,3 @@ def overlap(a: Array, b: Array) -> bool:
         return bool(np.shares_memory(a, b, max_work=MAX_WORK))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     except np.exceptions.TooHardError:
         return True
-
-
-WIRING.box_arguments = box_arguments

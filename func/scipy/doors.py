@@ -12,6 +12,7 @@ What a door leads to is in `TABLE`:
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `=name`: SciPy's own code, which needs no more than NumPy's converters that take traced values. They do where a
   transform runs, so this is for tensors.
+- `-name`: refused with what to write, see `func.scipy.refused`; `-module.*`: all public functions of a module.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; a class alone: the class
@@ -26,7 +27,7 @@ import importlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from func.interpreters.core.public_functions import behind
 from func.interpreters.core.refusals import hide_outside
 from func.numpy.code_prefix import function_code, with_prefix
 from func.numpy.patching import called_inside
+from func.scipy.refused import refusal
 
 _DOOR, _TRACED = "<door>", "<traced>"
 """Constants that stand for objects in the text of a door's code."""
@@ -52,7 +54,7 @@ TABLE: dict[str, str] = {
         eigh_tridiagonal eigvals eigvals_banded eigvalsh eigvalsh_tridiagonal expm expm_cond expm_frechet fiedler
         fiedler_companion fractional_matrix_power funm() hankel hessenberg inv ishermitian issymmetric khatri_rao ldl
         leslie logm lstsq lu lu_factor lu_solve matmul_toeplitz matrix_balance norm null_space ordqz orth
-        orthogonal_procrustes pinv pinvh polar qr qr_delete qr_insert qr_multiply qr_update qz rq rsf2csf schur signm
+        orthogonal_procrustes pinv pinvh polar qr -qr_delete -qr_insert qr_multiply -qr_update qz rq rsf2csf schur signm
         sinhm sinm solve solve_banded solve_circulant solve_continuous_are solve_continuous_lyapunov
         solve_discrete_are solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz solve_triangular
         solveh_banded sqrtm subspace_angles svd svdvals tanhm tanm toeplitz
@@ -83,14 +85,14 @@ TABLE: dict[str, str] = {
         BivariateSpline.__call__ BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator
         CubicHermiteSpline CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
         KroghInterpolator.derivative KroghInterpolator.derivatives LSQBivariateSpline
-        LSQSphereBivariateSpline.__call__ LSQSphereBivariateSpline.__init__ LSQUnivariateSpline
+        -LSQSphereBivariateSpline -LSQSphereBivariateSpline.__call__ LSQUnivariateSpline
         LinearNDInterpolator LinearNDInterpolator.__call__ NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__
         NearestNDInterpolator NearestNDInterpolator.__call__ PPoly.__call__ PPoly.__init__ PPoly.construct_fast
         PPoly.extend PPoly.from_bernstein_basis PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator
         RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ RectBivariateSpline
-        RectSphereBivariateSpline.__call__ RectSphereBivariateSpline.__init__ RegularGridInterpolator
-        RegularGridInterpolator.__call__ SmoothBivariateSpline.__init__ SmoothSphereBivariateSpline.__call__
-        SmoothSphereBivariateSpline.__init__ UnivariateSpline UnivariateSpline.__call__
+        -RectSphereBivariateSpline -RectSphereBivariateSpline.__call__ RegularGridInterpolator
+        RegularGridInterpolator.__call__ SmoothBivariateSpline.__init__ -SmoothSphereBivariateSpline
+        -SmoothSphereBivariateSpline.__call__ UnivariateSpline UnivariateSpline.__call__
         UnivariateSpline.derivatives UnivariateSpline.integral approximate_taylor_polynomial()
         barycentric_interpolate bisplev bisplrep griddata insert interp1d interp1d.__call__ interpn
         krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
@@ -162,54 +164,41 @@ TABLE: dict[str, str] = {
         russellrao seuclidean sokalsneath sqeuclidean squareform yule
     """,
     "scipy.spatial.transform": """
-        RigidTransform RigidTransform.__mul__ RigidTransform.__pow__ RigidTransform.__setitem__ RigidTransform.apply
-        RigidTransform.concatenate RigidTransform.from_components RigidTransform.from_dual_quat
-        RigidTransform.from_exp_coords RigidTransform.from_matrix RigidTransform.from_rotation
-        RigidTransform.from_translation RigidTransform.mean Rotation Rotation.__mul__ Rotation.__pow__
-        Rotation.__setitem__ Rotation.align_vectors Rotation.apply Rotation.approx_equal Rotation.as_davenport
-        Rotation.concatenate Rotation.from_davenport Rotation.from_euler Rotation.from_matrix Rotation.from_mrp
-        Rotation.from_quat Rotation.from_rotvec Rotation.mean Rotation.reduce RotationSpline RotationSpline.__call__
-        Slerp Slerp.__call__
+        -RigidTransform -RigidTransform.__mul__ -RigidTransform.__pow__ -RigidTransform.__setitem__
+        -RigidTransform.apply -RigidTransform.concatenate -RigidTransform.from_components
+        -RigidTransform.from_dual_quat -RigidTransform.from_exp_coords -RigidTransform.from_matrix
+        -RigidTransform.from_rotation -RigidTransform.from_translation -RigidTransform.mean Rotation Rotation.__mul__
+        Rotation.__pow__ Rotation.__setitem__ Rotation.align_vectors Rotation.apply Rotation.approx_equal
+        Rotation.as_davenport Rotation.concatenate Rotation.from_davenport Rotation.from_euler Rotation.from_matrix
+        Rotation.from_mrp Rotation.from_quat Rotation.from_rotvec Rotation.mean Rotation.reduce RotationSpline
+        RotationSpline.__call__ Slerp Slerp.__call__
     """,
     "scipy.stats": """
         _axis_nan_policy._contains_nan ~_distribution_infrastructure.Mixture._logsum()
         ~_distribution_infrastructure.Mixture._moment_central() ~_distribution_infrastructure.Mixture._moment_raw()
         ~_distribution_infrastructure.Mixture._sum()
-        _distribution_infrastructure.UnivariateDistribution._moment_transform_center _hypotests._tukey_hsd_iv
-        _stats_py._cdf_distance
-        alexandergovern anderson_ksamp ansari barnard_exact bayes_mvs binned_statistic_dd binomtest boschloo_exact
-        boxcox boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi chi2_contingency circmean
-        combine_pvalues contingency.association contingency.crosstab contingency.odds_ratio cramervonmises()
+        _distribution_infrastructure.UnivariateDistribution._moment_transform_center _stats_py._cdf_distance
+        alexandergovern anderson anderson_ksamp ansari barnard_exact bayes_mvs binned_statistic_dd binomtest
+        boschloo_exact boxcox boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi chi2_contingency
+        circmean combine_pvalues contingency.association contingency.crosstab contingency.odds_ratio cramervonmises
         cramervonmises_2samp cumfreq describe differential_entropy dunnett entropy expectile f_oneway
         false_discovery_control fisher_exact fligner friedmanchisquare gmean goodness_of_fit() jarque_bera kendalltau
-        kruskal ks_1samp() ks_2samp kstat kstatvar kstest() kurtosis kurtosistest levene lmoment logrank mannwhitneyu
-        median_abs_deviation median_test mode moment monte_carlo_test() mood mstats.argstoarray mstats.brunnermunzel
-        mstats.compare_medians_ms mstats.count_tied_groups mstats.describe mstats.f_oneway mstats.find_repeats
-        mstats.friedmanchisquare mstats.hdmedian mstats.hdquantiles mstats.hdquantiles_sd mstats.idealfourths
-        mstats.kendalltau mstats.kendalltau_seasonal mstats.kruskal mstats.ks_1samp mstats.ks_2samp mstats.kstest
-        mstats.kurtosis mstats.kurtosistest mstats.linregress mstats.mannwhitneyu mstats.median_cihs mstats.meppf
-        mstats.mjci mstats.mode mstats.moment mstats.mquantiles mstats.mquantiles_cimj mstats.msign mstats.normaltest
-        mstats.obrientransform mstats.pearsonr mstats.pointbiserialr mstats.rankdata mstats.rsh mstats.scoreatpercentile
-        mstats.sem mstats.sen_seasonal_slopes mstats.siegelslopes mstats.skew mstats.skewtest mstats.spearmanr
-        mstats.theilslopes mstats.tmax mstats.tmean mstats.tmin mstats.trim mstats.trima mstats.trimboth
-        mstats.trimmed_mean mstats.trimmed_mean_ci mstats.trimmed_std mstats.trimmed_stde mstats.trimmed_var
-        mstats.trimr mstats.trimtail mstats.tsem mstats.ttest_1samp mstats.ttest_ind mstats.ttest_rel mstats.tvar
-        mstats.variation mstats.winsorize multiscale_graphcorr mvsdist normaltest obrientransform page_trend_test
-        percentileofscore permutation_test() power() ppcc_max ppcc_plot qmc.MultinomialQMC.__init__ qmc.discrepancy
-        qmc.geometric_discrepancy qmc.scale qmc.update_discrepancy quantile quantile_test rankdata ranksums relfreq sem
-        shapiro siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin
-        trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel ~tukey_hsd tvar variation wasserstein_distance_nd
-        weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot
+        kruskal ks_1samp ks_2samp kstat kstatvar kstest kurtosis kurtosistest levene lmoment logrank mannwhitneyu
+        median_abs_deviation median_test mode moment monte_carlo_test() mood multiscale_graphcorr mvsdist normaltest
+        obrientransform page_trend_test percentileofscore permutation_test() power() ppcc_max ppcc_plot
+        qmc.MultinomialQMC.__init__ qmc.discrepancy qmc.geometric_discrepancy qmc.scale qmc.update_discrepancy
+        quantile quantile_test rankdata ranksums relfreq sem shapiro siegelslopes skew skewtest somersd spearmanr
+        spearmanrho theilslopes tiecorrect tmax tmean tmin trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel
+        tukey_hsd tvar variation wasserstein_distance_nd weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot
         bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
         linregress pearsonr pmean pointbiserialr power_divergence yeojohnson yeojohnson_llf
-        _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf
-        rv_continuous.cdf rv_continuous.isf rv_continuous.logcdf rv_continuous.logpdf rv_continuous.logsf
-        rv_continuous.pdf rv_continuous.ppf rv_continuous.sf rv_discrete.cdf rv_discrete.isf rv_discrete.logcdf
-        rv_discrete.logpmf rv_discrete.logsf rv_discrete.pmf rv_discrete.ppf rv_discrete.sf
-        _distn_infrastructure.rv_generic.entropy _distn_infrastructure.rv_generic.interval
-        _distn_infrastructure.rv_generic.moment _distn_infrastructure.rv_generic.stats
-        _distn_infrastructure.rv_generic.rvs! _distn_infrastructure.rv_generic.support
-        ~_distn_infrastructure.rv_frozen.__init__
+        _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf rv_continuous.cdf rv_continuous.isf
+        rv_continuous.logcdf rv_continuous.logpdf rv_continuous.logsf rv_continuous.pdf rv_continuous.ppf
+        rv_continuous.sf rv_discrete.cdf rv_discrete.isf rv_discrete.logcdf rv_discrete.logpmf rv_discrete.logsf
+        rv_discrete.pmf rv_discrete.ppf rv_discrete.sf _distn_infrastructure.rv_generic.entropy
+        _distn_infrastructure.rv_generic.interval _distn_infrastructure.rv_generic.moment
+        _distn_infrastructure.rv_generic.stats _distn_infrastructure.rv_generic.rvs!
+        _distn_infrastructure.rv_generic.support ~_distn_infrastructure.rv_frozen.__init__
         _continuous_distns.beta_gen.fit _continuous_distns.erlang_gen.fit _continuous_distns.expon_gen.fit
         _continuous_distns.gamma_gen.fit _continuous_distns.gumbel_l_gen.fit _continuous_distns.gumbel_r_gen.fit
         _continuous_distns.halfcauchy_gen.fit _continuous_distns.halflogistic_gen.fit
@@ -218,8 +207,8 @@ TABLE: dict[str, str] = {
         _continuous_distns.lognorm_gen.fit _continuous_distns.norm_gen.fit _continuous_distns.pareto_gen.fit
         _continuous_distns.pearson3_gen.fit _continuous_distns.powerlaw_gen.fit _continuous_distns.rayleigh_gen.fit
         _continuous_distns.reciprocal_gen.fit _continuous_distns.rel_breitwigner_gen.fit
-        _continuous_distns.skewnorm_gen.fit _continuous_distns.truncpareto_gen.fit
-        _continuous_distns.uniform_gen.fit _continuous_distns.vonmises_gen.fit _continuous_distns.weibull_min_gen.fit
+        _continuous_distns.skewnorm_gen.fit _continuous_distns.truncpareto_gen.fit _continuous_distns.uniform_gen.fit
+        _continuous_distns.vonmises_gen.fit _continuous_distns.weibull_min_gen.fit
         _distn_infrastructure.rv_generic.nnlf rv_continuous.fit rv_discrete.expect()
         _multivariate.dirichlet_gen.__call__ _multivariate.dirichlet_gen.cov _multivariate.dirichlet_gen.entropy
         _multivariate.dirichlet_gen.logpdf _multivariate.dirichlet_gen.mean _multivariate.dirichlet_gen.pdf
@@ -227,10 +216,11 @@ TABLE: dict[str, str] = {
         _multivariate.dirichlet_multinomial_gen.__call__ _multivariate.dirichlet_multinomial_gen.cov
         _multivariate.dirichlet_multinomial_gen.logpmf _multivariate.dirichlet_multinomial_gen.mean
         _multivariate.dirichlet_multinomial_gen.pmf _multivariate.dirichlet_multinomial_gen.var
-        _multivariate.invwishart_frozen.logpdf _multivariate.invwishart_frozen.pdf _multivariate.invwishart_frozen.rvs!
-        _multivariate.invwishart_gen.__call__ _multivariate.invwishart_gen.entropy _multivariate.invwishart_gen.logpdf
-        _multivariate.invwishart_gen.mean _multivariate.invwishart_gen.mode _multivariate.invwishart_gen.pdf
-        _multivariate.invwishart_gen.rvs! _multivariate.invwishart_gen.var _multivariate.matrix_normal_gen.__call__
+        _multivariate.invwishart_frozen.logpdf _multivariate.invwishart_frozen.pdf
+        _multivariate.invwishart_frozen.rvs! _multivariate.invwishart_gen.__call__
+        _multivariate.invwishart_gen.entropy _multivariate.invwishart_gen.logpdf _multivariate.invwishart_gen.mean
+        _multivariate.invwishart_gen.mode _multivariate.invwishart_gen.pdf _multivariate.invwishart_gen.rvs!
+        _multivariate.invwishart_gen.var _multivariate.matrix_normal_gen.__call__
         _multivariate.matrix_normal_gen.entropy _multivariate.matrix_normal_gen.logpdf
         _multivariate.matrix_normal_gen.pdf _multivariate.matrix_normal_gen.rvs! _multivariate.matrix_t_gen.__call__
         _multivariate.matrix_t_gen.logpdf _multivariate.matrix_t_gen.pdf _multivariate.matrix_t_gen.rvs!
@@ -252,14 +242,14 @@ TABLE: dict[str, str] = {
         _multivariate.vonmises_fisher_frozen.logpdf _multivariate.vonmises_fisher_frozen.pdf
         _multivariate.vonmises_fisher_frozen.rvs! _multivariate.vonmises_fisher_gen.__call__
         _multivariate.vonmises_fisher_gen.entropy _multivariate.vonmises_fisher_gen.logpdf
-        _multivariate.vonmises_fisher_gen.pdf _multivariate.vonmises_fisher_gen.rvs! _multivariate.wishart_frozen.logpdf
-        _multivariate.wishart_frozen.pdf _multivariate.wishart_frozen.rvs! _multivariate.wishart_gen.__call__
-        _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf _multivariate.wishart_gen.mean
-        _multivariate.wishart_gen.mode _multivariate.wishart_gen.pdf _multivariate.wishart_gen.rvs!
-        _multivariate.wishart_gen.var
-        =gstd =gzscore =ttest_ind_from_stats =zmap =zscore =anderson =bootstrap() =directional_stats
-        =epps_singleton_2samp =probplot =scoreatpercentile =sigmaclip =trim1 =trimboth =fit() =truncate
-        =order_statistic =exp =log =abs =_distribution_infrastructure.UnivariateDistribution.entropy
+        _multivariate.vonmises_fisher_gen.pdf _multivariate.vonmises_fisher_gen.rvs!
+        _multivariate.wishart_frozen.logpdf _multivariate.wishart_frozen.pdf _multivariate.wishart_frozen.rvs!
+        _multivariate.wishart_gen.__call__ _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf
+        _multivariate.wishart_gen.mean _multivariate.wishart_gen.mode _multivariate.wishart_gen.pdf
+        _multivariate.wishart_gen.rvs! _multivariate.wishart_gen.var =gstd =gzscore =ttest_ind_from_stats =zmap
+        =zscore =bootstrap() =directional_stats =epps_singleton_2samp =probplot =scoreatpercentile =sigmaclip =trim1
+        =trimboth =fit() =truncate =order_statistic =exp =log =abs
+        =_distribution_infrastructure.UnivariateDistribution.entropy
         =_distribution_infrastructure.UnivariateDistribution.logentropy
         =_distribution_infrastructure.UnivariateDistribution.median
         =_distribution_infrastructure.UnivariateDistribution.mode
@@ -306,7 +296,7 @@ TABLE: dict[str, str] = {
         =_distribution_infrastructure.Mixture.ilogccdf =_distribution_infrastructure.Mixture.iccdf
         =_distribution_infrastructure.Mixture.moment =_distribution_infrastructure.Mixture.__init__
         =Covariance.from_diagonal =Covariance.from_precision =Covariance.from_cholesky
-        =Covariance.from_eigendecomposition =Covariance.whiten =Covariance.colorize
+        =Covariance.from_eigendecomposition =Covariance.whiten =Covariance.colorize -mstats.*
     """,
 }
 """What each module of SciPy has doors for."""
@@ -315,7 +305,7 @@ HOLDERS = {
     "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),
 }
 """Classes of SciPy whose objects keep traced values that they are given, as attributes."""
-TREES = {"scipy.spatial.transform": ("Rotation", "RigidTransform")}
+TREES = {"scipy.spatial.transform": ("Rotation",)}
 """Classes whose objects are trees of one leaf: `Class_leaf` and `Class_of_leaf` of func's module convert them."""
 
 
@@ -389,6 +379,8 @@ class Door:
             return intercepted_call(self.original)
         if self.name.startswith("="):
             return self.original
+        if self.name.startswith("-"):
+            return refusal(f"{self.module.removeprefix('func.')}.{self.name[1:]}")
         target: Callable[..., Any] = behind(getattr(importlib.import_module(self.module), self.name))
         return target
 
@@ -533,13 +525,13 @@ def install(module: str) -> None:
     target = "func." + module
     for name in TREES.get(module, ()):
         _register_tree(getattr(scipy_module, name, None), target, name)
-    for entry in TABLE.get(module, "").split():
+    for entry in _entries(scipy_module, TABLE.get(module, "")):
         always, keyed = entry.endswith("()"), entry.endswith("!")
-        path = entry.removesuffix("()").removesuffix("!").lstrip("~=")
+        path = entry.removesuffix("()").removesuffix("!").lstrip("~=-")
         value: Any = scipy_module
         for part in path.split("."):
             value = _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
-        name = entry[: entry.startswith(("~", "="))] + path.replace(".", "_")
+        name = entry if entry.startswith("-") else entry[: entry.startswith(("~", "="))] + path.replace(".", "_")
         if isinstance(value, types.BuiltinFunctionType):
             value = _function_in_python(scipy_module, path, value)
         if type(value).__name__ == "cython_function_or_method" and "." in path:
@@ -548,6 +540,15 @@ def install(module: str) -> None:
             _add_class_door(value, target, name)
         elif isinstance(value, types.FunctionType):
             add_door(value, target, name, always, keyed)
+
+
+def _entries(module: types.ModuleType, table: str) -> Iterator[str]:
+    """The entries of a table; of `-module.*` one for each public name."""
+    for entry in table.split():
+        if entry.endswith(".*"):
+            yield from [f"{entry[:-1]}{name}" for name in getattr(module, entry[1:-2]).__all__]
+        else:
+            yield entry
 
 
 @functools.cache
@@ -701,8 +702,8 @@ class _ClassDoor(Door):
 
     def found(self) -> Callable[..., Any]:
         """What makes an object one of func's class; a user's subclass gets it as a base, SciPy's stay what they are."""
-        if self.name.startswith("~"):
-            return intercepted_call(self.original)
+        if self.name.startswith(("~", "-")):
+            return super().found()
         own: Any = getattr(importlib.import_module(self.module), self.name)
 
         def become(self_: Any, *args: Any, **kwargs: Any) -> None:

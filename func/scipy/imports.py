@@ -17,7 +17,6 @@ from typing import Any
 
 from func.interpreters.core import TRACED
 from func.interpreters.core.scopes import Turns
-from func.interpreters.core.wiring import WIRING
 
 MODULES = frozenset(
     [
@@ -75,10 +74,10 @@ def imported(name: str) -> None:
     """A module of SciPy has been imported."""
     TRACED.pending.append(name)
     if TRACED.run or TRACED.stay:
-        install_pending()
+        install_doors()
 
 
-def install_pending() -> None:
+def install_doors() -> None:
     """Install the doors of what has been imported; at first also NumPy's, which take long to find."""
     if "numpy" in TRACED.pending:
         with _TURNS.take():  # a thread that starts its first transform meanwhile waits
@@ -107,4 +106,3 @@ def watch_imports() -> None:
     TRACED.pending.append("numpy")
     TRACED.pending.extend([name for name in MODULES if name in sys.modules])
     sys.meta_path.insert(0, ImportWatch())
-    WIRING.install_doors = install_pending

@@ -22,7 +22,6 @@ from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
 from func.interpreters.core.source import without_engine_frames
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program
 from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star
 from func.sparse_derivatives.dependence import UNKNOWN, dependence
@@ -33,7 +32,7 @@ from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad, vjp
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform, transformed
 from func.transforms.vmapping import vmap
 
 FEW_COLORS = 12
@@ -52,9 +51,9 @@ WORTH = 4
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def sparsity(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -90,13 +89,8 @@ def sparsity(
         ·■■·
         ··■■
     """
-    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, "at_point": at_point}
-    if f is None:
-        return functools.partial(sparsity, **options)
-    check_callable(f, "sparsity")
     selection = Selection(f, "sparsity", argnums, argnames)
 
-    @transformed(sparsity, f, options)
     def pattern_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _Call(f, selection, args, kwargs)
         return call.pattern(call.program(), at_point)
@@ -817,7 +811,7 @@ class _HessianPlan(_Plan):
         return grad(value)(tuple([leaves[i] for i in self.active]))
 
 
-def sparse_blocks(
+def sparse_jacobian_of(
     function: Callable[..., Any], argnums: Any, argnames: Any, sparse: bool | str
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """What `func.jacobian` with `sparse` calls: the sparse Jacobian, or None where "auto" takes the dense one."""
@@ -833,6 +827,3 @@ def sparse_blocks(
         return evaluate(args, kwargs) if WORTH * plan.products <= min(plan.pattern.shape) else None
 
     return matrix_or_none
-
-
-WIRING.sparse_jacobian = sparse_blocks

@@ -16,19 +16,18 @@ from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.primitives.structural.identity import named
 from func.numpy import patching
-from func.transforms.boundary import array_leaf, check_callable, takes_function_alone
+from func.transforms.boundary import array_leaf
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
 from func.transforms.memory_limits import parse_bytes
 from func.transforms.signatures import keeps_signature
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 
 
 @keeps_signature
-@without_engine_frames
-@takes_function_alone
+@transform
 def checkpoint(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     *,
     policy: Callable[..., bool] | None = None,
     memory_limit: int | str | None = None,
@@ -56,17 +55,12 @@ def checkpoint(
         >>> func.grad(func.checkpoint(lambda x: np.sin(np.sin(x))))(0.0)
         np.float64(1.0)
     """
-    options: dict[str, Any] = {"policy": policy, "memory_limit": memory_limit}
-    if f is None:
-        return functools.partial(checkpoint, **options)
-    check_callable(f, "checkpoint")
     if policy is not None and not callable(policy):
         raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
     if memory_limit is not None and policy is not None:
         raise ArgumentError("func.checkpoint: memory_limit chooses what is saved; give either it or policy")
     limit = None if memory_limit is None else parse_bytes(memory_limit, "checkpoint")
 
-    @transformed(checkpoint, f, options)
     def checkpointed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return call_checkpointed(f, args, kwargs, policy, limit=limit)
 

@@ -44,11 +44,10 @@ from func.transforms.boundary import (
     own_arguments,
     positional_parameters,
     refuse_values,
-    takes_function_alone,
 )
 from func.transforms.closures import Closure
 from func.transforms.signatures import Options, P, R, TransformedFunction, keeps_parameters
-from func.transforms.transformed import as_written, name_for_pickle, transformed
+from func.transforms.transformed import as_written, name_for_pickle, transform
 
 
 class FlatFunction(Record):
@@ -552,9 +551,8 @@ class _VjpBackward(Record):
 
 
 @keeps_parameters
-@without_engine_frames
-@takes_function_alone
-def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
+@transform
+def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the
     arguments (a tuple; one alone for a single argument).
 
@@ -566,11 +564,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
         >>> func.grad(square)(3.0)
         np.float64(6.0)
     """
-    if f is None:
-        return custom_gradient
-    check_callable(f, "custom_gradient")
 
-    @transformed(custom_gradient, f, {})
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args = bound_arguments(f, args, kwargs)
         leaves, spec = tree.flatten(args)

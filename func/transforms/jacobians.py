@@ -11,14 +11,12 @@ from typing import Any
 
 from func import tree
 from func.interpreters import nan_safe
+from func.interpreters.compiled_backward import by_nodes, pull_back
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, aval_of, dtype_of, is_inexact, shape_of
-from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat, running
-from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live
@@ -33,16 +31,16 @@ from func.transforms.arguments import FlatCall, Selection, check_argnums, differ
 from func.transforms.boundary import check_callable, defensive_copies, name_of, own, zero_result
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, parse_bytes, planning, whole_results
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 from func.transforms.vmapping import Chunks, chunks
 
 _Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def jacrev(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -80,20 +78,8 @@ def jacrev(
         array([[2., 0.],
                [0., 4.]])
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-        "memory_limit": memory_limit,
-        "executor": executor,
-    }
-    if f is None:
-        return functools.partial(jacrev, **options)
     blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit, executor)
-    return transformed(jacrev, f, options)(_by_rows(f, blocks))
+    return _by_rows(f, blocks)
 
 
 def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
@@ -137,9 +123,9 @@ def _by_rows(f: Callable[..., Any], blocks: _Blocks) -> _Call:
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def jacfwd(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -161,23 +147,10 @@ def jacfwd(
         array([[2., 0.],
                [0., 4.]])
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "randomness": randomness,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-        "memory_limit": memory_limit,
-        "executor": executor,
-    }
-    if f is None:
-        return functools.partial(jacfwd, **options)
     blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit, executor)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
-    return transformed(jacfwd, f, options)(_by_columns(f, blocks))
+    return _by_columns(f, blocks)
 
 
 def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
@@ -421,9 +394,9 @@ def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def jacobian(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -450,21 +423,6 @@ def jacobian(
         >>> func.jacobian(lambda x: np.array([x[0] * x[1]]))(np.array([2.0, 3.0]))
         array([[3., 2.]])
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "mode": mode,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-        "sparse": sparse,
-        "memory_limit": memory_limit,
-        "executor": executor,
-    }
-    if f is None:
-        return functools.partial(jacobian, **options)
-    check_callable(f, "jacobian")
     check_argnums(argnums, f, "jacobian")
     check_chunk(chunk_size, "jacobian", memory_limit)
     if mode not in ("auto", "fwd", "rev"):
@@ -481,9 +439,8 @@ def jacobian(
         raise ArgumentError(
             "func.jacobian: a sparse Jacobian is of real outputs alone; leave out has_aux and holomorphic"
         )
-    sparse_of = WIRING.sparse_jacobian(f, argnums, argnames, sparse) if sparse else None
+    sparse_of = WIRING.sparse_jacobian_of(f, argnums, argnames, sparse) if sparse else None
 
-    @transformed(jacobian, f, options)
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if sparse_of is not None:
             matrix = sparse_of(args, kwargs)
@@ -512,9 +469,9 @@ _PUBLIC: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def hessian(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -548,20 +505,6 @@ def hessian(
         array([[4., 2.],
                [2., 0.]])
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "mode": mode,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-        "memory_limit": memory_limit,
-        "executor": executor,
-    }
-    if f is None:
-        return functools.partial(hessian, **options)
-    check_callable(f, "hessian")
     check_argnums(argnums, f, "hessian")
     check_chunk(chunk_size, "hessian", memory_limit)
     modes = {"auto": ("fwd", "rev")} | {f"{a}-{b}": (a, b) for a in ("fwd", "rev") for b in ("fwd", "rev")}
@@ -579,7 +522,7 @@ def hessian(
         blocks = _Blocks(
             first_of, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "hessian", memory_limit, executor
         )
-        return transformed(hessian, f, options)(_BY_MODE[outer](first_of, blocks))
+        return _BY_MODE[outer](first_of, blocks)
     first_blocks = _Blocks(f, argnums, argnames, has_aux, None, holomorphic, False, "hessian")
     first = _BY_MODE[inner](f, first_blocks)
 
@@ -590,4 +533,4 @@ def hessian(
     second_blocks = _Blocks(
         derivative, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "hessian", memory_limit
     )
-    return transformed(hessian, f, options)(_BY_MODE[outer](derivative, second_blocks))
+    return _BY_MODE[outer](derivative, second_blocks)

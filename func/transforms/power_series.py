@@ -24,7 +24,7 @@ from func.transforms.arguments import FlatCall, Selection, differentiable, place
 from func.transforms.boundary import array_leaf, check_callable, meant, own
 from func.transforms.forward import fit_tangent
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 from func.transforms.vmapping import vmap
 
 
@@ -101,9 +101,9 @@ def taylor(f: Callable[..., Any], x: Any, v: Any, order: int) -> list[Any]:
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def derivatives(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     order: int = 1,
     argnums: int = 0,
     *,
@@ -130,10 +130,6 @@ def derivatives(
         >>> func.derivatives(lambda x: x ** 2, 2)(np.array([1.0, 3.0]))
         (array([1., 9.]), array([2., 6.]), array([2., 2.]))
     """
-    options: dict[str, Any] = {"order": order, "argnums": argnums, "argnames": argnames}
-    if f is None:
-        return functools.partial(derivatives, **options)
-    check_callable(f, "derivatives")
     _check_order(order, "derivatives", f)
     check_factorial(order, "derivatives")
     chosen: Any = argnums if argnames is None else argnames
@@ -144,7 +140,6 @@ def derivatives(
         )
     selection = Selection(f, "derivatives", argnums, argnames)
 
-    @transformed(derivatives, f, options)
     def derivatives_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         place = selection.places(args, kwargs)[-1]
         x = array_leaf(args[place] if isinstance(place, int) else kwargs[place], "x", "derivatives")

@@ -10,12 +10,12 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
+from func.interpreters.compiled_backward import pull_back
 from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
-from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
@@ -35,13 +35,13 @@ from func.transforms.boundary import (
 )
 from func.transforms.pullback import Pullback
 from func.transforms.signatures import keeps_parameters, value_first, value_last
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def grad(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -74,23 +74,13 @@ def grad(
         >>> func.grad(lambda x: np.sum(np.sin(x) ** 2))(np.array([0.0, 1.0]))
         array([0.        , 0.90929743])
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "holomorphic": holomorphic,
-        "allow_int": allow_int,
-    }
-    if f is None:
-        return functools.partial(grad, **options)
-    gradients_of = _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
-    return transformed(grad, f, options)(gradients_of)
+    return _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
 
 
 @value_first
-@without_engine_frames
+@transform
 def value_and_grad(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -105,23 +95,13 @@ def value_and_grad(
         >>> func.value_and_grad(lambda x: x ** 3)(2.0)
         (8.0, np.float64(12.0))
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "holomorphic": holomorphic,
-        "allow_int": allow_int,
-    }
-    if f is None:
-        return functools.partial(value_and_grad, **options)
-    gradients_of = _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
-    return transformed(value_and_grad, f, options)(gradients_of)
+    return _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
 
 
 @value_last
-@without_engine_frames
+@transform
 def grad_and_value(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -136,23 +116,13 @@ def grad_and_value(
         >>> func.grad_and_value(lambda x: x ** 3)(2.0)
         (np.float64(12.0), 8.0)
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "holomorphic": holomorphic,
-        "allow_int": allow_int,
-    }
-    if f is None:
-        return functools.partial(grad_and_value, **options)
-    gradients_of = _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
-    return transformed(grad_and_value, f, options)(gradients_of)
+    return _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def elementwise_grad(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -178,10 +148,6 @@ def elementwise_grad(
         array([[2., 4.],
                [6., 8.]])
     """
-    options: dict[str, Any] = {"argnums": argnums, "argnames": argnames, "holomorphic": holomorphic}
-    if f is None:
-        return functools.partial(elementwise_grad, **options)
-    check_callable(f, "elementwise_grad")
     selection = Selection(f, "elementwise_grad", argnums, argnames)
 
     @functools.wraps(f)
@@ -198,8 +164,7 @@ def elementwise_grad(
                 )
         return reduce_sum(out, axes=tuple(range(len(shape_of(out)))))
 
-    gradients_of = _Gradients(total, argnums, argnames, False, holomorphic, False, "elementwise_grad")
-    return transformed(elementwise_grad, f, options)(gradients_of)
+    return _Gradients(total, argnums, argnames, False, holomorphic, False, "elementwise_grad")
 
 
 def gradient_for(

@@ -14,7 +14,6 @@ from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, add_tangents, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.laplace import Laplace
 from func.interpreters.live import Live
@@ -36,14 +35,14 @@ from func.transforms.forward import jvp
 from func.transforms.jacobians import check_chunk, over_vectors, unit_vectors
 from func.transforms.power_series import check_factorial, taylor
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 from func.transforms.vmapping import chunks
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def laplacian(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -80,18 +79,8 @@ def laplacian(
         >>> func.laplacian(lambda x: 1 / np.linalg.norm(x))(np.array([1.0, 2.0, 2.0])).round(12) + 0.0  # harmonic
         np.float64(0.0)
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-    }
-    if f is None:
-        return functools.partial(laplacian, **options)
     chosen = _ElementOptions(f, "laplacian", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
-    return transformed(laplacian, f, options)(functools.partial(_laplacian, f, chosen))
+    return functools.partial(_laplacian, f, chosen)
 
 
 class _ElementOptions:
@@ -202,9 +191,9 @@ def _summed_over_parts(
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def biharmonic(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -219,15 +208,6 @@ def biharmonic(
         >>> func.biharmonic(lambda x: np.sum(x ** 2) ** 2)(np.array([1.0, 2.0]))
         np.float64(64.0)
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "argnames": argnames,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-    }
-    if f is None:
-        return functools.partial(biharmonic, **options)
     inner = _ElementOptions(f, "biharmonic", argnums, argnames, holomorphic=holomorphic)
 
     @functools.wraps(f)
@@ -235,13 +215,13 @@ def biharmonic(
         return _laplacian(f, inner, args, kwargs)
 
     outer = _ElementOptions(laplacian_of, "biharmonic", argnums, argnames, False, chunk_size, holomorphic, progress)
-    return transformed(biharmonic, f, options)(functools.partial(_laplacian, laplacian_of, outer))
+    return functools.partial(_laplacian, laplacian_of, outer)
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def hessian_diagonal(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -261,19 +241,8 @@ def hessian_diagonal(
         >>> func.hessian_diagonal(lambda x: np.sum(x ** 3) + x[0] * x[1])(np.array([1.0, 2.0]))
         array([ 6., 12.])
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-    }
-    if f is None:
-        return functools.partial(hessian_diagonal, **options)
     chosen = _ElementOptions(f, "hessian_diagonal", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
 
-    @transformed(hessian_diagonal, f, options)
     def diagonal_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = chosen.call(f, args, kwargs)
         values = call.arguments.values()
@@ -302,9 +271,9 @@ def hessian_diagonal(
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def divergence(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int = 0,
     has_aux: bool = False,
     *,
@@ -325,19 +294,8 @@ def divergence(
         >>> func.divergence(lambda x: np.sin(x) * x[0])(np.array([0.0, 1.0]))
         np.float64(0.0)
     """
-    options: dict[str, Any] = {
-        "argnums": argnums,
-        "has_aux": has_aux,
-        "argnames": argnames,
-        "chunk_size": chunk_size,
-        "holomorphic": holomorphic,
-        "progress": progress,
-    }
-    if f is None:
-        return functools.partial(divergence, **options)
     chosen = _ElementOptions(f, "divergence", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
 
-    @transformed(divergence, f, options)
     def divergence_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = chosen.call(f, args, kwargs)
         values = call.arguments.values()
@@ -366,8 +324,8 @@ def divergence(
 
 
 @keeps_parameters
-@without_engine_frames
-def directional_derivatives(f: Callable[..., Any] | None = None, order: int = 1) -> Callable[..., Any]:
+@transform
+def directional_derivatives(f: Callable[..., Any], order: int = 1) -> Callable[..., Any]:
     """The derivatives of orders 0 to `order` of t ↦ f(x + t v) at t = 0, a tuple.
 
     The result is called as `(x, v)`, where v has the tree, shapes and dtypes of x. With several directions,
@@ -381,15 +339,11 @@ def directional_derivatives(f: Callable[..., Any] | None = None, order: int = 1)
         >>> func.directional_derivatives(lambda x: np.sum(x ** 3), 3)(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
         (np.float64(9.0), np.float64(3.0), np.float64(6.0), np.float64(6.0))
     """
-    if f is None:
-        return functools.partial(directional_derivatives, order=order)
-    check_callable(f, "directional_derivatives")
     if not _is_order(order):
         hint = meant(order, "directional_derivatives", f)
         raise ArgumentError(f"func.directional_derivatives: order must be a non-negative int, not {order!r}{hint}")
     check_factorial(order, "directional_derivatives")
 
-    @transformed(directional_derivatives, f, {"order": order})
     def derivatives_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if len(args) < 2 or kwargs:
             raise ArgumentError(

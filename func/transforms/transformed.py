@@ -1,4 +1,4 @@
-"""What transforms return: functions that pickle and copy by what made them."""
+"""Transforms and what they return: functions that pickle and copy by what made them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import reprlib
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, cast
 
 from func.interpreters.core.errors import BlockedArrayError
 from func.interpreters.core.exact_keys import content_key
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import hide_engine_frames, without_engine_frames
+from func.transforms.boundary import check_callable, name_of
+from func.transforms.signatures import FunctionOf, Options, T
 
 WHAT = {
     "grad": "Gradient of {}",
@@ -131,6 +133,38 @@ def transformed(
         return functools.update_wrapper(made, function, _ASSIGNED)
 
     return decorate
+
+
+def transform(
+    make: Callable[Concatenate[Callable[..., Any], Options], Callable[[tuple[Any, ...], dict[str, Any]], T]],
+) -> FunctionOf[Options, T]:
+    """Make a public transform of a function that takes `f` and options, and returns the call of (args, kwargs).
+
+    Derived from its signature: the decorator form without `f`, the options that are shown and pickled, and the error
+    for values after a function that is taken alone.
+    """
+    signature = inspect.signature(make)
+    first, *parameters = signature.parameters.values()
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    positional = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+
+    @without_engine_frames
+    @functools.wraps(make)
+    def public(f: Any = None, *args: Any, **options: Any) -> Any:
+        if args and not positional:
+            raise TypeError(
+                f"func.{make.__name__} takes the function alone, and options by name; did you mean "
+                f"func.{make.__name__}({name_of(f)})(...)?"
+            )
+        chosen = {**defaults, **dict(zip(positional, args, strict=False)), **options}
+        if f is None:
+            signature.bind(f, *args, **options)
+            return functools.partial(public, **chosen)
+        check_callable(f, make.__name__)
+        return transformed(public, f, chosen)(make(f, *args, **options))
+
+    public.__dict__["__signature__"] = signature.replace(parameters=[first.replace(default=None), *parameters])
+    return cast(FunctionOf[Options, T], public)
 
 
 def _by_blocks(

@@ -10,11 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from func import tree
+from func.interpreters.compiled_backward import by_nodes
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.core.backward_fusion import by_nodes
 from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
-from func.interpreters.core.source import without_engine_frames
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
@@ -25,7 +23,6 @@ from func.transforms.arguments import Arguments
 from func.transforms.boundary import (
     argument_paths,
     array_leaf,
-    check_callable,
     is_value,
     name_of,
     output_leaves,
@@ -34,7 +31,7 @@ from func.transforms.boundary import (
 )
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, planning, whole_results
 from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 
 AUTO_CHUNK_BYTES = 1 << 26
 """The memory that the elements of one chunk take together with chunk_size="auto"."""
@@ -64,9 +61,9 @@ FIRST_AXIS = _Default(0)
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def vmap(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     in_dims: Any = FIRST_AXIS,
     out_dims: Any = FIRST_AXIS,
     randomness: str = "error",
@@ -118,22 +115,6 @@ def vmap(
         >>> func.vmap(np.dot, in_dims=(0, None))(np.eye(3), np.array([1.0, 2.0, 3.0]))
         array([1., 2., 3.])
     """
-    options: dict[str, Any] = {
-        "in_dims": in_dims,
-        "out_dims": out_dims,
-        "randomness": randomness,
-        "chunk_size": chunk_size,
-        "axis_name": axis_name,
-        "axis_size": axis_size,
-        "in_axes": in_axes,
-        "out_axes": out_axes,
-        "progress": progress,
-        "memory_limit": memory_limit,
-        "executor": executor,
-    }
-    if f is None:
-        return functools.partial(vmap, **options)
-    check_callable(f, "vmap")
     in_dims = _one_of_two("in_dims", in_dims, "in_axes", in_axes)
     out_dims = _one_of_two("out_dims", out_dims, "out_axes", out_axes)
     if randomness not in ("error", "same", "different"):
@@ -150,7 +131,6 @@ def vmap(
         mapping.check_options("vmap", executor, memory_limit=memory_limit, randomness=is_random, axis_name=axis_name)
         size = chunk_size if isinstance(chunk_size, int) else None
 
-        @transformed(vmap, f, options)
         def spread(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return mapping.mapped(f, args, kwargs, in_dims, out_dims, axis_size, size, progress, executor)
 
@@ -178,7 +158,6 @@ def vmap(
         with planning(Planning()):
             return run(args, kwargs, size)
 
-    @transformed(vmap, f, options)
     def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if plan is None:
             return run(args, kwargs, chunk_size)
@@ -546,6 +525,3 @@ def _place_axis(out: Array, is_mapped: bool, dim: Any, size: int, path: str) -> 
     if not -rank <= dim < rank:
         raise MappedAxisError(f"func.vmap: out_dims={dim} is out of range for {path} of shape {shape_of(out)[1:]}")
     return move_axis(out, 0, int(dim) % rank)
-
-
-WIRING.vmap = vmap

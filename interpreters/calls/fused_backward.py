@@ -28,8 +28,8 @@ from func.backends.loops.number_types import is_number
 from func.interpreters import drivers
 from func.interpreters.calls.graph_readers import Reader, Unlike, reader_of
 from func.interpreters.calls.pass_levels import Form, Opener, PassLevels, Unknown, levels_of
+from func.interpreters.compiled_backward import FUSION, Look
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, innermost, shape_of
-from func.interpreters.core.backward_fusion import FUSION, Look
 from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.core.garbage import rare_collections
@@ -45,7 +45,7 @@ from func.interpreters.grad import (
     RULE,
     SAVED,
     SERIAL,
-    walk_nodes,
+    walk,
 )
 from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
@@ -261,7 +261,7 @@ class Structure:
             places = [node[SERIAL] for node in self._nodes]
             seeds = [(nodes[places[place]], inputs[slot]) for place, slot in self._seeds]
             leaves = [nodes[places[place]] for place in self._leaves if place is not None]
-            reached = iter(walk_nodes(seeds, leaves, None, opened))
+            reached = iter(walk(seeds, leaves, None, opened))
             cotangents = [ZERO if place is None else next(reached) for place in self._leaves]
             has_cotangent[:] = [ct is not ZERO for ct in cotangents]
             found = [ct for ct in cotangents if ct is not ZERO]
@@ -376,11 +376,11 @@ class PassPlan:
         """The cotangents of the leaves."""
         self.note(structure, look)
         if self._run is None:
-            return walk_nodes(seeds, leaves)
+            return walk(seeds, leaves)
         try:
             return self._arranged(self._run(*structure.values))
         except Unlike:
-            return walk_nodes(seeds, leaves)
+            return walk(seeds, leaves)
 
     def _arranged(self, outputs: Sequence[Array]) -> FreshCotangents:
         """What code returns, with ZERO for leaves that take no part."""
@@ -496,7 +496,7 @@ def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], look: 
     """The cotangents of the leaves, by code if there is some for the graph."""
     found = _looked_up(seeds, leaves, look)
     if found is None:
-        return walk_nodes(seeds, leaves)
+        return walk(seeds, leaves)
     structure, plan = found
     return plan.walk(structure, seeds, leaves, look)
 
@@ -558,7 +558,3 @@ def _without_states(seeds: Sequence[tuple[Any, Array]]) -> tuple[list[tuple[Any,
         else:
             nodes[serial] = serial, rule, above, above if rule is OUTPUT else needs_cotangent, saved, params, aval
     return [(nodes[node[SERIAL]], ct) for node, ct in seeds], leaves[::-1]
-
-
-WIRING.fused_walk = fused_walk
-WIRING.note_backward = note_backward

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from func.interpreters import drivers
+from func.interpreters.compiled_backward import walk
 from func.interpreters.core import ZERO, Array, Aval, Shaped, Tracer, aval_of, dtype_of, is_inexact
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import barrier

@@ -190,8 +190,3 @@ def _compile_native(
     if code is None:
         return Executable(checked(call, nan_safe), None, parts)
     return Executable(call, code, parts, code.overwrites)
-
-
-WIRING.compile_program = compile_program
-WIRING.expect_programs = expect_programs
-WIRING.reroll_loops = reroll_loops

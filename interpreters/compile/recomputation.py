@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.primitives.structural.identity import barrier, late_tag
 from func.interpreters.program.liveness import liveness
@@ -82,7 +81,7 @@ class _Round:
         self.found = liveness(program)
         self.place = self.found.place
         self.defining = {out: equation for equation in program.equations for out in equation.outputs}
-        costs = WIRING.program_cost(program).equations
+        costs = program.cost().equations
         self.cost = {
             id(equation): cost.operations + cost.bytes_moved + 1
             for equation, cost in zip(program.equations, costs, strict=True)

@@ -29,7 +29,6 @@ from func.interpreters.compile.shrinking import smallest
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.translations import TRANSLATIONS
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.identity import seed
@@ -306,7 +305,3 @@ def _error(translation: Translation, program: Program, found: Difference) -> Val
     )
     error.translation, error.program, error.arguments = translation.name, program, tuple(found.args)
     return error
-
-
-WIRING.check_translation = check_translation
-WIRING.validated_pass = validated_pass

@@ -11,8 +11,8 @@ from typing import Any
 from func.backends.array_memory import enter, enter_after_interrupt, leave
 from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
+from func.interpreters.compiled_backward import BY_NODES, FUSION
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
-from func.interpreters.core.backward_fusion import BY_NODES, FUSION
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
 from func.interpreters.core.processes import LEDGER, agreed

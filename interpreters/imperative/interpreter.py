@@ -274,6 +274,3 @@ def ambient_of(transform: Interpreter | None) -> Imperative:
         interpreter = transform.ambient = Imperative("backward")
         interpreter.level = transform.level + 0.5
     return interpreter
-
-
-WIRING.mark_tensor = mark_tensor

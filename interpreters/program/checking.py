@@ -8,7 +8,6 @@ from typing import NoReturn
 from func.interpreters.core import Aval, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ProgramError
 from func.interpreters.core.parameters import could_exist, refusal_of
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import equation_text, names_of
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -90,6 +89,3 @@ def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval
     if len(outs) != len(equation.outputs):
         refuse(f"it has {len(equation.outputs)} outputs, but {equation.primitive} gives {len(outs)}")
     return outs
-
-
-WIRING.check_program = check_program

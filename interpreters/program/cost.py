@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from func.interpreters.core import COMPLEX
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.storage import (
@@ -168,6 +167,3 @@ def _bytes_moved(equation: Equation, held: dict[Var, int]) -> int:
 def _nested(equation: Equation) -> tuple[Nested, ...]:
     times = getattr(equation.params.get("loop"), "length", 1)
     return tuple([Nested(key, times, program.cost()) for key, program in equation.nested()])
-
-
-WIRING.program_cost = program_cost

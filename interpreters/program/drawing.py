@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from func.interpreters.core.display import Picture, escaped, write_svg
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import brief, names_of, params_text
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -329,6 +328,3 @@ def _curve(points: list[tuple[float, float]]) -> str:
         text.append(f"C{x:.1f},{y + bend:.1f} {nx:.1f},{ny - bend:.1f} {nx:.1f},{ny:.1f}")
         x, y = nx, ny
     return "".join(text)
-
-
-WIRING.draw_program = draw_program

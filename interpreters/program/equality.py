@@ -11,7 +11,6 @@ import numpy as np
 from func.backends import is_device_array
 from func.backends.records import ValueRecord
 from func.interpreters.core import Tracer
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
 
 
@@ -107,8 +106,3 @@ def canonical(value: Any) -> Hashable:
     except TypeError:
         return kind, id(value)
     return (kind, id(value)) if kind is Tracer else (kind, value)
-
-
-WIRING.program_hash = program_hash
-WIRING.program_token = program_token
-WIRING.same_program = same_program

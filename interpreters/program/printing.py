@@ -9,7 +9,6 @@ import numpy as np
 
 from func.interpreters.core import short_dtype
 from func.interpreters.core.display import escaped
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Equation, Program, Var
 
 Paint: TypeAlias = Callable[[str, str], str]
@@ -143,7 +142,3 @@ def program_html(program: Program) -> str:
     table = escaped(str(cost))
     parts.append(f"<details><summary>{escaped(cost.summary)}</summary><pre {style}>{table}</pre></details></div>")
     return "".join(parts)
-
-
-WIRING.program_html = program_html
-WIRING.program_text = program_text

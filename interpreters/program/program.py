@@ -274,17 +274,20 @@ class Program:
 
         Raises ArgumentError where the path does not end in .svg.
         """
-        return WIRING.draw_program(self, path)
+        text: str = WIRING.draw_program(self, path)
+        return text
 
     def text(self, lines: bool = False) -> str:
         """The program as text; with `lines` each equation names its source line."""
-        return WIRING.program_text(self, lines)
+        text: str = WIRING.program_text(self, lines)
+        return text
 
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        return WIRING.program_html(self)
+        text: str = WIRING.program_html(self)
+        return text
 
     def __eq__(self, other: object) -> bool:
         """Equal: the same primitives, parameters, wiring, avals and, bit by bit, constants."""
@@ -292,7 +295,8 @@ class Program:
             return True
         if not isinstance(other, Program):
             return NotImplemented
-        return WIRING.same_program(self, other)
+        is_same: bool = WIRING.same_program(self, other)
+        return is_same
 
     def __hash__(self) -> int:
         if self._hash is None:

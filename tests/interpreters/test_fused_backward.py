@@ -18,7 +18,7 @@ import func
 from func.backends.llvm import machine
 from func.interpreters.calls import fused_backward
 from func.interpreters.calls.fused_backward import PLANS, PassPlan
-from func.interpreters.core.backward_fusion import passes_by_nodes
+from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.grad_fast import fast_rule, unchecked_rule
 from func.interpreters.imperative.backward import BackwardPass
 from func.interpreters.primitives.elementwise import table as ops

@@ -18,10 +18,12 @@ import scipy.optimize
 import scipy.signal
 import scipy.special
 import scipy.stats
+from scipy.interpolate import SmoothSphereBivariateSpline
 from scipy.spatial.transform import Rotation
 
 import func
 from func.errors import FuncError
+from func.scipy.spatial.transform import rotations
 
 _first = scipy.optimize.linear_sum_assignment  # other tests may have made the door before this file was imported
 bound_early = getattr(_first, "__wrapped__", _first)
@@ -30,7 +32,6 @@ X = np.random.default_rng(0).standard_normal(12) + 0.1
 M = X.reshape(3, 4)
 
 REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
-    "anderson": (lambda: func.jit(lambda x: scipy.stats.anderson(x).statistic)(X), ("scipy.stats.anderson", "static")),
     "sigmaclip": (lambda: func.jit(lambda x: scipy.stats.sigmaclip(x)[0])(X), ("scipy.stats.sigmaclip", "outside of")),
     "subspace_angles": (
         lambda: func.jit(lambda x: scipy.linalg.subspace_angles(x.T, np.eye(4)[:, :2]))(M),
@@ -56,6 +57,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         lambda: func.grad(lambda c: c[bound_early(c)].sum())(M),
         ("func.scipy.optimize.linear_sum_assignment takes traced ones",),
     ),
+    "qr_update": (
+        lambda: func.grad(lambda u: scipy.linalg.qr_update(np.eye(4), np.eye(4), u, u)[1].sum())(X[:4]),
+        ("scipy.linalg.qr_update", "np.linalg.qr"),
+    ),
+    "sphere": (
+        lambda: func.grad(lambda z: SmoothSphereBivariateSpline(X[:9] ** 2, X[:9] ** 2, z).get_residual())(X[:9]),
+        ("scipy.interpolate.SmoothSphereBivariateSpline", "RBFInterpolator"),
+    ),
+    "mstats": (
+        lambda: func.grad(lambda x: scipy.stats.mstats.tmean(x))(X),
+        ("scipy.stats.mstats.tmean", "nan_policy='omit'"),
+    ),
     "eig of a pencil": (
         lambda: func.grad(lambda a: np.abs(scipy.linalg.eig(a, np.eye(3))[0]).sum())(np.eye(3)),
         ("b=, left=", "eig(solve(b, a))"),
@@ -72,6 +85,13 @@ if np.lib.NumpyVersion(scipy.__version__) < "1.18.0":  # later ones decide by no
             ("scipy.stats.bootstrap", "func.pure_callback"),
         ),
     }
+if rotations.HAS_DOORS:
+    REFUSED["RigidTransform"] = (
+        lambda: func.grad(lambda t: scipy.spatial.transform.RigidTransform.from_translation(t).as_matrix().sum())(
+            X[:3]
+        ),
+        ("scipy.spatial.transform.RigidTransform.from_translation", "r.apply(x) + t"),
+    )
 if hasattr(scipy.stats, "Normal"):
     REFUSED["Normal"] = (
         lambda: func.jit(lambda m: scipy.stats.Normal(mu=m).logpdf(0.3))(1.0),

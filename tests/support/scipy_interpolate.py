@@ -25,7 +25,6 @@ CLOUD = np.random.default_rng(8).uniform(size=(2, 30))
 Z = RNG.normal(size=(7, 4))
 ON_GRID = np.array([[0.2, 0.3], [0.9, 1.4], [1.9, 0.7], [3.1, 2.9]])
 
-GLOBE = np.array(np.meshgrid(np.linspace(0.2, 3.0, 8), np.linspace(0.1, 6.2, 9))).reshape(2, -1)
 
 ROWS: dict[str, Row] = {
     "CubicSpline": Row(lambda m, y: m.CubicSpline(NODES, y)(AT), Y),
@@ -147,16 +146,6 @@ ROWS: dict[str, Row] = {
         np.sort(ON_GRID, axis=0),
     ),
     "SmoothBivariateSpline": Row(lambda m, x: m.SmoothBivariateSpline(*CLOUD, CLOUD[0] * CLOUD[1])(x, x), INSIDE / 4),
-    "RectSphereBivariateSpline": Row(
-        lambda m, x: m.RectSphereBivariateSpline(NODES[1:6], NODES[1:6], Z[:5, [0, 1, 2, 3, 0]])(x, x + 0.1),
-        INSIDE[1:5],
-    ),
-    "SmoothSphereBivariateSpline": Row(
-        lambda m, x: m.SmoothSphereBivariateSpline(*GLOBE, np.cos(GLOBE[0]), s=3.5)(x, x + 0.1), INSIDE[1:5]
-    ),
-    "LSQSphereBivariateSpline": Row(
-        lambda m, x: m.LSQSphereBivariateSpline(*GLOBE, np.cos(GLOBE[0]), [1.5], [3.0])(x, x + 0.1), INSIDE[1:5]
-    ),
     "bisplev": Row(lambda m, c: m.bisplev(INSIDE, [0.3, 1.2], (KNOTS, KNOTS, c, 3, 3)), RNG.normal(size=36)),
     "bisplrep": Row(
         lambda m, z: np.stack(
@@ -183,6 +172,10 @@ ROWS: dict[str, Row] = {
 WITHOUT: dict[str, str] = {
     "generate_knots": "chooses knots from the numbers of the data",
     "interp2d": "removed from SciPy: an error",
+    **dict.fromkeys(
+        ["LSQSphereBivariateSpline", "RectSphereBivariateSpline", "SmoothSphereBivariateSpline"],
+        "traced values are refused: map the sphere to the plane, or use RBFInterpolator",
+    ),
     **{
         name: "a module of older names"
         for name in ("fitpack", "fitpack2", "interpnd", "interpolate", "ndgriddata", "polyint", "rbf")
@@ -193,8 +186,7 @@ WITHOUT: dict[str, str] = {
 NOTES: dict[str, str] = {
     **dict.fromkeys(
         [
-            "AAA", "SmoothBivariateSpline", "SmoothSphereBivariateSpline", "LSQSphereBivariateSpline",
-            "RectSphereBivariateSpline",
+            "AAA", "SmoothBivariateSpline",
         ],
         "in query points only; traced data are refused",
     ),

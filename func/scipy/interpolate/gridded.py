@@ -511,7 +511,6 @@ def bisplev(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0) -> Any:
 
 
 _SURFACE_INSTEAD = "It chooses knots to a tolerance. Use RectBivariateSpline (s=0) or LSQBivariateSpline."
-_SPHERE_INSTEAD = "Splines on the sphere have no traced version; map the sphere to the plane, or use RBFInterpolator."
 
 
 @traced_version(_scipy.bisplrep)
@@ -535,25 +534,3 @@ def bisplrep(
 def SmoothBivariateSpline___init__(self: Any, *args: Any, **kwargs: Any) -> None:
     """Refuses traced data."""
     raise refuse("scipy.interpolate.SmoothBivariateSpline", _SURFACE_INSTEAD)
-
-
-def SmoothSphereBivariateSpline___init__(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Refuses traced data."""
-    raise refuse(f"scipy.interpolate.{type(self).__name__}", _SPHERE_INSTEAD)
-
-
-LSQSphereBivariateSpline___init__ = RectSphereBivariateSpline___init__ = SmoothSphereBivariateSpline___init__
-
-
-def RectSphereBivariateSpline___call__(
-    self: Any, theta: Any, phi: Any, dtheta: int = 0, dphi: int = 0, grid: bool = True
-) -> Array:
-    """Evaluation of SciPy's splines on the sphere at traced angles."""
-    theta, phi = reals(theta, "theta"), reals(phi, "phi")
-    require((theta >= 0.0) & (theta <= np.pi), "requested theta out of bounds.")
-    if not isinstance(self, _scipy.RectSphereBivariateSpline):
-        require((phi >= 0.0) & (phi <= 2.0 * np.pi), "requested phi out of bounds.")
-    return BivariateSpline___call__(self, theta, phi, dtheta, dphi, grid)
-
-
-SmoothSphereBivariateSpline___call__ = LSQSphereBivariateSpline___call__ = RectSphereBivariateSpline___call__

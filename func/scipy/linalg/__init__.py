@@ -24,7 +24,7 @@ from func.scipy.linalg.hermitian_bands import cho_solve_banded, cholesky_banded,
 from func.scipy.linalg.reductions import cossin, hessenberg, ldl, matrix_balance, ordqz, qz
 from func.scipy.linalg.forms import cdf2rdf, rsf2csf
 from func.scipy.linalg.user_functions import expm_cond, funm
-from func.scipy.linalg.qr_changes import qr_delete, qr_insert, qr_multiply, qr_update
+from func.scipy.linalg.qr_products import qr_multiply
 from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
 from func.scipy.linalg.structured import clarkson_woodruff_transform, fiedler_companion
@@ -34,7 +34,7 @@ from func.interpreters.core.public_functions import put_at_boundary as _put_at_b
 __all__ = [
     *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", "clarkson_woodruff_transform",
     "cossin", "eig_banded", "eigvals_banded", "expm_cond", "fiedler_companion", "funm", "hessenberg", "ishermitian",
-    "issymmetric", "ldl", "matrix_balance", "ordqz", "qr_delete", "qr_insert", "qr_multiply", "qr_update", "qz",
+    "issymmetric", "ldl", "matrix_balance", "ordqz", "qr_multiply", "qz",
     "rsf2csf", "solve_continuous_are", "solve_discrete_are",
 ]  # fmt: skip
 

@@ -20,16 +20,7 @@ from func.scipy.stats.estimates import floats, known
 from func.scipy.stats.sample_functions import boxcox_llf, yeojohnson_llf, yeojohnson_of
 from func.scipy.stats.sample_ranks import on_the_host
 
-__all__ = [
-    "boxcox",
-    "boxcox_normmax",
-    "boxcox_normplot",
-    "ppcc_max",
-    "ppcc_plot",
-    "yeojohnson",
-    "yeojohnson_normmax",
-    "yeojohnson_normplot",
-]
+__all__ = ["boxcox", "boxcox_normmax", "yeojohnson", "yeojohnson_normmax"]
 
 Function = Callable[..., Any]
 
@@ -154,51 +145,3 @@ def yeojohnson(x: Any, lmbda: Any = None) -> Any:
         return yeojohnson_of(x, lmbda)
     best = yeojohnson_normmax(x)
     return yeojohnson_of(x, best), best
-
-
-def _normality_plot(transform: Function, x: Any, la: Any, lb: Any, plot: Any, N: int, name: str) -> Any:
-    if plot is not None:
-        return original(getattr(_scipy, name))(func.stop_gradient(x), la, lb, plot, N)
-    x = np.asarray(x)
-    if x.size == 0:
-        return x
-    if known(lb <= la):
-        raise ValueError("`lb` has to be larger than `la`.")
-    powers = np.linspace(la, lb, num=N)
-    quantiles = sc.ndtri(_plotting_positions(x.size))
-    fits = [1 - _misfit(quantiles, np.sort(transform(x, powers[i]))) for i in range(N)]
-    return powers, np.stack(fits)
-
-
-def boxcox_normplot(x: Any, la: Any, lb: Any, plot: Any = None, N: int = 80) -> Any:
-    """The correlation of the probability plot for each of several λ of the Box-Cox transform."""
-    if known(np.asarray(x) <= 0):
-        raise ValueError("Data must be positive.")
-    return _normality_plot(sc.boxcox, x, la, lb, plot, N, "boxcox_normplot")
-
-
-def yeojohnson_normplot(x: Any, la: Any, lb: Any, plot: Any = None, N: int = 80) -> Any:
-    """The correlation of the probability plot for each of several λ of the Yeo-Johnson transform."""
-    return _normality_plot(yeojohnson, x, la, lb, plot, N, "yeojohnson_normplot")
-
-
-def _quantiles(dist: Any, shape: Any, n: int) -> Any:
-    dist = getattr(_scipy, dist) if isinstance(dist, str) else dist
-    return dist.ppf(_plotting_positions(n), shape)
-
-
-def ppcc_max(x: Any, brack: Any = (0.0, 1.0), dist: Any = "tukeylambda") -> Any:
-    """The shape of a distribution whose probability plot of a sample is closest to a line."""
-    order = np.sort(floats(x))
-    found = _searched("ppcc_max", np.zeros(()), x, brack, dist)
-    return _root(_slope(lambda shape: _misfit(_quantiles(dist, shape, len(order)), order)), found)
-
-
-def ppcc_plot(x: Any, a: Any, b: Any, dist: Any = "tukeylambda", plot: Any = None, N: int = 80) -> Any:
-    """The correlation of the probability plot for each of several shapes of a distribution."""
-    if plot is not None:
-        return original(_scipy.ppcc_plot)(func.stop_gradient(x), a, b, dist, plot, N)
-    if known(b <= a):
-        raise ValueError("`b` has to be larger than `a`.")
-    order, shapes = np.sort(floats(x)), np.linspace(a, b, num=N)
-    return shapes, np.stack([1 - _misfit(_quantiles(dist, shapes[i], len(order)), order) for i in range(N)])

@@ -1,6 +1,6 @@
 """SciPy's new distributions, `scipy.stats.Normal` and those of `make_distribution`, on traced parameters.
 
-Their code runs on traced values. Here are the parts of it that NumPy cannot hand over: compiled functions and lists.
+Their code runs on traced values. Here are the parts of it that are compiled.
 """
 
 from __future__ import annotations
@@ -10,24 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 import scipy.stats as _scipy
-from scipy.stats import _hypotests
 
-from func.interpreters.core import is_plain_array, known_value, shape_of
-from func.scipy.doors import original
 from func.special.protocol import implements_scipy
 
-__all__ = ["_distribution_infrastructure_UnivariateDistribution__moment_transform_center", "_hypotests__tukey_hsd_iv"]
-
-
-def _hypotests__tukey_hsd_iv(args: Any, *options: Any) -> list[Any]:
-    """The samples of scipy.stats.tukey_hsd, checked as far as their values are known."""
-    known = [known_value(np.asarray(arg)) for arg in args]
-    known = [
-        k if is_plain_array(k) and k.shape == shape_of(arg) else np.zeros(shape_of(arg))
-        for k, arg in zip(known, args, strict=True)
-    ]
-    original(_hypotests._tukey_hsd_iv)(known, *options)
-    return [np.asarray(arg) for arg in args]
+__all__ = ["_distribution_infrastructure_UnivariateDistribution__moment_transform_center"]
 
 
 def _distribution_infrastructure_UnivariateDistribution__moment_transform_center(

@@ -24,17 +24,23 @@ from func.scipy.doors import MAX_DEPTH, holds_traced, original
 
 _RANKS = "it computes with ranks"
 _COUNTS = "it counts"
+_TESTS = "func has no rule for this test"
+_PLOTS = "func has no rule for this plot"
 _PLACES: dict[str, str] = {
+    "anderson": _TESTS,
     "anderson_ksamp": _RANKS,
     "ansari": _RANKS,
     "barnard_exact": _COUNTS,
+    "binomtest": _TESTS,
     "boschloo_exact": _COUNTS,
+    "boxcox_normplot": _PLOTS,
     "brunnermunzel": _RANKS,
     "bws_test": _RANKS,
     "chatterjeexi": _RANKS,
     "contingency.association": _COUNTS,
     "contingency.crosstab": _COUNTS,
     "contingency.odds_ratio": _COUNTS,
+    "cramervonmises": _TESTS,
     "cramervonmises_2samp": _RANKS,
     "cumfreq": _COUNTS,
     "dunnett": "its p-values are integrals over random points",
@@ -43,7 +49,9 @@ _PLACES: dict[str, str] = {
     "friedmanchisquare": _RANKS,
     "kendalltau": _RANKS,
     "kruskal": _RANKS,
+    "ks_1samp": _TESTS,
     "ks_2samp": _RANKS,
+    "kstest": _TESTS,
     "logrank": _RANKS,
     "mannwhitneyu": _RANKS,
     "median_test": _COUNTS,
@@ -52,16 +60,21 @@ _PLACES: dict[str, str] = {
     "multiscale_graphcorr": _RANKS,
     "page_trend_test": _RANKS,
     "percentileofscore": _COUNTS,
+    "ppcc_max": _PLOTS,
+    "ppcc_plot": _PLOTS,
     "quantile_test": _COUNTS,
     "rankdata": _RANKS,
     "ranksums": _RANKS,
     "relfreq": _COUNTS,
+    "shapiro": _TESTS,
     "somersd": _RANKS,
     "spearmanr": _RANKS,
     "spearmanrho": _RANKS,
     "tiecorrect": _RANKS,
+    "tukey_hsd": _TESTS,
     "weightedtau": _RANKS,
     "wilcoxon": _RANKS,
+    "yeojohnson_normplot": _PLOTS,
 }
 """The functions, and what they do that has no derivative."""
 

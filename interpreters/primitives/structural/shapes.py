@@ -31,7 +31,6 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import AXES, AXIS, DTYPE, FLAG, OPTIONAL_DTYPE, SHAPE
 from func.interpreters.core.strides import axes_by_stride, iterated_order, reduced_order, without_copy
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives import costs
 
 
@@ -412,7 +411,3 @@ cumsum: Linear = linear(
     mask="covered",
     covers=True,
 )
-
-
-WIRING.zeros_like = zeros_like
-WIRING.broadcast = broadcast

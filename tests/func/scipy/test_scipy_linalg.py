@@ -178,21 +178,6 @@ def test_products_with_q(conjugate, pivoting):
             agrees(lambda y: LA.qr_multiply(y, np.ones(shape), mode, pivoting, conjugate), x, m == 6)  # noqa: B023
 
 
-@pytest.mark.parametrize("which", ["row", "col"])
-@pytest.mark.parametrize("k", [-1, 0, 2, 9])
-def test_decompositions_with_rows_and_columns_changed(which, k):
-    for x in (np.vstack([A, C[:2]]), np.hstack([A, SIDES]), A):
-        u = np.arange(1.0, x.shape[1 if which == "row" else 0] + 1)
-        agrees(lambda y: LA.qr_delete(*np.linalg.qr(y), k, 1, which), x)
-        agrees(lambda y: LA.qr_insert(*np.linalg.qr(y), u, k, which), x)  # noqa: B023
-
-
-def test_phases_of_complex_updates_are_refused():
-    x = A + 1j * C
-    with pytest.raises(TypeError, match=r"scipy\.linalg\.qr_update: the phases"):
-        func.jvp(lambda y: LA.qr_update(y, np.eye(4), SIDES[:, 0], SIDES[:, 1])[0], (x,), (x,))
-
-
 @pytest.mark.parametrize("f", [np.exp, np.sin, lambda w: w * w, np.ones_like], ids=["exp", "sin", "square", "one"])
 def test_functions_of_the_user(f, capsys):
     repeated = np.diag([1.0, 1.0, 2.0])

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(not HAS_DOORS, reason="the classes of SciPy befo
 RNG = np.random.default_rng(0)
 V = RNG.normal(size=(4, 3))
 W = RNG.normal(size=(2, 3, 3))
-T = getattr(scipy_transform, "RigidTransform", None)
 
 
 @pytest.mark.parametrize(("name", "column"), parameters(scipy_spatial_transform.ROWS))
@@ -48,9 +47,6 @@ SHAPES = {
     "distance": lambda x: R.align_vectors(x[0], V[:3])[1],
     "sensitivity": lambda x: R.align_vectors(x[0], V[:3], return_sensitivity=True)[2],
     "reduce": lambda x: R.from_rotvec(x[0]).reduce(None, R.create_group("C3")).as_quat(),
-    "transforms": lambda x: T.from_components(x, R.from_rotvec(x)).mean(axis=1).as_matrix(),
-    "transformed": lambda x: T.from_components(x, R.from_rotvec(x)).apply(V[0], inverse=True),
-    "dual": lambda x: T.from_dual_quat(x.reshape(-1)[:8], scalar_first=True).as_exp_coords(),
 }
 
 
@@ -137,7 +133,6 @@ REFUSED = {
     "factor": lambda x: R.from_rotvec(x) * 3,
     "weights": lambda x: R.from_rotvec(x[0]).mean([-1, 2, 3]),
     "time": lambda x: scipy_transform.Slerp([0, 1, 2], R.from_rotvec(x[0]))(3),
-    "transform": lambda x: T.from_exp_coords(x),
 }
 
 

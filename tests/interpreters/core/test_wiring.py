@@ -1,33 +1,34 @@
-"""The late-bound functions: all are set, by the module that the table names, and only once."""
+"""The late-bound functions: the modules that the table names define them, and nothing else is late-bound."""
 
 from __future__ import annotations
 
 import importlib
+import re
+from pathlib import Path
 
 import pytest
 
-from func.interpreters.core.wiring import SET_BY, WIRING, Wiring
+from func.interpreters.core.wiring import PORTS, WIRING, Wiring
+
+ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("field", sorted(SET_BY))
-def test_every_field_is_declared_and_set_by_its_module(field: str) -> None:
-    assert field in Wiring.__annotations__
-    importlib.import_module(SET_BY[field])
-    assert callable(getattr(WIRING, field))
+@pytest.mark.parametrize(("module", "names"), PORTS.items(), ids=str)
+def test_modules_define_what_the_table_says(module: str, names: str) -> None:
+    for name in names.split():
+        assert getattr(Wiring(), name) is getattr(importlib.import_module(module), name)
 
 
-def test_a_field_is_set_once() -> None:
-    with pytest.raises(RuntimeError, match=r"WIRING\.add is set twice"):
-        WIRING.add = WIRING.add
+def test_all_uses_are_in_the_table_and_all_entries_are_used() -> None:
+    used = {
+        name
+        for folder in ("func", "interpreters", "backends")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"WIRING\.(\w+)", path.read_text())
+    }
+    assert used == {name for names in PORTS.values() for name in names.split()}
 
 
-def test_unknown_fields_are_refused() -> None:
-    with pytest.raises(AttributeError, match="no field 'subtract'"):
-        WIRING.subtract  # type: ignore[attr-defined]  # noqa: B018
-    with pytest.raises(AttributeError):
-        WIRING.subtract = WIRING.add  # type: ignore[attr-defined]
-
-
-def test_reading_an_unset_field_names_the_module_that_should_set_it() -> None:
-    with pytest.raises(RuntimeError, match=r"WIRING\.tensor_repr is not set; func\.autograd sets it"):
-        Wiring().tensor_repr  # noqa: B018
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no function 'subtract'"):
+        WIRING.subtract  # noqa: B018

@@ -1,4 +1,4 @@
-"""scipy.spatial.transform on traced and plain arrays: rotations, rigid transforms and curves of them.
+"""scipy.spatial.transform on traced and plain arrays: rotations and curves of them.
 
 Func's classes are subclasses of SciPy's; objects made of plain values are SciPy's, and both meet in products, stacks
 and interpolation. Rotations hold unit quaternions, of which every representation is a smooth function: also at the
@@ -20,15 +20,14 @@ from typing import Any
 import scipy.spatial.transform as _scipy
 
 from func.interpreters.core.source import without_engine_frames as _without_engine_frames
-from func.scipy.spatial.transform import curves, rigid_transforms, rotations
+from func.scipy.spatial.transform import curves, rotations
 from func.scipy.spatial.transform.curves import RotationSpline, Slerp
-from func.scipy.spatial.transform.rigid_transforms import RigidTransform
 from func.scipy.spatial.transform.rotations import Rotation
 from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
 
-__all__ = ["RigidTransform", "Rotation", "RotationSpline", "Slerp"]
-_OF_DOORS: dict[str, Any] = rotations.DOORS | rigid_transforms.DOORS | curves.DOORS
+__all__ = ["Rotation", "RotationSpline", "Slerp"]
+_OF_DOORS: dict[str, Any] = rotations.DOORS | curves.DOORS
 
 
 @_without_engine_frames

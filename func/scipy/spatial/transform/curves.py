@@ -15,21 +15,42 @@ from func.interpreters.core import Array, known_value, shape_of
 from func.scipy.doors import holds_traced
 from func.scipy.spatial.transform import quaternions
 from func.scipy.spatial.transform.quaternions import composed, cross, dot, even, floats, holds
-from func.scipy.spatial.transform.rigid_transforms import (
-    SINE_GAP,
-    VERSINE,
-    inverse_left_jacobian,
-    skew,
-    times,
-)
 from func.scipy.spatial.transform.rotations import HAS_DOORS, made, quaternions_of
 from func.transforms.custom import stop_gradient
 from func.transforms.implicit import custom_root
 
+VERSINE = [(-1) ** k / math.factorial(2 * k + 2) for k in range(10)]
+"""(1 - cos θ) / θ², by powers of θ²."""
+SINE_GAP = [(-1) ** k / math.factorial(2 * k + 3) for k in range(10)]
+"""(θ - sin θ) / θ³."""
+BERNOULLI = (1 / 6, 1 / 30, 1 / 42, 1 / 30, 5 / 66, 691 / 2730, 7 / 6, 3617 / 510, 43867 / 798, 174611 / 330)
+"""|B₂|, |B₄|, …"""
+COTANGENT = [b / math.factorial(2 * k + 2) for k, b in enumerate(BERNOULLI)]
+"""(1 - θ/2 cot(θ/2)) / θ²."""
 VERSINE_RATE = [(-1) ** k * (2 / math.factorial(2 * k + 2) - 1 / math.factorial(2 * k + 1)) for k in range(1, 11)]
 """(-θ sin θ - 2 (cos θ - 1)) / θ⁴, by powers of θ²."""
 SINE_GAP_RATE = [(-1) ** k * (3 / math.factorial(2 * k + 1) - 1 / math.factorial(2 * k)) for k in range(2, 12)]
 """(-2θ + 3 sin θ - θ cos θ) / θ⁵."""
+
+
+def skew(v: Array) -> Array:
+    """The matrices (…, 3, 3) of the maps x → v × x."""
+    x, y, z = [v[..., i] for i in range(3)]
+    zero = 0.0 * x
+    rows = ([zero, -z, y], [z, zero, -x], [-y, x, zero])
+    return fnp.stack([fnp.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """Matrices (…, m, n) times vectors (…, n)."""
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def inverse_left_jacobian(rotvec: Array) -> Array:
+    """I - S/2 + S² (1 - θ/2 cot(θ/2))/θ²."""
+    square, s = dot(rotvec, rotvec)[..., None], skew(rotvec)
+    factor = even(square, COTANGENT, lambda angle: (1 - 0.5 * angle / fnp.tan(0.5 * angle)) / angle**2)
+    return np.eye(3) - 0.5 * s + factor * (s @ s)
 
 
 def steps(quat: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Which backward passes may be compiled: frequent ones, if the settings allow it and nothing has to be bit-equal.
+"""Backward passes by compiled code: frequent ones, if the settings allow it and nothing has to be bit-equal.
 
 What decides is a function of the calls that were made, never of the time that they took.
 """
@@ -6,12 +6,18 @@ What decides is a function of the calls that were made, never of the time that t
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from func.backends.blocks import in_one_thread
+from func.interpreters import grad, nan_safe
+from func.interpreters.core import Array
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.grad import AVAL, PARENTS, PULLING, RULE, SERIAL
+from func.interpreters.live import Live
 
 MOST = 1024
 MOST_READERS = 4
@@ -82,3 +88,40 @@ def passes_by_nodes() -> Iterator[None]:
     computed which of them before."""
     with by_nodes(), in_one_thread():
         yield
+
+
+def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values: Sequence[Array] = ()) -> list[Any]:
+    """Cotangents of the leaves, given those of some outputs, whose `values` tell which outer levels take part.
+
+    ZERO where a leaf is not reached.
+    """
+    return nan_safe.pull(functools.partial(walk, list(seeds), leaves), values)
+
+
+def walk(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], live: Live | None = None) -> list[Any]:
+    """`grad.walk`, by compiled code for passes that are frequent."""
+    if live is not None or not leaves or PULLING.get() is not None:
+        return grad.walk(seeds, leaves, live)
+    seeds = list(seeds)
+    if not seeds or not (FUSION.is_on and (FUSION.on_host or FUSION.on_device)) or BY_NODES.get():
+        return grad.walk(seeds, leaves)
+    sketch = _sketch(seeds, leaves)
+    look = FUSION.looks.get(sketch)
+    if look is None:
+        look = FUSION.new_look(sketch)
+    for read in look.readers:
+        cotangents: list[Any] | None = read(seeds, leaves)
+        if cotangents is not None:
+            return cotangents
+    if look.waits:
+        look.waits -= 1
+        return grad.walk(seeds, leaves)
+    fused: list[Any] = WIRING.fused_walk(seeds, leaves, look)
+    return fused
+
+
+def _sketch(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:
+    """What is alike in passes over one graph, and soon found: how many nodes were made, and the kind of the ends."""
+    root, leaf = seeds[0][0], leaves[0]
+    last = root[PARENTS][0] if root[PARENTS] else None
+    return root[SERIAL] - leaf[SERIAL], root[RULE], last and last[RULE], leaf[AVAL].shape, len(leaves)
