@@ -282,5 +282,5 @@ def __getattr__(name: str) -> Any:
     try:
         raise other_names.no_name("func", name, __all__, other_names.INSTEAD)
     except AttributeError as error:
-        importlib.import_module("func.interpreters.core.source").hide_engine_frames(error)
+        importlib.import_module("func.interpreters.host.source").hide_engine_frames(error)
         raise

@@ -19,10 +19,11 @@ import numpy as np
 
 from func import tree
 from func.interpreters.core import Array, Primitive, shape_of
-from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, AxisNameError
 from func.interpreters.core.scopes import live_entries, present_stage, running_vmaps
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural import collectives as ops
 from func.interpreters.primitives.structural import rank_collectives as rank_ops

@@ -14,10 +14,10 @@ from typing import Any, TypedDict, Unpack, cast
 import numpy as np
 
 from func.backends.array_memory import MEMORY
+from func.backends.defensive_copies import forget_copies
 from func.interpreters.compiled_backward import FUSION
-from func.interpreters.core.copies import forget_copies
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.translations import TRANSLATIONS
+from func.interpreters.program.translations import TRANSLATIONS
 
 COMPILERS = (None, "numpy", "llvm", "cuda")
 

@@ -15,11 +15,12 @@ from func.backends.records import Record, field
 from func.interpreters import grad
 from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, known_value, unboxed
-from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.modes import holding
 from func.interpreters.core.scopes import present_stage
-from func.interpreters.core.source import Line, user_line, without_engine_frames
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.transforms.boundary import check_callable, name_of

@@ -17,9 +17,9 @@ import numpy as np
 from func import tree
 from func.backends import namespace_of
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, shape_of
-from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import without_engine_frames
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import vjp

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.core.completion import public_names as _public_names
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError, UnsupportedArrayError
-from func.interpreters.core.exact_keys import exact_key
-from func.interpreters.core.source import hide_engine_frames, without_engine_frames
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.primitives.structural.shapes import convert, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.interpreters.program.content_keys import exact_key
 
 if TYPE_CHECKING:
     import optree

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.array_memory import enter, enter_after_interrupt, leave
+from func.backends.support.strides import stand_in
 from func.interpreters.compiled_backward import walk
 from func.interpreters.core import (
     ZERO,
@@ -25,12 +26,11 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerConversionError
-from func.interpreters.core.refusals import add_hint, worded
 from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
-from func.interpreters.core.source import hide_engine_frames
-from func.interpreters.core.strides import stand_in
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad_fast import grad_interpreter
+from func.interpreters.host.refusals import add_hint, worded
+from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast, full_like

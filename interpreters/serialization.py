@@ -31,7 +31,7 @@ from func.interpreters.control.while_loops import WhileLoop
 from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, Aval, Primitive, Tracer, primitive_named
 from func.interpreters.core.errors import LeakedTracerError, ProgramFileError
 from func.interpreters.core.parameters import could_exist, is_dtype, is_shape
-from func.interpreters.core.source import Line
+from func.interpreters.host.source import Line
 from func.interpreters.primitives.structural.contraction import Spec, spec
 from func.interpreters.program.checking import check_program
 from func.interpreters.program.program import Equation, Program, Var

@@ -25,7 +25,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, body_above, is_suspended
-from func.interpreters.core.source import at_line, user_line
+from func.interpreters.host.source import at_line, user_line
 from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
 from func.interpreters.program.layouts import Layouts
 from func.interpreters.program.program import EVALUATED, Equation, Program, Var

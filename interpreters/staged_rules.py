@@ -37,14 +37,14 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import ValidationError
-from func.interpreters.core.exact_keys import exact_key
-from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
 from func.interpreters.primitives.elementwise.conventions import CONVENTIONS
+from func.interpreters.program.content_keys import exact_key
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.translations import TRANSLATIONS
 from func.interpreters.stage import DerivedStage
 from func.interpreters.transpose import LINEARIZED, LINEARIZED_AT_FIRST, linearized, transpose_program
 from func.interpreters.vmap import Vmap

@@ -22,7 +22,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, body_above
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 
 
 class MappedCall:

@@ -59,7 +59,7 @@ def no_fault_is_hidden() -> Iterator[None]:
     """Fail a test in which `func.config.validate` found a fault that other code, or the test, took for a refusal."""
     yield
     if os.environ.get("FUNC_VALIDATE", "") not in ("", "0"):
-        from func.interpreters.core.translations import TRANSLATIONS
+        from func.interpreters.program.translations import TRANSLATIONS
 
         reports, TRANSLATIONS.reports[:] = list(TRANSLATIONS.reports), []
         assert not reports, str(reports[0])

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 # fmt: off
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.autograd import forward_ad, graph
 from func.autograd.backwards import backward, grad
 from func.autograd.checkpointing import checkpoint, checkpoint_sequential
@@ -15,7 +15,7 @@ from func.autograd.modes import (
 )
 from func.autograd.tensor import Tensor, attributes, tensor
 from func.numpy.methods import extend as _extend
-from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.host.completion import public_names as _public_names
 
 if TYPE_CHECKING:
     from func.autograd import functional

@@ -26,9 +26,10 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
 from func.interpreters.core.scopes import Turns, live_entry
-from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.imperative.backward import BackwardPass, is_accumulated, run_posthooks
 from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, new_leaf, state_of
 from func.interpreters.imperative.node_state import SAVED, STATE, has_hooks, is_leaf_node

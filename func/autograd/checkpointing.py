@@ -13,7 +13,7 @@ from func.autograd.modes import is_grad_enabled
 from func.interpreters.calls.checkpoint import checkpointed
 from func.interpreters.core import Tracer, dtype_of, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import ArgumentError, CheckpointError, TracerConversionError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.imperative.interpreter import boxed
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.closures import Closure, is_traced

@@ -17,7 +17,7 @@ from func.autograd.modes import enable_grad
 from func.autograd.tensor import requires_grad, tensor, to_numpy
 from func.interpreters.core import Tracer, dtype_of
 from func.interpreters.core.errors import ArgumentError, GradcheckError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.transforms.forward import jvp
 from func.transforms.vmapping import vmap
 

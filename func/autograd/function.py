@@ -17,8 +17,8 @@ from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, is_traced_number, mapping_level, needs_rule
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import without_tensors
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.imperative.interpreter import Imperative, boxed, state_of
 from func.interpreters.live import with_mask_of, without_mask
 from func.interpreters.primitives.structural.shapes import move_axis, unbroadcast

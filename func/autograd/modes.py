@@ -22,8 +22,8 @@ from func.interpreters.core.modes import (
     is_suspended,
     leave,
 )
-from func.interpreters.core.refusals import hide_outside
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.refusals import hide_outside
 from func.interpreters.imperative.interpreter import ambient
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -29,7 +29,6 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
-from func.interpreters.core.display import escaped, html_table
 from func.interpreters.core.errors import (
     BackwardError,
     InferenceTensorError,
@@ -37,9 +36,11 @@ from func.interpreters.core.errors import (
     TracerConversionError,
     UnsupportedFunctionError,
 )
-from func.interpreters.core.refusals import hide_outside
-from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.grad import Grad
+from func.interpreters.host.display import escaped, html_table
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.source import at_line
 from func.interpreters.imperative import writes
 from func.interpreters.imperative.interpreter import (
     Imperative,

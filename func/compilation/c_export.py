@@ -21,7 +21,7 @@ from func.compilation.exporting import ExportedArguments, as_path, parameter_nam
 from func.compilation.jit import jit, jitted_for
 from func.interpreters.core import Aval, shape_of
 from func.interpreters.core.errors import ArgumentError, NoSourceError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.shapes import permute
 from func.interpreters.program.program import Program
 from func.transforms.boundary import name_of, refuse_values

@@ -12,7 +12,7 @@ import numpy as np
 
 from func import tree
 from func.interpreters.core.errors import DonatedBufferError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 
 DONATED: dict[int, Any] = {}
 """Weak references to the arrays that were donated and still exist, by id."""

@@ -20,7 +20,7 @@ from func.compilation.jit import jitted_for
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.program import Program
 from func.transforms.boundary import name_of, refuse_values
 from func.transforms.signatures import keeps_parameters

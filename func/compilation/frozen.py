@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.calls.outside_values import DEPTH, PLAIN, read_by, warn_of_frozen
 from func.interpreters.core import Tracer, concrete
-from func.interpreters.core.exact_keys import exact_key
+from func.interpreters.program.content_keys import exact_key
 
 
 def _content(value: Any, depth: int = DEPTH) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from func import tree
 from func.backends import HOST_TYPES, is_known_array, namespace_of
 from func.backends.array_memory import MEMORY
+from func.backends.defensive_copies import forget_copies
 from func.collectives import axis_key, note_axes, number_on
 from func.compilation import carried_programs
 from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
@@ -30,15 +31,15 @@ from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.calls.fused_backward import PLANS
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
-from func.interpreters.core.copies import forget_copies
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
-from func.interpreters.core.exact_keys import content_key
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import running
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.nan_safe import form_for
+from func.interpreters.program.content_keys import content_key
 from func.interpreters.program.program import Program
 from func.interpreters.rank_axis import is_rank_number
 from func.interpreters.stage import Stage

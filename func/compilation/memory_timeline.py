@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from func.compilation.jit import Jitted
-from func.interpreters.core.display import axes_for
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.display import axes_for
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
 from func.transforms.boundary import check_callable, name_of, takes_function_alone
 from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes

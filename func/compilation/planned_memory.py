@@ -10,9 +10,9 @@ from typing import Any
 from func.interpreters.calls.compiled_call import SCANS_KEEP, CompiledCall
 from func.interpreters.compile.call_memory import planned_liveness
 from func.interpreters.control.scan_blocks import intervals
-from func.interpreters.core.translations import keeps_bits, validated
 from func.interpreters.program.liveness import Liveness
 from func.interpreters.program.program import Program
+from func.interpreters.program.translations import keeps_bits, validated
 from func.transforms.memory_limits import shown_bytes
 
 SHARES_OF_SCANS = (4, 16, 64, 256)

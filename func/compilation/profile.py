@@ -12,8 +12,8 @@ import numpy as np
 
 from func.compilation.inspection import parts_of, rows_of
 from func.interpreters.core import Tracer
-from func.interpreters.core.display import axes_for, escaped, html_table
 from func.interpreters.core.errors import ArgumentError, ProfileError
+from func.interpreters.host.display import axes_for, escaped, html_table
 from func.interpreters.program.program import Program, Var
 
 if TYPE_CHECKING:

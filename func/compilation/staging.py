@@ -15,8 +15,8 @@ from func.interpreters.calls.outside_values import noticing_random_numbers
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.nan_safe import structural_zeros
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage

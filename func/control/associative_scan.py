@@ -10,7 +10,8 @@ from func.control.loop_carry import owned, without_writes
 from func.control.scanning import part_of
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import CarryError, LengthError
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox

@@ -19,7 +19,8 @@ from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
 from func.interpreters.core.scopes import present_stage
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert

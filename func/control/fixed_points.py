@@ -13,7 +13,7 @@ from func.control.branches_and_loops import while_loop
 from func.interpreters.calls.callback import callback
 from func.interpreters.core import dtype_of, is_inexact
 from func.interpreters.core.errors import SolverWarning
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.implicit import Problem, solution
 

@@ -11,7 +11,7 @@ from func import tree
 from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
 from func.interpreters.core.errors import CarryError, SharedMemoryError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var

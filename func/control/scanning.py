@@ -22,7 +22,8 @@ from func.interpreters.control.scan_sums import without_invariants
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
 from func.interpreters.core.scopes import present_stage
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.numpy.guarding import guard, shared_places

@@ -22,7 +22,8 @@ from func.curvature.linearized_products import (
 )
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.source import hide_engine_frames, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import hide_engine_frames
 from func.transforms.arguments import CallArguments, Selection, differentiable
 from func.transforms.boundary import check_callable, name_of, output_leaves, own, scalar_output
 from func.transforms.reverse import grad

@@ -16,7 +16,7 @@ from func import random
 from func.curvature.curvature_operators import CurvatureOperator
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.transforms.closures import Closure
 
 

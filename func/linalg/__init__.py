@@ -33,8 +33,8 @@ from func.linalg.special_matrices import (
     block_diag, circulant, companion, convolution_matrix, dft, diagsvd, fiedler, hadamard, hankel, helmert, hilbert,
     invhilbert, invpascal, khatri_rao, leslie, norm, pascal, toeplitz,
 )
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix",

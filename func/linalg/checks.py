@@ -10,7 +10,7 @@ from func.backends import is_device_array
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.structural.shapes import broadcast, convert, expand
 from func.interpreters.primitives.structural.slicing import getitem

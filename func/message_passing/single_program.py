@@ -8,7 +8,8 @@ from typing import Any
 from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import current_transform, running_vmaps
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.rank_axis import RankAxis, running_on
 from func.message_passing.communicator import communicator_of, refuse_unusable
 from func.message_passing.message_counts import MessageCounts

@@ -14,7 +14,7 @@ from numpy import (
 
 # The package before its modules: another thread may import it, and the two would wait for each other.
 import func.interpreters.core as _core  # noqa: F401
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise.table import (
     add, arccos, arccos as acos, arccosh, arccosh as acosh, arcsin, arcsin as asin, arcsinh, arcsinh as asinh,
     arctan, arctan as atan, arctan2, arctan2 as atan2, arctanh, arctanh as atanh, bitwise_and, bitwise_or,
@@ -27,9 +27,9 @@ from func.interpreters.primitives.elementwise.table import (
     remainder, remainder as mod, right_shift, right_shift as bitwise_right_shift, rint, signbit, sin, sinh, spacing,
     sqrt, subtract, tan, tanh, trunc,
 )
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import late_value as _late_value
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import late_value as _late_value
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 from func.numpy.late_names import IN_MODULES as _IN_MODULES
 from func.numpy.late_names import SUBMODULES as _SUBMODULES
 from func.numpy.methods import install as _install

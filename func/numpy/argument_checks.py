@@ -11,7 +11,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, aval_of, concrete, dtype_of, innermost, operand, shape_of
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import broadcast, convert, reshape
 from func.interpreters.primitives.structural.slicing import getitem
 

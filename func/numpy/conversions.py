@@ -21,7 +21,10 @@ import numpy as np
 from func.interpreters.core import EVALUATE, Tracer, concrete, is_readable, known_value
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
-from func.interpreters.core.refusals import (
+from func.interpreters.core.scopes import current_transform
+from func.interpreters.grad import Grad
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.refusals import (
     asks_inside,
     hide_outside,
     instruction,
@@ -31,15 +34,7 @@ from func.interpreters.core.refusals import (
     is_writing,
     noted,
 )
-from func.interpreters.core.scopes import current_transform
-from func.interpreters.core.source import (
-    at_line,
-    called_object,
-    library_calls,
-    user_frame,
-    without_engine_frames,
-)
-from func.interpreters.grad import Grad
+from func.interpreters.host.source import at_line, called_object, library_calls, user_frame
 from func.interpreters.imperative.interpreter import Imperative
 from func.numpy.argument_checks import to_host
 from func.numpy.bytecode import operation

@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.convolution import correlate as correlate_primitive
 from func.interpreters.primitives.structural.convolution import windows

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import namespace_of
+from func.backends.support.strides import joined_order, order_letter
 from func.interpreters.core import (
     CARRIERS,
     Array,
@@ -21,9 +22,8 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import TracerConversionError
-from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import joined_order, order_letter
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
 from func.numpy.argument_checks import (

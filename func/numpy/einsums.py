@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support.strides import found_order, order_letter, stand_in
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import found_order, order_letter, stand_in
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from func.backends.quiet import quietly
+from func.backends.support.strides import found_order
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import found_order
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind

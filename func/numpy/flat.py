@@ -9,8 +9,8 @@ import numpy as np
 
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.public_functions import put_methods_at_boundary
-from func.interpreters.core.source import at_line
+from func.interpreters.host.public_functions import put_methods_at_boundary
+from func.interpreters.host.source import at_line
 from func.numpy.argument_checks import count
 from func.numpy.creation import copy
 from func.numpy.indexing import fit_value, is_integer, one_number, write

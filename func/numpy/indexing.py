@@ -12,8 +12,8 @@ import numpy as np
 from func.backends import namespace_of
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add

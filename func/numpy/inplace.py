@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from func.backends.support.strides import axes_by_stride, dense_strides, same_layout, without_copy
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, has_rules, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
-from func.interpreters.core.refusals import hide_outside
-from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import axes_by_stride, dense_strides, same_layout, without_copy
+from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.source import at_line
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.diagonals import strides_of, take

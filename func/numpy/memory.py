@@ -16,8 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import namespace_of
-from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, new_tracer, shape_of, snapshot
-from func.interpreters.core.strides import (
+from func.backends.support.strides import (
     Strides,
     axes_by_stride,
     copied_order,
@@ -27,6 +26,7 @@ from func.interpreters.core.strides import (
     same_layout,
     stand_in,
 )
+from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, new_tracer, shape_of, snapshot
 from func.interpreters.core.types import ClosedInterpreter
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert, inverse_permutation

@@ -29,8 +29,8 @@ from func.interpreters.core import (
     operand,
     shape_of,
 )
-from func.interpreters.core.public_functions import at_boundary
-from func.interpreters.core.refusals import hide_outside
+from func.interpreters.host.public_functions import at_boundary
+from func.interpreters.host.refusals import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import ufuncs
 from func.numpy.facts import power_of_root

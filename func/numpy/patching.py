@@ -26,10 +26,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from func.interpreters.core import CARRIERS, TRACED, Tracer
-from func.interpreters.core.refusals import hide_outside
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
-from func.interpreters.core.source import is_engine_file
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.source import is_engine_file
 from func.numpy.bytecode import reads_attribute
 
 F = TypeVar("F", bound=Callable[..., Any])

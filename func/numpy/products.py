@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.arrays import broadcast_shape
+from func.backends.support.strides import found_order
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import found_order
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from func.backends.support.strides import order_letter
 from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
-from func.interpreters.core.refusals import hide_outside
-from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import order_letter
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.builder import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
 from func.numpy.argument_checks import weak_kind

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support.strides import found_order
 from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
-from func.interpreters.core.strides import found_order
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather

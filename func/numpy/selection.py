@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import where as where_primitive

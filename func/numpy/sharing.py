@@ -21,7 +21,7 @@ from func.backends.records import Record
 from func.interpreters.core import Array, ClosedInterpreter, Interpreter, Tracer, snapshot
 from func.interpreters.core.errors import SharedMemoryError
 from func.interpreters.core.scopes import live_entries
-from func.interpreters.core.source import Line, at_line, user_line
+from func.interpreters.host.source import Line, at_line, user_line
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
 from func.numpy.memory import place_like_arguments, shares_memory

@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.conventions import revalued
 from func.interpreters.primitives.structural import cumulative as scans

@@ -11,7 +11,7 @@ import warnings
 from types import FrameType
 from typing import Any
 
-from func.interpreters.core.source import is_engine_file, user_frame
+from func.interpreters.host.source import is_engine_file, user_frame
 
 _python: Any = warnings
 _shown: Any = getattr(_python, "_showwarnmsg", None)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.random import normal as normal_primitives

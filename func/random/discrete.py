@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.random.variates import random_binomial, random_poisson

@@ -13,7 +13,8 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import current_staging, running_vmaps
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.vmap import Vmap

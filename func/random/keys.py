@@ -9,7 +9,8 @@ import numpy as np
 
 from func.backends import HOST_TYPES
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, operand, shape_of
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import getitem

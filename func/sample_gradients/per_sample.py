@@ -14,17 +14,18 @@ from func.compilation.jit import disable_jit
 from func.control.scanning import scan
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, StagingError
-from func.interpreters.core.exact_keys import content_key
-from func.interpreters.core.processes import LEDGER, agreed
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import hide_engine_frames, without_engine_frames
 from func.interpreters.drivers import running
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.live import is_recorded
 from func.interpreters.nan_safe import any_nan, are_zeros_structural, note_pullback, structural_zeros
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, permute, reduce_sum, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.program.content_keys import content_key
 from func.interpreters.program.program import Program
+from func.interpreters.ranks import LEDGER, agreed
 from func.interpreters.stage import Stage
 from func.sample_gradients.factors import (
     BOTH,

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import importlib
 from typing import Any
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
-from func.interpreters.core.completion import public_names as _public_names
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.interpreters.host.completion import public_names as _public_names
 
 _MODULES = (
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",

@@ -35,8 +35,8 @@ import numpy as np
 from func import tree
 from func.interception import intercepted_call, on_plain_memory
 from func.interpreters.core import CARRIERS, TRACED, Tracer
-from func.interpreters.core.public_functions import behind
-from func.interpreters.core.refusals import hide_outside
+from func.interpreters.host.public_functions import behind
+from func.interpreters.host.refusals import hide_outside
 from func.numpy.code_prefix import function_code, with_prefix
 from func.numpy.patching import called_inside
 from func.scipy.refused import refusal

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 
 INSTEAD: dict[str, str] = {
     "scipy.interpolate.": "Map the sphere to the plane, or use RBFInterpolator.",

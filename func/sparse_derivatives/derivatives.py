@@ -21,7 +21,7 @@ from func.compilation.staging import stage_call, stage_with_variant
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.program import Program
 from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star
 from func.sparse_derivatives.dependence import UNKNOWN, dependence

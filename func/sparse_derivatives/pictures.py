@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from func.interpreters.core.display import Picture, write_svg
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.display import Picture, write_svg
+from func.interpreters.host.public_functions import without_engine_frames
 
 SHADES = "·░▒▓■"
 

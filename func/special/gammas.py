@@ -11,7 +11,7 @@ import numpy as np
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, known_value, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.elementwise.table import equal, greater_equal, less, less_equal, logical_and, subtract
 from func.interpreters.primitives.special import gamma as ops

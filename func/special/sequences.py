@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.special import waves
 from func.interpreters.primitives.structural.shapes import convert
 from func.special.bessel import spherical_jn, spherical_yn

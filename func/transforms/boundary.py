@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from func import tree
 from func.backends import HOST_TYPES
+from func.backends.support.strides import copy_lying
 from func.interpreters.core import (
     CARRIERS,
     EVALUATE,
@@ -32,7 +33,6 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, BlockedArrayError, ScalarOutputError, UnsupportedArrayError
 from func.interpreters.core.scopes import current_transform
-from func.interpreters.core.strides import copy_lying
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.structural.shapes import full_like

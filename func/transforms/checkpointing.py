@@ -13,7 +13,7 @@ from func.backends import HOST_TYPES, namespace_of_type
 from func.interpreters.calls.checkpoint import checkpointed as checkpointed_outputs
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.identity import named
 from func.numpy import patching
 from func.transforms.boundary import array_leaf

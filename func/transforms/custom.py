@@ -28,7 +28,8 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, CustomRuleError, SharedMemoryError
 from func.interpreters.core.modes import Setting, holding, value_in_force
-from func.interpreters.core.source import at_line, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert

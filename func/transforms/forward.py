@@ -24,8 +24,8 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live

@@ -22,8 +22,9 @@ from func.interpreters.calls.callback import pure_callback as pure_callback_prim
 from func.interpreters.calls.custom_rules import custom_jvp_call
 from func.interpreters.core import ZERO, Array, Aval, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError, SingularSystemError
-from func.interpreters.core.source import at_line, without_engine_frames
 from func.interpreters.drivers import output_avals, taylor_flat
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import at_line
 from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert

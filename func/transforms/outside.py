@@ -12,7 +12,7 @@ from func.interpreters.calls.callback import pure_callback as primitive
 from func.interpreters.core import Aval, Tracer, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
 from func.interpreters.core.modes import body_above
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.transforms.boundary import array_leaf, check_callable
 
 

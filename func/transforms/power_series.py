@@ -14,8 +14,8 @@ from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.table import multiply
 from func.interpreters.primitives.structural.shapes import full_like, reshape

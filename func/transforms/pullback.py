@@ -11,8 +11,8 @@ from func import tree
 from func.interpreters.compiled_backward import pull_back
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, known_value, shape_of
 from func.interpreters.core.errors import TangentError
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.live import is_recorded
 from func.interpreters.primitives.structural.identity import as_seeds, is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert, full_like

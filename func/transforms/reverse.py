@@ -14,9 +14,9 @@ from func.interpreters.compiled_backward import pull_back
 from func.interpreters.core import ZERO, Tracer, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.source import without_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.grad_fast import grad_interpreter
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
 from func.numpy.sharing import are_separate

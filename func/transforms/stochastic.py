@@ -11,7 +11,7 @@ import numpy as np
 from func import random, tree
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.arguments import CallArguments, Selection, differentiable

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any, Concatenate, cast
 
 from func.interpreters.core.errors import BlockedArrayError
-from func.interpreters.core.exact_keys import content_key
-from func.interpreters.core.source import hide_engine_frames, without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.host.source import hide_engine_frames
+from func.interpreters.program.content_keys import content_key
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.signatures import FunctionOf, Options, T
 

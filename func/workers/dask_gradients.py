@@ -27,7 +27,7 @@ from func.interpreters.core.errors import (
     UnsupportedArrayError,
     UnsupportedFunctionError,
 )
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.transforms.boundary import is_dask_array, name_of
 from func.transforms.closures import Closure
 from func.transforms.reverse import grad, value_and_grad

@@ -11,8 +11,8 @@ from func import tree
 from func.interpreters.calls.spread import spread
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, ScalarOutputError
-from func.interpreters.core.exact_keys import content_key
-from func.interpreters.core.source import without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames
+from func.interpreters.program.content_keys import content_key
 from func.sample_gradients.per_sample import per_sample
 from func.transforms.boundary import check_callable, name_of, output_leaves, own
 from func.transforms.reverse import grad

@@ -17,7 +17,7 @@ from func.interpreters.calls.spread import bind_data, innermost_function
 from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.core import ZERO, Tracer, zeros_like
 from func.interpreters.core.errors import ChunkError, TravelError
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.host.source import hide_engine_frames
 from func.transforms.pullback import graph_of, graph_table, rebuild_graph
 from func.workers.shipping import Missing, Sent, opened
 

@@ -25,7 +25,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, CustomRuleError, NotDifferentiableError
 from func.interpreters.core.parameters import FUNCTION, one_of
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import reshape
 
 

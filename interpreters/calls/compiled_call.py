@@ -38,14 +38,14 @@ from func.interpreters.core import (
     kept,
     unboxed,
 )
-from func.interpreters.core.garbage import rare_collections
 from func.interpreters.core.modes import tracing_body
 from func.interpreters.core.parameters import COMPILED
-from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.garbage import rare_collections
 from func.interpreters.live import Live, is_live
 from func.interpreters.nan_safe import structural_zeros, with_fallback
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.translations import TRANSLATIONS
 from func.interpreters.stage import DerivedStage, Stage
 
 T = TypeVar("T")

@@ -48,9 +48,9 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.core.parameters import FUNCTION, Kind
 from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
-from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat
+from func.interpreters.host.source import at_line
 from func.interpreters.live import absent_like, is_live, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value, stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, full_like

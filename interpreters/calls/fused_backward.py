@@ -31,9 +31,6 @@ from func.interpreters.calls.pass_levels import Form, Opener, PassLevels, Unknow
 from func.interpreters.compiled_backward import FUSION, Look
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, innermost, shape_of
 from func.interpreters.core.errors import ValidationError
-from func.interpreters.core.exact_keys import exact_key
-from func.interpreters.core.garbage import rare_collections
-from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import (
     AVAL,
@@ -47,11 +44,14 @@ from func.interpreters.grad import (
     SERIAL,
     walk,
 )
+from func.interpreters.host.garbage import rare_collections
 from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
+from func.interpreters.program.content_keys import exact_key
 from func.interpreters.program.plain_runs import plain_run
 from func.interpreters.program.program import Program
+from func.interpreters.program.translations import TRANSLATIONS
 from func.interpreters.stage import DerivedStage
 
 LONGEST = 2048

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Aval
-from func.interpreters.core.exact_keys import exact_key
 from func.interpreters.grad import LEAF, NEEDS_COTANGENT, OUTPUT, PARAMS, PARENTS, RULE, SAVED, SERIAL
 from func.interpreters.imperative.node_state import HOOKS, STATE
 from func.interpreters.nan_safe import FreshCotangents
+from func.interpreters.program.content_keys import exact_key
 
 Reader = Callable[..., Any]
 """reader(seeds, leaves): the cotangents, or None where the graph is another one, or the code finds a NaN."""

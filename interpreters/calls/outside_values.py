@@ -21,7 +21,7 @@ import numpy as np
 
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import FrozenValueWarning
-from func.interpreters.core.source import is_engine_file, user_line
+from func.interpreters.host.source import is_engine_file, user_line
 
 DEPTH = 4
 """How far functions that call functions, and containers in containers, are followed."""

@@ -13,10 +13,10 @@ import numpy as np
 from func.interpreters import drivers
 from func.interpreters.calls.partition import Partition, expand, output_avals, select
 from func.interpreters.core import ZERO, Array, Aval, is_inexact
-from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.plain_runs import Run, plain_run
 from func.interpreters.program.program import Program
+from func.interpreters.program.translations import TRANSLATIONS
 
 MOST_ELEMENTS = 8
 """Elements of the largest batch that is validated."""

@@ -12,10 +12,10 @@ import numpy as np
 from func.backends import namespace_of
 from func.backends.error_base import DeviceError
 from func.interpreters.compile.inlining import inline, optimized, prepare_program
-from func.interpreters.core.translations import PLAIN, TRANSLATIONS, validated
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
+from func.interpreters.program.translations import PLAIN, TRANSLATIONS, validated
 
 NATIVE = ("llvm", "best")
 """Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""

@@ -10,9 +10,9 @@ from typing import Any
 from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import Array
-from func.interpreters.core.translations import keeps_bits, validated
 from func.interpreters.primitives.structural.identity import as_seed, seed
 from func.interpreters.program.program import Equation, Program
+from func.interpreters.program.translations import keeps_bits, validated
 from func.interpreters.rank_axis import with_plain_numbers
 from func.interpreters.stage import DerivedStage
 

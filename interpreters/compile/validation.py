@@ -28,7 +28,6 @@ from func.backends import is_device_array, messages
 from func.interpreters.compile.shrinking import smallest
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ValidationError
-from func.interpreters.core.translations import TRANSLATIONS
 from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.identity import seed
@@ -36,6 +35,7 @@ from func.interpreters.program.plain_runs import Run, evaluated, plain_run, step
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Program, Var
 from func.interpreters.program.special_inputs import special_inputs
+from func.interpreters.program.translations import TRANSLATIONS
 
 MOST_ELEMENTS = 1 << 24
 """Elements of all values of the largest program that is validated."""

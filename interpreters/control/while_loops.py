@@ -36,7 +36,7 @@ from func.interpreters.control.masked_bodies import BOOL, masked_body, operands_
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, materialize, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import COMPILED, Kind, is_length
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.live import Live, absent_like, is_live, without_mask
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import logical_and

@@ -36,7 +36,6 @@ from func.backends.support.arrays import scipy_of
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.core.modes import MODE, WATCHED
 from func.interpreters.core.parameters import NO_PARAMETERS, Kinds, hold_no_program
-from func.interpreters.core.source import at_line
 from func.interpreters.core.types import (
     PYTHON_SCALARS,
     ZERO,
@@ -55,6 +54,7 @@ from func.interpreters.core.types import (
     shape_of,
 )
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.source import at_line
 
 Transpose: TypeAlias = Callable[..., tuple[Any, ...]]
 Formula: TypeAlias = Callable[[Sequence[Aval], Sequence[Aval], Params], float]

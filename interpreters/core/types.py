@@ -15,11 +15,11 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
+from func.backends.defensive_copies import LARGE, kept_copy
 from func.interpreters.core.containers import as_plain_array, refuse_array
-from func.interpreters.core.copies import LARGE, kept_copy
 from func.interpreters.core.errors import LeakedTracerError
-from func.interpreters.core.source import Line, user_line
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.source import Line, user_line
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

@@ -10,7 +10,7 @@ import numpy as np
 from func.interpreters.core import ZERO, known_value
 from func.interpreters.core.errors import AnomalyError
 from func.interpreters.core.modes import anomaly
-from func.interpreters.core.source import Line, user_line
+from func.interpreters.host.source import Line, user_line
 from func.interpreters.imperative.node_state import LINE, STATE, node_name
 from func.interpreters.nan_safe import has_nan
 

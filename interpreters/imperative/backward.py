@@ -15,7 +15,6 @@ from func.interpreters.compiled_backward import BY_NODES, FUSION
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
-from func.interpreters.core.processes import LEDGER, agreed
 from func.interpreters.core.scopes import live_entry, restore_error_state
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import AVAL, LEAF, OUTPUT, PARENTS, PULLING, RULE, SERIAL, contribute, walk
@@ -38,6 +37,7 @@ from func.interpreters.imperative.node_state import (
     unpacked,
 )
 from func.interpreters.live import Live, replaced_by, without_mask
+from func.interpreters.ranks import LEDGER, agreed
 
 
 class _NeedsGeneralPass(Exception):

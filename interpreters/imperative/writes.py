@@ -15,8 +15,8 @@ from numpy import ndarray
 from func.interpreters.core import EVALUATE, Array, Interpreter, Primitive, Tracer, unboxed
 from func.interpreters.core.errors import FrozenValueWarning, LeafError
 from func.interpreters.core.modes import MODE, is_suspended
-from func.interpreters.core.source import user_line
 from func.interpreters.grad import Grad
+from func.interpreters.host.source import user_line
 from func.interpreters.imperative.interpreter import Imperative, TensorState, state_of
 from func.interpreters.imperative.node_state import hooks_of, is_leaf_node
 from func.interpreters.jvp import Jvp

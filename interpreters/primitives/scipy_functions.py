@@ -8,7 +8,7 @@ from typing import Any
 
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 
 
 def special(xp: Any, name: str) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from func.interpreters.core.display import Picture, escaped, write_svg
+from func.interpreters.host.display import Picture, escaped, write_svg
 from func.interpreters.program.printing import brief, names_of, params_text
 from func.interpreters.program.program import Equation, Program, Var
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from func.interpreters.core import Aval
-from func.interpreters.core.source import Line
+from func.interpreters.host.source import Line
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.storage import bytes_of, held_bytes, last_uses, memory_roots

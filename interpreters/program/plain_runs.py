@@ -10,8 +10,8 @@ import numpy as np
 
 from func.backends.quiet import quietly
 from func.interpreters.core import Array, bind, dtype_of, is_inexact, shape_of
-from func.interpreters.core.translations import PLAIN
 from func.interpreters.program.program import Equation, Program
+from func.interpreters.program.translations import PLAIN
 
 Run: TypeAlias = Callable[..., Sequence[Any]]
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import short_dtype
-from func.interpreters.core.display import escaped
+from func.interpreters.host.display import escaped
 from func.interpreters.program.program import Equation, Program, Var
 
 Paint: TypeAlias = Callable[[str, str], str]

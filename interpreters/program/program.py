@@ -13,8 +13,8 @@ import numpy as np
 from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, Tracer, bind, snapshot
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import present_stage
-from func.interpreters.core.source import Line, hide_engine_frames, note_line
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.source import Line, hide_engine_frames, note_line
 
 if TYPE_CHECKING:
     from func.interpreters.program.cost import Cost

@@ -15,7 +15,7 @@ import pytest
 import func
 from func.backends.llvm.threads import thread_count
 from func.errors import ArgumentError
-from func.interpreters.core.translations import TRANSLATIONS
+from func.interpreters.program.translations import TRANSLATIONS
 
 ROOT = Path(__file__).parents[2]
 

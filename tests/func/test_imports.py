@@ -208,7 +208,7 @@ def test_late_functions_are_where_the_table_says() -> None:
     """The table of func.numpy has every function of func's in it, and NumPy's functions are found by it."""
     import numpy as np
 
-    from func.interpreters.core.public_functions import behind
+    from func.interpreters.host.public_functions import behind
     from func.numpy import late_names, protocol
 
     for name, place in late_names.IN_MODULES.items():

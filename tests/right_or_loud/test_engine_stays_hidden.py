@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.core.source import is_engine_file
+from func.interpreters.host.source import is_engine_file
 
 MODULES = (
     "func.linalg", "func.numpy", "func.numpy.fft", "func.numpy.linalg", "func.scipy.fft", "func.scipy.integrate",
@@ -353,7 +353,7 @@ def test_errors_of_the_user_leave_scipy_without_frames_of_doors() -> None:
     program = """
 import traceback
 import func, numpy as np, scipy.optimize, scipy.integrate
-from func.interpreters.core.source import is_engine_file
+from func.interpreters.host.source import is_engine_file
 
 def fails(*args):
     raise KeyError("of the user")

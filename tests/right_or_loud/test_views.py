@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.core.strides import copy_lying
+from func.backends.support.strides import copy_lying
 
 V = np.array([0.5, 0.7, 1.1])
 A = np.arange(1.0, 7.0).reshape(2, 3)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from func.interpreters.core.translations import TRANSLATIONS
+from func.interpreters.program.translations import TRANSLATIONS
 
 CASE_LIMIT = 120
 """Seconds that one case may take on a machine that does nothing else."""

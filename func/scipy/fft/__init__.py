@@ -12,7 +12,7 @@ from typing import Any
 import scipy.fft as _scipy
 
 from func import numpy as fnp
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interception import on_plain_memory
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
@@ -20,8 +20,8 @@ from func.scipy import doors as _doors
 from func.scipy.doors import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn, shape_and_axes
 from func.scipy.fft.hankel import fht, fhtoffset, ifht
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2", "hfftn",

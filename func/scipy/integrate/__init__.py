@@ -6,7 +6,7 @@ from typing import Any
 
 import scipy.integrate as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.integrate.boundary_values import solve_bvp
 from func.scipy.integrate.initial_values import solve_ivp
 from func.scipy.integrate.odes import complex_ode_set_initial_value, ode_integrate, ode_set_initial_value, odeint
@@ -14,8 +14,8 @@ from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplq
 from func.scipy.integrate.rules import fixed_quad, qmc_quad
 from func.scipy.integrate.sampled import cumulative_simpson, simpson
 from func.scipy.integrate.vectorized import cubature, nsum, tanhsinh
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = [
     "complex_ode_set_initial_value", "cubature", "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "nsum",

@@ -13,7 +13,7 @@ from scipy.integrate._bvp import BVPResult
 import func as _func
 from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.numpy import asarray, take
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original

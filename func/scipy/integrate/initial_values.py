@@ -23,7 +23,7 @@ import func as _func
 from func.interception import intercepted_call
 from func.interpreters.core import Array, Tracer, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, SolverWarning, UnsupportedFunctionError
-from func.interpreters.core.source import at_line, user_line
+from func.interpreters.host.source import at_line, user_line
 from func.numpy import asarray
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original

@@ -21,7 +21,7 @@ from func.backends.records import Record
 from func.interpreters.calls.callback import pure_callback
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.transforms.closures import Closure
 
 FLOAT = np.dtype(float)

@@ -14,7 +14,7 @@ from func.interception import intercepted_call
 from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original

@@ -18,7 +18,7 @@ from scipy import LowLevelCallable
 from func.backends.records import Record
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original

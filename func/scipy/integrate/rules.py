@@ -11,7 +11,7 @@ import scipy.integrate as _scipy
 
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original

@@ -11,7 +11,7 @@ from scipy.integrate._cubature import CubatureResult
 
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original

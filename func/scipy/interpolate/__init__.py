@@ -18,7 +18,7 @@ from typing import Any
 
 import scipy.interpolate as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.interpolate import (
     bsplines,
     cubic,
@@ -30,8 +30,8 @@ from func.scipy.interpolate import (
     scattered,
     through_points,
 )
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 _OWN = {
     name: value

@@ -11,8 +11,8 @@ import numpy as np
 import func.numpy as fnp
 from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
-from func.interpreters.core.refusals import hide_outside
-from func.interpreters.core.source import at_line
+from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.source import at_line
 from func.numpy.argument_checks import arrayed, host_values, to_dtype
 from func.scipy import doors
 

@@ -19,7 +19,7 @@ from typing import Any
 import scipy.linalg as _scipy
 
 from func import linalg as _own
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.linalg.hermitian_bands import cho_solve_banded, cholesky_banded, eig_banded, eigvals_banded
 from func.scipy.linalg.reductions import cossin, hessenberg, ldl, matrix_balance, ordqz, qz
 from func.scipy.linalg.forms import cdf2rdf, rsf2csf
@@ -28,8 +28,8 @@ from func.scipy.linalg.qr_products import qr_multiply
 from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
 from func.scipy.linalg.structured import clarkson_woodruff_transform, fiedler_companion
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", "clarkson_woodruff_transform",

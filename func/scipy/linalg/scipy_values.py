@@ -11,7 +11,7 @@ import scipy.linalg as _scipy
 
 from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.doors import original
 from func.transforms.custom import custom_jvp
 from func.transforms.outside import pure_callback

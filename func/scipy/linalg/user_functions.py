@@ -11,7 +11,7 @@ from func import linalg as _dense
 from func.backends.support.linalg import complex_dtype
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.linalg import checks
 from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import by_equation, over_batch, scipy_function

@@ -17,7 +17,7 @@ from typing import Any
 
 import scipy.ndimage as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.ndimage.linear_filters import (
     convolve,
     convolve1d,
@@ -57,8 +57,8 @@ from func.scipy.ndimage.ranks import (
     percentile_filter,
     rank_filter,
 )
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "extrema", "fourier_ellipsoid",

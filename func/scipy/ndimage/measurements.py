@@ -15,7 +15,7 @@ from func import numpy as fnp
 from func.interpreters.calls.callback import pure_callback
 from func.interpreters.core import Array, Aval, Tracer, is_plain_array
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.doors import original
 from func.scipy.ndimage.borders import version_of
 

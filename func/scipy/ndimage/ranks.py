@@ -18,7 +18,7 @@ import scipy.ndimage as _scipy
 from func import numpy as fnp
 from func.interpreters.core import Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.conventions import orders_followed, revalued
 from func.numpy.facts import fact_of, remembering
 from func.scipy.ndimage.borders import (

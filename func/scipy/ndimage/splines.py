@@ -19,7 +19,7 @@ from func import numpy as fnp
 from func import special
 from func.interpreters.core import Array, Tracer, known_value, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.filters import spline_coefficients
 from func.scipy.doors import holds_traced
 from func.scipy.ndimage.borders import (

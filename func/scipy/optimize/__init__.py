@@ -16,7 +16,7 @@ from typing import Any
 
 import scipy.optimize as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.optimize.least_squares_fits import curve_fit, least_squares, leastsq
 from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, milp, nnls
 from func.scipy.optimize.minima import (
@@ -28,8 +28,8 @@ from func.scipy.optimize.roots import (
     anderson, bisect, brenth, brentq, broyden1, broyden2, diagbroyden, excitingmixing, fixed_point, fsolve,
     linearmixing, newton, newton_krylov, ridder, root, root_scalar, toms748,
 )  # fmt: skip
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "anderson", "basinhopping", "bisect", "brent", "brenth", "brentq", "broyden1", "broyden2", "brute", "curve_fit",

@@ -23,7 +23,7 @@ from func.control.branches_and_loops import cond
 from func.interpreters.calls.callback import callback
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import CustomRuleError, SingularSystemError, SolverWarning
-from func.interpreters.core.source import user_line
+from func.interpreters.host.source import user_line
 from func.numpy.patching import called_inside
 from func.scipy import doors
 from func.transforms.closures import Closure

@@ -11,7 +11,7 @@ from typing import Any
 
 import scipy.signal as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.signal.adapted import (
     bilinear_zpk,
     cheb1ap,
@@ -53,8 +53,8 @@ from func.scipy.signal.trends import detrend
 from func.scipy.signal.trends import least_squares as _polyutils__lstsq
 from func.scipy.signal.upsampling import upfirdn
 from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth, square
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "convolve", "convolve2d", "correlate",

@@ -12,7 +12,7 @@ from scipy.signal import _filter_design, _spline, _spline_filters, _waveforms
 from func import numpy as fnp
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.doors import holds_traced
 from func.scipy.ndimage.borders import version_of
 from func.scipy.signal import correlations

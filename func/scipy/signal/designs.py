@@ -17,7 +17,7 @@ from scipy.signal import _filter_design
 from func import numpy as fnp
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy import doors
 from func.scipy.doors import holds_traced
 from func.scipy.ndimage.borders import version_of

@@ -8,7 +8,7 @@ from typing import Any
 import scipy.signal as _scipy
 
 from func.interpreters.core.errors import NotDifferentiableError, StagingError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced, original
 

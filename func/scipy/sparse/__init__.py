@@ -21,9 +21,9 @@ from typing import Any, NoReturn
 
 import scipy.sparse as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy import doors
 from func.scipy.sparse.construction import (
     block_array,
@@ -44,8 +44,8 @@ from func.scipy.sparse.construction import (
     vstack,
 )
 from func.scipy.sparse.traced_matrices import CLASSES, LIFTED, become, lifted_method
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "block_array", "block_diag", "bmat", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array",

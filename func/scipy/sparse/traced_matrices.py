@@ -16,7 +16,7 @@ import scipy.sparse as _scipy
 from func import tree
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import convert, reshape

@@ -15,12 +15,12 @@ import scipy.spatial as _scipy
 
 from func import linalg as flinalg
 from func import numpy as fnp
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.core import Array, is_plain_array, known_value
 from func.scipy import doors
 from func.scipy.doors import holds_traced
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p", "procrustes"]
 _MODULES = ("distance", "transform")

@@ -19,9 +19,9 @@ from func import linalg as flinalg
 from func import numpy as fnp
 from func import special
 from func.interpreters.core import TRACED, Array, is_plain_array, known_value
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.facts import root
 from func.scipy import doors

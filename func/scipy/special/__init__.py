@@ -7,9 +7,9 @@ from typing import Any
 import scipy.special as _scipy
 
 from func import special as _own
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = list(_own.__all__)
 

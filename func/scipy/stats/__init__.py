@@ -20,7 +20,7 @@ from typing import Any
 import scipy.stats as _scipy
 from scipy._lib import _util
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy import doors as _doors
 from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats import multivariate_sampling as _multivariate_samples  # registers all methods
@@ -31,8 +31,8 @@ from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
 from func.numpy.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 _FUNCTIONS: dict[str, Any] = {
     name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__

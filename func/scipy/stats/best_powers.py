@@ -14,7 +14,7 @@ import scipy.stats as _scipy
 
 import func
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.doors import original
 from func.scipy.stats.estimates import floats, known
 from func.scipy.stats.sample_functions import boxcox_llf, yeojohnson_llf, yeojohnson_of

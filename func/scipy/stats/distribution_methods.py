@@ -17,7 +17,7 @@ from scipy.stats import _distn_infrastructure as _infrastructure
 import func
 from func.interception import intercepted_call
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced
 from func.scipy.stats import densities, standard

@@ -20,7 +20,7 @@ import func
 from func.interception import intercepted_call
 from func.interpreters.core import Aval, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.random.keys import known
 from func.scipy.doors import holds_traced, original
 from func.scipy.stats import counting, standard

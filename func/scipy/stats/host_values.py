@@ -15,10 +15,10 @@ import numpy as np
 import scipy.stats
 
 from func.backends.support.distributions import CUSTOM, distribution_of, distribution_value
+from func.backends.support.strides import iterated_order
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, general
 from func.interpreters.core.parameters import Kind
 from func.interpreters.core.scopes import TransformScope
-from func.interpreters.core.strides import iterated_order
 from func.interpreters.drivers import running
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives import costs

@@ -19,7 +19,7 @@ from scipy.stats import _multivariate as _scipy
 import func
 from func.interpreters.core import Array, known_value
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced, original
 

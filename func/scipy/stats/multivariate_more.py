@@ -13,7 +13,7 @@ import scipy.special as sc
 
 import func
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.random.keys import known
 from func.scipy.stats import multivariate_methods as methods
 from func.scipy.stats.multivariate_methods import method

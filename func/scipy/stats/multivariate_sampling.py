@@ -20,7 +20,7 @@ import func
 from func import random
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.stats import multivariate_methods as methods
 from func.scipy.stats import multivariate_more, normal_boxes

@@ -17,7 +17,7 @@ import scipy.stats as _scipy
 from scipy._lib import _util
 
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced, original
 

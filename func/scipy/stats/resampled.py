@@ -11,7 +11,7 @@ import scipy.stats as _scipy
 
 import func
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.stats.sample_ranks import on_the_host
 

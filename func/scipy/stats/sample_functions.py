@@ -18,7 +18,7 @@ from scipy.stats import _morestats, _stats_py
 
 import func
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.numpy.patching import with_converters
 from func.scipy.doors import holds_traced, original

@@ -11,7 +11,7 @@ import scipy.special as sc
 
 import func
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import original
 from func.scipy.stats.estimates import floats, known

@@ -19,7 +19,7 @@ import scipy.stats as _scipy
 import func
 from func.interpreters.core import dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.doors import MAX_DEPTH, holds_traced, original
 
 _RANKS = "it computes with ranks"

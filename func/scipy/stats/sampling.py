@@ -26,7 +26,7 @@ import func
 from func import random
 from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.core.scopes import current_staging
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.random.keys import known
 from func.scipy.doors import holds_traced, is_key, original
 from func.scipy.stats import standard

@@ -17,7 +17,7 @@ import func
 from func.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.scipy.stats import by_density, counting, densities, double_exponential, masking
 from func.scipy.stats.by_density import interior
 from func.scipy.stats.host_values import RULES, Function, along, from_host

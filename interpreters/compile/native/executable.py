@@ -19,9 +19,9 @@ from func.interpreters.compile.native import stored_programs
 from func.interpreters.compile.native.failures import warn_of_failure
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.core.errors import ValidationError
-from func.interpreters.core.translations import validated
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
+from func.interpreters.program.translations import validated
 
 if TYPE_CHECKING:
     from func.backends.loops.kernels import NativeProgram

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from func.interpreters.compile.native.not_native import RuleError
-from func.interpreters.core.source import Line, user_line
+from func.interpreters.host.source import Line, user_line
 from func.interpreters.program.program import Equation, Program
 
 MOST_EQUATIONS, MOST_LETTERS = 3, 300

@@ -19,8 +19,8 @@ from func.interpreters.compile.passes.cleanup import (
     strip_annotations,
 )
 from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
-from func.interpreters.core.translations import validated
 from func.interpreters.program.program import Equation, Program
+from func.interpreters.program.translations import validated
 
 Pass: TypeAlias = Callable[[Program], Program]
 

@@ -12,10 +12,10 @@ from func.backends import is_device_array
 from func.backends.quiet import quietly
 from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
-from func.interpreters.core.translations import keeps_bits
 from func.interpreters.primitives.elementwise.conventions import CONVENTIONS
 from func.interpreters.primitives.structural.identity import barrier, named, renumbered, seed, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.translations import keeps_bits
 
 _ANNOTATIONS = frozenset({named, stop_gradient, renumbered}) | CONVENTIONS
 """What only transforms read; it is its first operand."""

@@ -25,6 +25,7 @@ from func.backends.blocks import LARGE
 from func.backends.quiet import quietly
 from func.backends.support import arrays
 from func.backends.support.arrays import broadcast_shape
+from func.backends.support.strides import iterated_order
 from func.interpreters.core import (
     PYTHON_SCALARS,
     ZERO,
@@ -49,9 +50,8 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.refusals import hide_outside
-from func.interpreters.core.strides import iterated_order
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.refusals import hide_outside
 from func.interpreters.primitives.structural.shapes import (
     align_ranks,
     broadcast,

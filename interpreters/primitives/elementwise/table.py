@@ -10,8 +10,8 @@ import numpy as np
 
 from func.backends.support import arrays
 from func.backends.support.arrays import make_complex as make_complex_into
+from func.backends.support.strides import iterated_order
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
-from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.elementwise.builder import (
     SHARES,
     Elementwise,

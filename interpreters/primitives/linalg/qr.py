@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.linalg import float_dtype
+from func.backends.support.strides import found_order
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.core.parameters import one_of
-from func.interpreters.core.strides import found_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.elementwise.table import subtract

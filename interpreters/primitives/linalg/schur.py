@@ -20,7 +20,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import one_of
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import real, subtract

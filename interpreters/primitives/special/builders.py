@@ -9,11 +9,11 @@ import numpy as np
 
 from func.backends.quiet import quietly
 from func.backends.support.special import of_order, result_of
+from func.backends.support.strides import iterated_order
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import ORDER
-from func.interpreters.core.source import at_line
-from func.interpreters.core.strides import iterated_order
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,

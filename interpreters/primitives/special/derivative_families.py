@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from func.backends.support import special
+from func.backends.support.strides import iterated_order
 from func.interpreters.core import Array, Aval, Params, Primitive, dtype_of, general
 from func.interpreters.core.parameters import ORDER
-from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.scipy_functions import reporting_missing

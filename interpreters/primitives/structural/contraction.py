@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
+from func.backends.support.strides import found_order
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Params, Shaped, dtype_of, shape_of
 from func.interpreters.core.parameters import Kind
-from func.interpreters.core.strides import found_order
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import broadcast, fit_cotangent, result_dtype
 

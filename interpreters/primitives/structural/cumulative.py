@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.arrays import running_extremum
+from func.backends.support.strides import iterated_order
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, shape_of
 from func.interpreters.core.parameters import AXIS
-from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.conventions import by_convention

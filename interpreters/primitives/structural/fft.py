@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support.strides import iterated_order
 from func.interpreters.core import COMPLEX, Array, Aval, Linear, Params, Shaped, linear, shape_of
 from func.interpreters.core.parameters import AXIS, FLAG, integer, one_of
-from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, same_dtype, where

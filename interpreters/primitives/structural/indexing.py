@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.support import arrays
+from func.backends.support.strides import axes_by_stride, found_order
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -26,7 +27,6 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
-from func.interpreters.core.strides import axes_by_stride, found_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.table import equal
 from func.interpreters.primitives.structural.inplace_reuse import writable

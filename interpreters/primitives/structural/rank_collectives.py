@@ -19,12 +19,12 @@ import numpy as np
 from func.backends import is_device_array
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Tracer, bind, dtype_of, general, shape_of
 from func.interpreters.core.parameters import TEXT, Kind, is_integer
-from func.interpreters.core.processes import RANKS, Ranks
 from func.interpreters.primitives.elementwise.builder import SHARES, scale
 from func.interpreters.primitives.elementwise.table import equal, isnan, logical_or, not_equal
 from func.interpreters.primitives.structural.collectives import LinearCollective, are_pairs, inverse_pairs, sum_dtype
 from func.interpreters.primitives.structural.reductions import share_of_ties
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, move_axis
+from func.interpreters.ranks import RANKS, Ranks
 
 PARAMETERS = {"ranks": RANKS, "label": TEXT}
 ROOT = Kind(

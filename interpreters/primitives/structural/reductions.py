@@ -13,6 +13,7 @@ from numpy import ndarray
 from func.backends import HOST_TYPES
 from func.backends.quiet import quietly
 from func.backends.support.arrays import logaddexp_reduce, plain_where
+from func.backends.support.strides import reduced_order
 from func.interpreters.core import (
     PYTHON_SCALARS,
     ZERO,
@@ -36,7 +37,6 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
-from func.interpreters.core.strides import reduced_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import SHARES, conjugate, multiply, not_equal, scale
 from func.interpreters.primitives.elementwise.conventions import by_convention, revalued

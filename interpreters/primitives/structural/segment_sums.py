@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from func.backends.support import arrays
+from func.backends.support.strides import found_order
 from func.interpreters.core import Array, Aval, Linear, Shaped, linear
 from func.interpreters.core.parameters import AXIS, STARTS
-from func.interpreters.core.strides import found_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import full_like, same_dtype

@@ -12,6 +12,7 @@ from numpy import ndarray
 
 from func.backends import HOST_TYPES, blocks, namespace_of
 from func.backends.support.arrays import plain_where
+from func.backends.support.strides import axes_by_stride, iterated_order, reduced_order, without_copy
 from func.interpreters.core import (
     PYTHON_SCALARS,
     ZERO,
@@ -30,7 +31,6 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import AXES, AXIS, DTYPE, FLAG, OPTIONAL_DTYPE, SHAPE
-from func.interpreters.core.strides import axes_by_stride, iterated_order, reduced_order, without_copy
 from func.interpreters.primitives import costs
 
 

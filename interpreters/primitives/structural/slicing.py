@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.support.strides import axes_by_stride, joined_order
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, dtype_of, linear, materialize, shape_of
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
-from func.interpreters.core.strides import axes_by_stride, joined_order
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.inplace_reuse import is_spare_cotangent, writable
 from func.interpreters.primitives.structural.shapes import fit_cotangent, zeros_like

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.support import arrays
+from func.backends.support.strides import axes_by_stride
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -25,7 +26,6 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of
-from func.interpreters.core.strides import axes_by_stride
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.conventions import followed_by_convention
 from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, logical_or

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import func
+from func.backends.defensive_copies import kept_copy
 from func.errors import ArgumentError, MemoryLimitError
-from func.interpreters.core.copies import kept_copy
 from func.transforms.memory_limits import Planning, parse_bytes, planning, shown_bytes
 from tests.support.traced_memory import tracing
 

@@ -16,10 +16,10 @@ from func.interpreters.calls import compiled_call
 from func.interpreters.compile import execution, inlining, passes, validation
 from func.interpreters.compile.passes import cleanup
 from func.interpreters.core import PRIMITIVES
-from func.interpreters.core.translations import TRANSLATIONS, keeps_bits, validated
 from func.interpreters.primitives.linalg.inverses import factored_solve
 from func.interpreters.program.plain_runs import Undefined, evaluated, plain_run
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.program.translations import TRANSLATIONS, keeps_bits, validated
 from func.interpreters.staged_rules import RULES, StagedRule
 
 pytest.importorskip("llvmlite")

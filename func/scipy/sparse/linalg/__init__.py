@@ -10,7 +10,7 @@ from typing import Any
 
 import scipy.sparse.linalg as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.sparse.linalg.direct import factorized, inv, spilu, splu, spsolve, spsolve_triangular
 from func.scipy.sparse.linalg.eigen import eigs, eigsh, lobpcg, svds
 from func.scipy.sparse.linalg.functions import (
@@ -26,8 +26,8 @@ from func.scipy.sparse.linalg.functions import (
 from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, minres, qmr, tfqmr
 from func.scipy.sparse.linalg.linear_maps import matrix_product as _interface_MatrixLinearOperator__matmat  # noqa: F401
 from func.scipy.sparse.traced_matrices import matrix_power
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
     "bicg", "bicgstab", "cg", "cgs", "eigs", "eigsh", "expm", "expm_multiply", "factorized", "gcrotmk", "gmres", "inv",

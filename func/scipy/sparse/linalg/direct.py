@@ -16,7 +16,7 @@ import scipy.sparse.linalg as _linalg
 from func.backends.support.sparse import factorization, is_factoring
 from func.interpreters.core import TRACED, Array, concrete, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import FuncError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.interpreters.primitives.structural.shapes import reshape
 from func.scipy.doors import holds_traced, original

@@ -18,7 +18,7 @@ import scipy.sparse.linalg as _linalg
 
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product, sparse_solve
 from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped

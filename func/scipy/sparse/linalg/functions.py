@@ -13,7 +13,7 @@ import scipy.sparse.linalg as _linalg
 from func import linalg as _dense
 from func.interpreters.core import Array, Aval, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.linalg.eigen import Entries, product_at, svds

@@ -19,12 +19,12 @@ from typing import Any
 
 import scipy.spatial.transform as _scipy
 
-from func.interpreters.core.source import without_engine_frames as _without_engine_frames
+from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.spatial.transform import curves, rotations
 from func.scipy.spatial.transform.curves import RotationSpline, Slerp
 from func.scipy.spatial.transform.rotations import Rotation
-from func.interpreters.core.completion import public_names as _public_names
-from func.interpreters.core.public_functions import put_at_boundary as _put_at_boundary
+from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["Rotation", "RotationSpline", "Slerp"]
 _OF_DOORS: dict[str, Any] = rotations.DOORS | curves.DOORS

@@ -18,7 +18,9 @@ from typing import Any
 from func.backends.records import Record
 from func.interpreters.core.errors import FuncError, TracerConversionError
 from func.interpreters.core.scopes import current_transform
-from func.interpreters.core.source import (
+from func.interpreters.core.types import Tracer
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.source import (
     Line,
     hide_engine_frames,
     is_engine_file,
@@ -27,8 +29,6 @@ from func.interpreters.core.source import (
     line_of_error,
     user_line,
 )
-from func.interpreters.core.types import Tracer
-from func.interpreters.core.wiring import WIRING
 
 
 class LastRefusal(Record):

@@ -13,7 +13,7 @@ import pytest
 
 import func
 from func.interpreters.core import garbage
-from func.interpreters.core.garbage import rare_collections
+from func.interpreters.host.garbage import rare_collections
 
 USUAL = (701, 11, 12)
 

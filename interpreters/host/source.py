@@ -8,13 +8,9 @@ import itertools
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
-from typing import Any, NamedTuple, TypeVar, cast
-
-from func.interpreters.core.wiring import WIRING
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from typing import Any, NamedTuple
 
 _here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _root = os.path.dirname(_here)
@@ -243,26 +239,3 @@ def hide_engine_frames(error: BaseException) -> BaseException:
     for frame in reversed(frames):
         user_trace = TracebackType(user_trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return error.with_traceback(user_trace)
-
-
-def without_engine_frames(function: Function) -> Function:
-    """Decorate a public function: errors leave it without the engine's frames, and peers' names of options are known.
-
-    Transforms hide the frames of what runs inside them, so that this serves what is called outside of them.
-    """
-
-    @functools.wraps(function)
-    def function_at_boundary(*args: Any, **kwargs: Any) -> Any:
-        while True:
-            try:
-                return function(*args, **kwargs)
-            except Exception as error:
-                hide_engine_frames(error)
-                if not kwargs or type(error) is not TypeError:
-                    raise
-                renamed = WIRING.renamed_options(function, args, kwargs, error)
-                if renamed is None:
-                    raise
-            kwargs = renamed
-
-    return cast(Function, function_at_boundary)

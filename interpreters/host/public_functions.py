@@ -12,9 +12,13 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from func.interpreters.core.refusals import hide_outside
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.source import hide_engine_frames
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _TEMPLATE = """
 def wrapper_of(_function, _hide):
@@ -159,3 +163,26 @@ def put_methods_at_boundary(kind: type) -> None:
             setattr(kind, name, property(read, write, delete, value.__doc__))
         elif type(value) is FunctionType:
             setattr(kind, name, at_boundary(value))
+
+
+def without_engine_frames(function: Function) -> Function:
+    """Decorate a public function: errors leave it without the engine's frames, and peers' names of options are known.
+
+    Transforms hide the frames of what runs inside them, so that this serves what is called outside of them.
+    """
+
+    @functools.wraps(function)
+    def function_at_boundary(*args: Any, **kwargs: Any) -> Any:
+        while True:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                hide_engine_frames(error)
+                if not kwargs or type(error) is not TypeError:
+                    raise
+                renamed = WIRING.renamed_options(function, args, kwargs, error)
+                if renamed is None:
+                    raise
+            kwargs = renamed
+
+    return cast(Function, function_at_boundary)
