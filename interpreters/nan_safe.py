@@ -36,8 +36,8 @@ from func.interpreters.core.modes import STRUCTURAL, Setting, holding, value_in_
 from func.interpreters.core.modes import are_zeros_structural as are_zeros_structural
 from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.interpreters.processes import LEDGER, agreed, has_company
 from func.interpreters.program.program import Program
-from func.interpreters.ranks import LEDGER, agreed, has_company
 
 _ATTEMPT: ContextVar[Setting | None] = ContextVar("func_attempt", default=None)
 

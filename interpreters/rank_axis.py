@@ -11,8 +11,8 @@ import numpy as np
 
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind
 from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry, present_stage
+from func.interpreters.processes import Ranks
 from func.interpreters.program.program import Program
-from func.interpreters.ranks import Ranks
 
 
 class RankAxis(Interpreter):

@@ -75,7 +75,11 @@ def nan_safe_multiply_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
 
 def sech_squared(xp: Any, x: Any) -> Any:
     """1 / cosh². Real parts of complex numbers are those up to which cosh is finite: infinite ones become NaN."""
-    if getattr(x, "dtype", None) is not None and x.dtype.kind == "c":
+    dtype = getattr(x, "dtype", None)
+    if dtype is not None and dtype.itemsize == 2:
+        out = sech_squared(xp, x.astype(xp.float32))
+        return xp.where(out < xp.finfo(xp.float32).tiny, out.dtype.type(0), out).astype(dtype)
+    if dtype is not None and dtype.kind == "c":
         bound = 700.0 if x.dtype.itemsize > 8 else 88.0
         x = xp.clip(x.real, -bound, bound) + x.imag * x.dtype.type(1j)
     inverse = xp.reciprocal(xp.cosh(x))

@@ -23,7 +23,7 @@ import numpy as np
 
 from func.interpreters.core.errors import CollectiveError, CommunicatorError, RankError
 from func.interpreters.host.source import at_line, hide_engine_frames
-from func.interpreters.ranks import Ranks
+from func.interpreters.processes import Ranks
 from func.message_passing.message_counts import MessageCounts
 from func.transforms.boundary import is_value
 

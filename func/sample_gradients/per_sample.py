@@ -23,9 +23,9 @@ from func.interpreters.nan_safe import any_nan, are_zeros_structural, note_pullb
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, permute, reduce_sum, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.processes import LEDGER, agreed
 from func.interpreters.program.content_keys import content_key
 from func.interpreters.program.program import Program
-from func.interpreters.ranks import LEDGER, agreed
 from func.interpreters.stage import Stage
 from func.sample_gradients.factors import (
     BOTH,

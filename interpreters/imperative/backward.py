@@ -37,7 +37,7 @@ from func.interpreters.imperative.node_state import (
     unpacked,
 )
 from func.interpreters.live import Live, replaced_by, without_mask
-from func.interpreters.ranks import LEDGER, agreed
+from func.interpreters.processes import LEDGER, agreed
 
 
 class _NeedsGeneralPass(Exception):

@@ -11,10 +11,11 @@ import pytest
 
 import func
 from func.backends import bit_digests
+from func.backends import defensive_copies as copies
 from func.backends.bit_digests import Digests
 from func.backends.llvm import machine
 from func.backends.llvm.threads import background
-from func.interpreters.core import copies, kept
+from func.interpreters.core import kept
 
 N = 96
 STEPS = 20

@@ -247,7 +247,7 @@ SAMPLES |= {
     "inv": [Sample((spd(3),)), Sample((hermitian(3),))],
     "det": [Sample((spd(3),)), Sample((np.diag([1.0, 2.0, 0.0]),))],
     "slogdet": [Sample((spd(3),)), Sample((hermitian(3) + 0.5j * np.eye(3),))],
-    "eigh": [Sample((spd(3),), {"lower": True}, tolerance=1e-6)],
+    "eigh": [Sample((spd(3) / 10 + np.diag([1.0, 2.0, 4.0]),), {"lower": True}, tolerance=1e-6)],
     "svd": [
         Sample((real(m, n) + np.eye(m, n) * [1, 2, 3][:n],), {"full_matrices": False}, tolerance=1e-6)
         for m, n in ((3, 3), (4, 3))

@@ -11,7 +11,7 @@ from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.control.while_loops import WhileLoop
 from func.interpreters.core import Aval
-from func.interpreters.ranks import ONE_RANK
+from func.interpreters.processes import ONE_RANK
 from tests.support.sampling import Sample, real, restart
 
 restart(4)

@@ -15,7 +15,7 @@ import numpy as np
 
 import func
 from func.interpreters.calls.custom_rules import with_tangents
-from func.interpreters.core import Array
+from func.interpreters.core import Array, Tracer
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.stats.host_values import along
 
@@ -31,7 +31,7 @@ def times_exp(factor: Array, exponent: Array) -> Array:
 def with_slopes(value: Function, slope: Callable[[int, tuple[Array, ...]], Array], args: Sequence[Any]) -> Array:
     """value(*args), whose partial by the argument of an index is slope(index, args)."""
     shape = np.broadcast_shapes(*[np.shape(x) for x in args])
-    args = tuple([np.broadcast_to(np.asarray(x, float), shape) for x in args])
+    args = tuple([np.broadcast_to(x if type(x) is Tracer else np.asarray(x, float), shape) for x in args])
 
     def tangents(primals: Sequence[Array], outs: Sequence[Array], dots: Sequence[Any]) -> list[Any]:
         places = [i for i, dot in enumerate(dots) if dot is not None]

@@ -20,7 +20,7 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.doors import holds_traced
-from func.scipy.stats import densities, standard
+from func.scipy.stats import by_density, densities, standard
 
 
 class Call(NamedTuple):
@@ -103,7 +103,7 @@ def _density(name: str, outside: float) -> Callable[..., Any]:
             inside = c.valid & intercepted_call(self._support_mask)(c.x, *c.shapes)
             if self.name not in densities.PERIODIC:
                 inside = inside & ~np.isinf(c.x)
-            value = selected(inside, self, name, c.x, c.shapes, standard.interior(c.low, c.high))
+            value = selected(inside, self, name, c.x, c.shapes, by_density.interior(c.low, c.high))
             scale = np.where(c.valid, c.scale, 1.0)
             value = value / scale if name == "pdf" else value - np.log(scale)
             return _out(
@@ -118,7 +118,7 @@ def _cumulative(name: str, below: float, above: float) -> Callable[..., Any]:
         c = _call(self, x, args, kwds)
         with np.errstate(all="ignore"):
             inside = c.valid & intercepted_call(self._open_support_mask)(c.x, *c.shapes)
-            value = selected(inside, self, name, c.x, c.shapes, standard.interior(c.low, c.high))
+            value = selected(inside, self, name, c.x, c.shapes, by_density.interior(c.low, c.high))
             rest = np.where(c.x >= c.high, above, below)
             return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, _bad(self, c.x, *c.shapes))))
 

@@ -24,7 +24,7 @@ from func.interpreters.primitives.elementwise.table import equal, isnan, logical
 from func.interpreters.primitives.structural.collectives import LinearCollective, are_pairs, inverse_pairs, sum_dtype
 from func.interpreters.primitives.structural.reductions import share_of_ties
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, move_axis
-from func.interpreters.ranks import RANKS, Ranks
+from func.interpreters.processes import RANKS, Ranks
 
 PARAMETERS = {"ranks": RANKS, "label": TEXT}
 ROOT = Kind(

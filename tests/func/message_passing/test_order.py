@@ -11,8 +11,8 @@ import pytest
 import func
 from func.backends import namespace_of
 from func.collectives import axis_index, pmax, pmean, ppermute, psum
+from func.interpreters.processes import OneRank
 from func.interpreters.rank_axis import RankAxis, running_on
-from func.interpreters.ranks import OneRank
 from tests.support.device_double import DeviceArray
 
 X = np.linspace(0.1, 0.9, 5)

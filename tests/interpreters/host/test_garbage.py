@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.core import garbage
+from func.interpreters.host import garbage
 from func.interpreters.host.garbage import rare_collections
 
 USUAL = (701, 11, 12)

@@ -58,7 +58,7 @@ ROUNDED = {
 """Rows whose additions NumPy does in another order."""
 OF_FUNCTIONS = {
     *("float_power", "i0", "sinc", "root_power", "modulus_power", "signed_power", "power_slope", "log_part"),
-    *("log2_part", "over_square_sum"),
+    *("log2_part", "over_square_sum", "exponential_share", "secant_square", "sinh_of_arccosh"),
 }
 """Rows that compute with functions whose last places differ from NumPy's."""
 Flat = Callable[..., tuple[Any, ...]]
