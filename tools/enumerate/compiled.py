@@ -32,7 +32,7 @@ import numpy as np
 from func.interpreters.compile import passes, recomputation
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native import native_parts
-from func.interpreters.core import PRIMITIVES, Aval, aval_of
+from func.interpreters.core import PRIMITIVES, Aval, aval_of, is_inexact
 from func.interpreters.primitives.elementwise.builder import Pointwise
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
@@ -490,6 +490,8 @@ def _equation(
     params, outs = choices.pick(small.applied(operation, avals))
     if len(unused - set(operands)) + 1 > left * 2:
         raise OutOfScope
+    if operation.primitive.name.startswith("scatter") and outs[0].dtype.kind in "iu" and is_inexact(avals[1].dtype):
+        raise OutOfScope  # C leaves undefined which integer a NaN becomes
     return Equation(operation.primitive, tuple(operands), params, tuple([Var(aval) for aval in outs]))
 
 

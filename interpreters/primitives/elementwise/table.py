@@ -167,7 +167,7 @@ vanishing_power: Elementwise = elementwise(
     lambda x, y: vanishing_power(x, y),
     selects=(True, False),
     impl=lambda xp, x, y: xp.zeros_like(xp.maximum(x, y))[()],
-    body=lambda params: lambda x, y: (full_like(add(x, y), 0),),
+    body=lambda params: lambda x, y: (multiply(full_like(add(x, y), 0), 1),),
     cost=0,
 )
 """Zero, what x^y log x is at x = 0, with the derivatives that it has there, of every order by y."""
