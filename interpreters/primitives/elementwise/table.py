@@ -161,13 +161,19 @@ def _slope_of_vanishing(x: Array, y: Array) -> Array:
     return add(slope, where(_has_no_slope(x, y), full_like(slope, math.nan, ()), full_like(slope, 0, ())))
 
 
+def _zero_of_both(x: Array, y: Array) -> tuple[Array]:
+    """Zero, with the shape and dtype of a sum."""
+    zero = full_like(add(x, y), 0)
+    return (multiply(zero, zero),)
+
+
 vanishing_power: Elementwise = elementwise(
     "vanishing_power",
     _slope_of_vanishing,
     lambda x, y: vanishing_power(x, y),
     selects=(True, False),
     impl=lambda xp, x, y: xp.zeros_like(xp.maximum(x, y))[()],
-    body=lambda params: lambda x, y: (multiply(full_like(add(x, y), 0), 1),),
+    body=lambda params: _zero_of_both,
     cost=0,
 )
 """Zero, what x^y log x is at x = 0, with the derivatives that it has there, of every order by y."""
