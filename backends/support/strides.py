@@ -95,7 +95,8 @@ def _memory_like(array: Any, strides: Strides, shape: Sequence[int], dtype: np.d
         own[axis] = step
         step *= max(shape[axis], 1)
     out = np.ndarray(shape, dtype, np.empty(step // dtype.itemsize, dtype), 0, own)
-    return out[(*[slice(None, None, -1 if stride < 0 else 1) for stride in strides], ...)]
+    index: Any = (*[slice(None, None, -1 if stride < 0 else 1) for stride in strides], ...)
+    return out[index]
 
 
 def iterated_order(*arrays: Any, **params: Any) -> tuple[int, ...]:

@@ -288,7 +288,8 @@ class SquaredDeviations(SampleSum):
         count = shape_of(data[0])[0]
 
         def total(params: Any) -> Any:
-            return np.sum(vmap(loss, (None, *[0] * len(batch)))(params, *batch))
+            losses: Any = vmap(loss, (None, *[0] * len(batch)))(params, *batch)
+            return np.sum(losses)
 
         means = [x / count for x in tree.leaves(grad(total)(params))]
         away = [count * (own_mean - x) ** 2 for own_mean, x in zip(means, tree.leaves(mean), strict=True)]

@@ -300,7 +300,7 @@ class Program:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = WIRING.program_hash(self)
+            self._hash = int(WIRING.program_hash(self))
         return self._hash
 
     def __dask_tokenize__(self) -> Any:

@@ -31,7 +31,8 @@ def times_exp(factor: Array, exponent: Array) -> Array:
 def with_slopes(value: Function, slope: Callable[[int, tuple[Array, ...]], Array], args: Sequence[Any]) -> Array:
     """value(*args), whose partial by the argument of an index is slope(index, args)."""
     shape = np.broadcast_shapes(*[np.shape(x) for x in args])
-    args = tuple([np.broadcast_to(x if type(x) is Tracer else np.asarray(x, float), shape) for x in args])
+    arrays: list[Any] = [x if type(x) is Tracer else np.asarray(x, float) for x in args]
+    args = tuple([np.broadcast_to(x, shape) for x in arrays])
 
     def tangents(primals: Sequence[Array], outs: Sequence[Array], dots: Sequence[Any]) -> list[Any]:
         places = [i for i, dot in enumerate(dots) if dot is not None]
