@@ -259,6 +259,8 @@ class _Promise:
             largest = np.max(np.where(is_finite, np.abs(right), 0), initial=0.0)
             tolerance = UNITS * self.unit * float(largest) + (0.0 if spread is None else 4 * spread)
             equal |= is_finite & (np.abs(out - right) <= tolerance)
+            if spread is not None:  # a quotient of which no digit is left: its divisor may as well be zero
+                equal |= ~np.isfinite(out) & (4 * spread >= np.abs(right)) & (spread > 0)
         if self.is_for_finite:
             equal |= ~is_finite
         elif not self.is_elementwise:

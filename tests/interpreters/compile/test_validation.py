@@ -158,6 +158,13 @@ def test_rounding_in_front_of_a_jump_is_no_fault() -> None:
     assert validated(sums_in_another_order)(program) is not program
 
 
+@pytest.mark.parametrize("n", [9, 17, 33, 64])
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_a_quotient_without_digits_may_be_infinite(n: int) -> None:
+    """The divisor is zero or a rounding error, by the order of the sums."""
+    func.jit(lambda x: 1 / (np.sum(x * x) * 3.0 - np.sum(x * 3.0 * x)))(np.random.default_rng(n).normal(size=n))
+
+
 def test_the_marks_of_the_passes() -> None:
     marked = {p.__name__ for p in passes.PIPELINE if getattr(p, "keeps_bits", False)}
     assert marked == {
