@@ -83,11 +83,12 @@ def _code_of_body(equation: Equation, device: bool) -> Code:
         words.append(f"y{number} := {code.fresh.format(*[_word(x, names) for x in step.inputs])}")
         several = step.primitive.multiple
         names |= {var: f"y{number}[{item}]" if several else f"y{number}" for item, var in enumerate(step.outputs)}
-    outs = [_word(x, names) + ".copy()" * (x in program.inputs) for x in program.outputs]
+    is_view = equation.primitive.view is True
+    outs = [_word(x, names) + ".copy()" * (x in program.inputs and not is_view) for x in program.outputs]
     words.append(tuple_text(outs) if equation.primitive.multiple else outs[0])
     parameters = ", ".join([names[var] for var in program.inputs])
     text = f"(lambda {parameters}: [{', '.join(words)}][-1])({', '.join(operands.values())})"
-    return Code(text, support=tuple(support))
+    return Code(text, view=is_view, support=tuple(support))
 
 
 def _word(x: Any, names: dict[Var, str]) -> str:
