@@ -10,7 +10,7 @@ LOWEST := .venv-lowest
 LOWEST_TESTS := tests/interpreters/core tests/interpreters/test_serialization.py \
 	tests/interpreters/primitives/test_parameters.py tests/func/compilation/test_exporting.py \
 	tests/func/transforms/test_transforms.py tests/func/special \
-	tests/right_or_loud/test_small_doors.py
+	tests/right_or_loud/test_small_arguments.py
 CUPY := .venv-cupy
 CUPY_TESTS := tests/backends/test_cupy_surface.py tests/project/test_cupy_page.py \
 	tests/interpreters/primitives/test_devices.py

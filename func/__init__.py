@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from func.compilation.jit import clear_caches, disable_jit, jit
     from func.compilation.staging import eval_shape, make_program
     from func.configuration import config
-    from func.interception import intercept
+    from func.host.interception import intercept
     from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
     from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
     from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
@@ -138,7 +138,7 @@ _SUBMODULES = frozenset(
     {"autograd", "collectives", "debug", "errors", "linalg", "numpy", "random", "scipy", "special", "testing", "tree"}
 )
 _loader: dict[str, int] = {}
-"""`thread`: the thread that imports `func.hooks`, or has done so."""
+"""`thread`: the thread that imports `func.host.start`, or has done so."""
 _loading: set[int] = set()
 """The same thread, as long as it does."""
 
@@ -154,7 +154,7 @@ class _NotLoaded(ModuleType):
 
 
 class _FirstImport:
-    """Whoever first imports a part of the package gets `func.hooks` before, and then the part, which this may have
+    """Whoever first imports a part of the package gets `func.host.start` before, and then the part, which this may have
     brought."""
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -240,7 +240,7 @@ def _load(waits: bool) -> None:
         if _loader["thread"] == thread:
             _loading.add(thread)
         with _no_collections():
-            importlib.import_module("func.hooks")
+            importlib.import_module("func.host.start")
         sys.modules[__name__].__class__ = ModuleType
         if _FIRST_IMPORT in sys.meta_path:
             sys.meta_path.remove(_FIRST_IMPORT)

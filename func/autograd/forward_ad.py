@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.host import patching
 from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, bind, dtype_of, is_inexact, snapshot
 from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import Scope
@@ -22,7 +23,6 @@ from func.interpreters.drivers import without_tensors
 from func.interpreters.imperative.interpreter import Imperative, boxed
 from func.interpreters.jvp import DualLevel
 from func.interpreters.live import Live
-from func.numpy import patching
 from func.transforms.boundary import array_leaf
 from func.transforms.forward import fit_tangent
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from func.autograd import backwards, graph
+from func.host.conversions import no_attribute
 from func.interpreters.core import (
     EVALUATE,
     Array,
@@ -56,7 +57,6 @@ from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.numpy import inplace, memory
 from func.numpy.argument_checks import to_dtype
-from func.numpy.conversions import no_attribute
 from func.numpy.memory import copied, copied_as_it_is
 
 Tensor = Tracer

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from func.host.patching import holds_tracer
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError
 from func.interpreters.host.source import at_line
 from func.interpreters.program.content_keys import exact_key
-from func.numpy.patching import holds_tracer
 from func.transforms.boundary import name_of
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from func.host import patching
 from func.interpreters.core import Array, Tracer, operand
-from func.numpy import patching
 from func.numpy.argument_checks import arrayed, common, rank_of
 from func.numpy.creation import arange
 from func.numpy.grids import linspace

@@ -10,6 +10,7 @@ import numpy as np
 
 from func.backends import namespace_of
 from func.backends.support.strides import joined_order, order_letter
+from func.host import patching
 from func.interpreters.core import (
     CARRIERS,
     Array,
@@ -25,7 +26,6 @@ from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural import shapes, slicing
-from func.numpy import patching
 from func.numpy.argument_checks import (
     arrayed,
     as_array,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from func.host.patching import holds_tracer
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.public_functions import put_methods_at_boundary
@@ -15,7 +16,6 @@ from func.numpy.argument_checks import count
 from func.numpy.creation import copy
 from func.numpy.indexing import fit_value, is_integer, one_number, write
 from func.numpy.memory import is_scalar
-from func.numpy.patching import holds_tracer
 from func.numpy.shaping import ravel, reshape
 from func.numpy.ufunc_methods import at as ufunc_at
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from func.host import conversions
+from func.host.conversions import NoAttributeError
 from func.interpreters.core import Array, Tracer, innermost, known_value, operand
 from func.interpreters.core.errors import LeakedTracerError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING
@@ -18,9 +20,8 @@ from func.interpreters.host.public_functions import at_boundary, put_methods_at_
 from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line, is_library_file
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy import conversions, memory, protocol
+from func.numpy import memory, protocol
 from func.numpy.argument_checks import count, refuse, to_host
-from func.numpy.conversions import NoAttributeError
 from func.numpy.indexing import one_number
 from func.numpy.inplace import base_of, getitem, setitem, view_pairs
 from func.numpy.memory import is_scalar

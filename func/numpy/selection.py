@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy import ndarray
 
+from func.host.patching import holds_tracer
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.host.source import at_line
@@ -33,7 +34,6 @@ from func.numpy.indexing import fit_value, read, values_for_shape, write
 from func.numpy.inplace import WRITE_HINT, rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
 from func.numpy.memory import copied, fresh, in_order, is_scalar, with_memory
-from func.numpy.patching import holds_tracer
 from func.numpy.protocol import F, implements
 from func.numpy.reductions import deliver, deliver_taken
 from func.numpy.shaping import broadcast_arrays, ravel, reshape

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.host.patching import holds_tracer
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -34,7 +35,6 @@ from func.numpy.indexing import cut, entry, fit_value, read, write
 from func.numpy.inplace import WRITE_HINT, rebind
 from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
-from func.numpy.patching import holds_tracer
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
 from func.numpy.reductions import (
     deliver,

@@ -1,6 +1,6 @@
 """SciPy's functions on traced and plain arrays, laid out as SciPy is.
 
-Every function that func differentiates is reached by three doors: as `func.scipy.linalg.solve`; as
+Every function that func differentiates can be reached in three ways: as `func.scipy.linalg.solve`; as
 `scipy.linalg.solve`, by any name that it was imported under, while a transform runs; and where neither can work, an
 error names what to write. On plain arrays all of them are SciPy's own. Names that func does not define are SciPy's.
 

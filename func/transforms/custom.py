@@ -13,6 +13,7 @@ import numpy as np
 
 from func import tree
 from func.backends.records import Record
+from func.host import patching
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
 from func.interpreters.core import (
@@ -33,7 +34,6 @@ from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy import patching
 from func.numpy.guarding import guard_places, is_refused_write, shared_places
 from func.numpy.memory import laid_out, layouts_of
 from func.numpy.sharing import BY_ERROR, BY_RULE, COPY_HINT, lose_writes

@@ -11,7 +11,7 @@ from typing import Any
 
 PORTS = {
     "func.autograd.tensor": "tensor_repr",
-    "func.interception": "adopt_array retire_arrays",
+    "func.host.interception": "adopt_array retire_arrays",
     "func.interpreters.calls.fused_backward": "fused_walk note_backward",
     "func.interpreters.compile.execution": "compile_program expect_programs reroll_loops",
     "func.interpreters.compile.validation": "check_translation validated_pass",
@@ -25,13 +25,13 @@ PORTS = {
     "func.interpreters.program.equality": "program_hash program_token same_program",
     "func.interpreters.program.printing": "program_html program_text",
     "func.interpreters.staged_rules": "linearize_primitive",
-    "func.numpy.conversions": "library_hint staged_hint",
+    "func.host.conversions": "library_hint staged_hint",
     "func.numpy.creation": "array_from_sequence array_of_objects cast_operand convert_traced",
     "func.numpy.inplace": "check_write write_into",
-    "func.numpy.patching": "hold_converters",
+    "func.host.patching": "hold_converters",
     "func.numpy.sharing": "box_arguments",
     "func.other_names": "renamed_options",
-    "func.scipy.imports": "install_doors",
+    "func.host.scipy_imports": "install_hooks",
     "func.sparse_derivatives.derivatives": "sparse_jacobian_of",
     "func.transforms.vmapping": "vmap",
 }

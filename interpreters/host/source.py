@@ -129,7 +129,7 @@ def library_calls(skip: int = 1) -> list[tuple[str, str]]:
         code = frame.f_code
         if is_engine_file(code.co_filename):
             function = getattr(frame.f_locals.get("self"), "function", None) if code.co_name == "call" else None
-            if isinstance(function, FunctionType):  # a door, before a function that a decorator may have renamed
+            if isinstance(function, FunctionType):  # a hook, before a function that a decorator may have renamed
                 calls.append((function.__module__, function.__qualname__))
             continue
         if not is_library_file(code.co_filename):

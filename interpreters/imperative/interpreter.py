@@ -239,7 +239,7 @@ def mark_tensor(value: Array) -> Any:
         value = Tracer(EVALUATE, value, None)
         TRACED.stay = True
         if TRACED.pending:
-            WIRING.install_doors()
+            WIRING.install_hooks()
     mode = in_force(MODE)
     if mode is not None and mode.inference and value._interpreter is EVALUATE:
         state_of(value).inference = True

@@ -26,12 +26,12 @@ HEAVY = (
     "logging",
     "hashlib",
     "func.numpy",
-    "func.hooks",
+    "func.host.start",
 )
 LATE = (
     *("scipy", "llvmlite", "tqdm", "opt_einsum", "numpy.random", "subprocess", "logging", "html"),
     *("func.compilation", "func.control", "func.interpreters.control", "func.linalg", "func.autograd", "optree"),
-    *("func.numpy.linalg", "func.numpy.fft", "numpy.fft", "func.interpreters.taylor", "func.interception"),
+    *("func.numpy.linalg", "func.numpy.fft", "numpy.fft", "func.interpreters.taylor", "func.host.interception"),
 )
 
 

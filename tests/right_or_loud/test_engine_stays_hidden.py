@@ -348,8 +348,8 @@ def test_methods_and_operators(kind: str) -> None:
     assert {call: what for call, what in found.items() if what} == {}
 
 
-def test_errors_of_the_user_leave_scipy_without_frames_of_doors() -> None:
-    """Also at the first call of a function, when its door stands in for it, and where nothing was ever traced."""
+def test_errors_of_the_user_leave_scipy_without_frames_of_hooks() -> None:
+    """Also at the first call of a function, when its hook stands in for it, and where nothing was ever traced."""
     program = """
 import traceback
 import func, numpy as np, scipy.optimize, scipy.integrate
@@ -385,7 +385,7 @@ def test_wrappers_say_what_the_functions_say(module: str) -> None:
 
 @pytest.mark.parametrize("order", [("fft", "sparse"), ("sparse.linalg", "signal")])
 def test_modules_are_imported_after_the_first_tensor(order: tuple[str, ...]) -> None:
-    """A module of func.scipy imports SciPy's, whose doors are then installed at once, and lead to the module itself."""
+    """A module of func.scipy imports SciPy's, whose hooks are then installed at once, and lead to the module itself."""
     program = f"""
 import importlib
 import numpy as np, func

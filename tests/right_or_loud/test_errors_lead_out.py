@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 
 import func
+from func.host import conversions
 from func.interpreters.host.source import is_engine_file
-from func.numpy import conversions
 
 PROGRAMS = tomllib.loads((pathlib.Path(__file__).parent / "wrong_programs.toml").read_text())["program"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import func
-from func.numpy import dispatchers
+from func.host import dispatchers
 from tests.support.coverage import smooth
 from tests.support.functions import FUNCTIONS
 
@@ -341,7 +341,7 @@ def test_numpy_is_what_it_was() -> None:
 def test_dispatchers_of_functions_in_c_are_found_by_the_collector_too() -> None:
     """As where NumPy's memory has another layout than func knows; the collector does not see what a process froze."""
     script = """
-from func.numpy import dispatchers
+from func.host import dispatchers
 found = {id(function) for function in dispatchers.hidden_dispatchers()}
 dispatchers._behind = lambda function: None
 print(len(found) > 10, found == {id(function) for function in dispatchers.hidden_dispatchers()})
@@ -409,7 +409,7 @@ def test_dispatchers_look_into_lists_only_where_traced_values_exist() -> None:
 import numpy as np, func
 from func.interpreters.core import TRACED
 searches = []
-from func.numpy.dispatchers import Search
+from func.host.dispatchers import Search
 search = Search.extended
 Search.extended = staticmethod(lambda arguments: searches.append(1) or search(arguments))
 np.sum([1.0, 2.0]), np.stack([[1.0], [2.0]]), np.linalg.norm([1.0])

@@ -27,8 +27,8 @@ import scipy.optimize
 
 import func
 from func.autograd import forward_ad
+from func.host import patching
 from func.interpreters.imperative.interpreter import ambient
-from func.numpy import patching
 
 NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "r_", "c_")
 CREATORS = ("zeros", "ones", "empty", "full", "eye", "arange", "copy", "zeros_like")

@@ -25,7 +25,7 @@ import func
 from func.errors import FuncError
 from func.scipy.spatial.transform import rotations
 
-_first = scipy.optimize.linear_sum_assignment  # other tests may have made the door before this file was imported
+_first = scipy.optimize.linear_sum_assignment  # other tests may have made the hook before this file was imported
 bound_early = getattr(_first, "__wrapped__", _first)
 
 X = np.random.default_rng(0).standard_normal(12) + 0.1
@@ -85,7 +85,7 @@ if np.lib.NumpyVersion(scipy.__version__) < "1.18.0":  # later ones decide by no
             ("scipy.stats.bootstrap", "func.pure_callback"),
         ),
     }
-if rotations.HAS_DOORS:
+if rotations.HAS_HOOKS:
     REFUSED["RigidTransform"] = (
         lambda: func.grad(lambda t: scipy.spatial.transform.RigidTransform.from_translation(t).as_matrix().sum())(
             X[:3]

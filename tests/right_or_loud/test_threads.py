@@ -207,8 +207,8 @@ def test_one_context_of_a_function_in_many_backward_passes() -> None:
 
 def test_turns_and_holds_know_who_comes_next_before_others_look():
     """A dict that is made at its first use may be made by two threads at once: then both have the same turn."""
+    from func.host import patching
     from func.interpreters.core.scopes import Turns
-    from func.numpy import patching
 
     assert "__dict__" not in dir(type(Turns()._last)) and Turns()._last.after == {}
     hold = patching.hold_converters()

@@ -23,10 +23,10 @@ import numpy as np
 import func
 from func.autograd import forward_ad
 from func.backends.llvm import machine
+from func.host import patching
 from func.interpreters.core import TRACED
 from func.interpreters.core.modes import Setting
 from func.interpreters.core.scopes import Entry
-from func.numpy import patching
 from tools.fuzz.cases import Tally, case_limit
 
 QUICK = 60

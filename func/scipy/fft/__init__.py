@@ -13,11 +13,11 @@ import scipy.fft as _scipy
 
 from func import numpy as fnp
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
-from func.interception import on_plain_memory
+from func.host.interception import on_plain_memory
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
-from func.scipy import doors as _doors
-from func.scipy.doors import holds_traced
+from func.host import scipy_hooks as _scipy_hooks
+from func.host.scipy_hooks import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn, shape_and_axes
 from func.scipy.fft.hankel import fht, fhtoffset, ifht
 from func.interpreters.host.completion import public_names as _public_names
@@ -144,7 +144,7 @@ def __getattr__(name: str) -> Any:
 
 
 _put_at_boundary(globals())
-_doors.register_late(globals())
+_scipy_hooks.register_late(globals())
 
 
 def __dir__() -> list[str]:

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.fft as _scipy
 
 from func import numpy as fnp
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array
-from func.scipy.doors import holds_traced
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 

@@ -14,9 +14,9 @@ import scipy.fft as _scipy
 
 from func import numpy as fnp
 from func import special
+from func.host import scipy_hooks
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, known_value
-from func.scipy import doors
-from func.scipy.doors import holds_traced
 
 __all__ = ["fht", "fhtoffset", "ifht"]
 
@@ -55,7 +55,7 @@ def ifht(A: Array, dln: Array, mu: Array, offset: Array = 0.0, bias: Array = 0.0
 def fhtoffset(dln: Array, mu: Array, initial: Array = 0.0, bias: Array = 0.0) -> Array:
     """The offset close to `initial` of low ringing, as scipy.fft.fhtoffset; the number of whole turns is constant."""
     if not holds_traced((dln, mu, initial, bias)):
-        return doors.original(_scipy.fhtoffset)(dln, mu, initial, bias)
+        return scipy_hooks.original(_scipy.fhtoffset)(dln, mu, initial, bias)
     y = math.pi / (2 * dln)
     above = special.loggamma((mu + 1 + bias) / 2 + 1j * y)
     below = special.loggamma((mu + 1 - bias) / 2 + 1j * y)

@@ -11,12 +11,12 @@ import scipy.integrate as _scipy
 from scipy.integrate._bvp import BVPResult
 
 import func as _func
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray, take
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain
 from func.scipy.integrate.sampled import numbers_of
 from func.transforms.closures import is_traced

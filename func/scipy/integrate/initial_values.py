@@ -20,13 +20,13 @@ from scipy.integrate._ivp.ivp import METHODS, OdeResult
 from scipy.integrate._ivp.rk import RungeKutta
 
 import func as _func
-from func.interception import intercepted_call
+from func.host.interception import intercepted_call
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Tracer, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, SolverWarning, UnsupportedFunctionError
 from func.interpreters.host.source import at_line, user_line
 from func.numpy import asarray
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow, by_adjoint
 from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain
 from func.scipy.integrate.radau import Collocation

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import scipy.integrate as _scipy
 
-from func.interception import intercepted_call
+from func.host.interception import intercepted_call
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.flows import Flow
 from func.scipy.integrate.numbers import Parameters, check_plain
 from func.scipy.integrate.sampled import numbers_of

@@ -16,12 +16,12 @@ import scipy.integrate as _scipy
 from scipy import LowLevelCallable
 
 from func.backends.records import Record
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_parts
 from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain
 from func.scipy.integrate.sampled import known, numbers_of

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.integrate as _scipy
 
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.sampled import known, numbers_of
 from func.special import logsumexp
 from func.transforms.closures import Closure

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.integrate as _scipy
 
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 from func.numpy import asarray
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 
 
 @with_converters

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.integrate as _scipy
 from scipy.integrate._cubature import CubatureResult
 
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_columns, real_parts
 from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain
 from func.scipy.integrate.sampled import known

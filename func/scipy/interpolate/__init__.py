@@ -39,7 +39,7 @@ _OWN = {
     for name, value in vars(module).items()
     if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
 }
-"""What the modules of this package define; `Class_method` is what the door of a method of SciPy's leads to."""
+"""What the modules of this package define; `Class_method` is what the hook of a method of SciPy's leads to."""
 
 __all__ = [name for name in _scipy.__all__ if name in _OWN]
 

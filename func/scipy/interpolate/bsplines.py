@@ -9,8 +9,8 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, shape_of
-from func.scipy import doors
 from func.scipy.interpolate.basis import checked_knots, differentiated, full, integrated, spline_values, tensor_values
 from func.scipy.interpolate.collocation import (
     coefficients,
@@ -61,7 +61,7 @@ class BSpline(HoldsTraced, _scipy.BSpline):  # type: ignore[misc]
         self._hold(t=t, c=c, k=k, extrapolate=extrapolate, axis=axis)
 
     def _store(self, *, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
-        doors.original(_scipy.BSpline.__init__)(self, t, c, k, extrapolate)
+        scipy_hooks.original(_scipy.BSpline.__init__)(self, t, c, k, extrapolate)
         self.axis = axis
 
     @classmethod
@@ -296,7 +296,7 @@ class NdBSpline(HoldsTraced, _scipy.NdBSpline):  # type: ignore[misc]
         self._hold(t=knots, c=c, k=tuple(orders), extrapolate=True if extrapolate is None else bool(extrapolate))
 
     def _store(self, *, t: Any, c: Any, k: Any, extrapolate: bool) -> None:
-        doors.original(_scipy.NdBSpline.__init__)(self, t, c, k, extrapolate=extrapolate)
+        scipy_hooks.original(_scipy.NdBSpline.__init__)(self, t, c, k, extrapolate=extrapolate)
 
     @traced_version(_scipy.NdBSpline.__call__)
     def __call__(self, xi: Any, *, nu: Any = None, extrapolate: Any = None) -> Any:

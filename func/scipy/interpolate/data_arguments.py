@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
 from func.numpy.argument_checks import arrayed, host_values, to_dtype
-from func.scipy import doors
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
@@ -65,7 +65,7 @@ def require(condition: Any, message: str) -> None:
 
 def is_traced(*values: Any) -> bool:
     """Whether one of the values is traced, or holds a traced value."""
-    return any([doors.holds_traced(value) for value in values])
+    return any([scipy_hooks.holds_traced(value) for value in values])
 
 
 def is_made_of_traced(self: Any, *names: str) -> bool:
@@ -100,7 +100,7 @@ def traced_version(original: Any) -> Callable[[_F], _F]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                return (function if is_traced(args, kwargs) else doors.original(original))(*args, **kwargs)
+                return (function if is_traced(args, kwargs) else scipy_hooks.original(original))(*args, **kwargs)
             except Exception as error:
                 hide_outside(error)
                 raise

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, shape_of
 from func.numpy.argument_checks import to_dtype
-from func.scipy import doors
 from func.scipy.interpolate.basis import basis, differentiated, full, integrated, knot_intervals, spline_values
 from func.scipy.interpolate.bsplines import BSpline, BSpline_insert_knot, BSpline_integrate
 from func.scipy.interpolate.collocation import (
@@ -134,7 +134,7 @@ def splrep(
 
 def _by_splrep(x: Any, y: Any, w: Any, first: float, last: float, k: int, s: float) -> tuple[Any, float, int]:
     """The knots that splrep chooses for plain data, the distance that it attains, and FITPACK's code."""
-    (t, _, _), distance, ier, _ = doors.original(_scipy.splrep)(x, y, w, first, last, k=k, s=s, full_output=1)
+    (t, _, _), distance, ier, _ = scipy_hooks.original(_scipy.splrep)(x, y, w, first, last, k=k, s=s, full_output=1)
     return t, distance, ier
 
 
@@ -216,7 +216,7 @@ def _smoothed_points(
         raise refuse("scipy.interpolate.splprep with s > 0 of periodic data, or with knots", _INSTEAD)
     values = [numbers(v, "what smoothing chooses") for v in (y, w, u, *ends, s)]
     rest = [float(v) for v in values[3:]]
-    plain = doors.original(_scipy.splprep)(
+    plain = scipy_hooks.original(_scipy.splprep)(
         list(values[0].T), values[1], values[2], *rest[:2], k=k, s=rest[2], full_output=1
     )
     ier = plain[2]
@@ -261,10 +261,12 @@ def _made_near(
     options: dict[str, Any] = {"w": pw, "k": k, "s": float(ps), "nest": nest}
     options["t"] = None if t is None else numbers(t, "what smoothing chooses")
     if py.ndim == 1:
-        plain = doors.original(_scipy.make_splrep)(px, py, xb=float(first), xe=float(last), **options)
+        plain = scipy_hooks.original(_scipy.make_splrep)(px, py, xb=float(first), xe=float(last), **options)
         values = plain(px)
     else:
-        plain, _ = doors.original(_scipy.make_splprep)(list(py.T), u=px, ub=float(first), ue=float(last), **options)
+        plain, _ = scipy_hooks.original(_scipy.make_splprep)(
+            list(py.T), u=px, ub=float(first), ue=float(last), **options
+        )
         values = plain(px).T
     count = len(plain.t) - 2 * k - 2
     knots = knots_at_data(plain.t, px, x, ends, k) if t is None else reals(t, "t")
@@ -407,7 +409,7 @@ def sproot(tck: Any, mest: int = 10) -> Any:
     t = reals(t, "t")
     c = full(t, floats(c))
     what = "the number of roots of a spline"
-    found = doors.original(_scipy.sproot)((numbers(t, what), numbers(c, what), k), mest)
+    found = scipy_hooks.original(_scipy.sproot)((numbers(t, what), numbers(c, what), k), mest)
     roots = fnp.asarray(found)
     for _ in range(2 if len(found) else 0):
         roots = roots - spline_values(t, c, k, roots) / spline_values(t, c, k, roots, 1)

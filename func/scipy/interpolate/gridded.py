@@ -13,10 +13,10 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve_triangular
 from func.numpy.argument_checks import to_dtype
-from func.scipy import doors
 from func.scipy.interpolate.basis import basis, differentiated, full, integrated, knot_intervals, tensor_values
 from func.scipy.interpolate.collocation import coefficients, not_a_knot
 from func.scipy.interpolate.cubic import pchip_slopes
@@ -104,7 +104,7 @@ class RegularGridInterpolator(HoldsTraced, _scipy.RegularGridInterpolator):  # t
         self._hold(grid=grid, values=values, fill_value=fill_value)
 
     def _store(self, *, grid: Any, values: Any, fill_value: Any) -> None:
-        doors.original(_scipy.RegularGridInterpolator.__init__)(
+        scipy_hooks.original(_scipy.RegularGridInterpolator.__init__)(
             self, grid, values, self.method, self.bounds_error, fill_value
         )
 
@@ -295,7 +295,7 @@ def _ends(bbox: Any, x: Array, y: Array) -> list[Any]:
 
 
 class _Surface(_scipy.BivariateSpline):  # type: ignore[misc]
-    """What func's classes of FITPACK's surfaces share; SciPy's methods lead here through their doors."""
+    """What func's classes of FITPACK's surfaces share; SciPy's methods lead here through their hooks."""
 
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "tck")

@@ -1,4 +1,4 @@
-"""interp1d with traced data, and the door of the method that calls it and the polynomials through points."""
+"""interp1d with traced data, and the hook of the method that calls it and the polynomials through points."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.numpy.argument_checks import to_dtype
-from func.scipy import doors
 from func.scipy.interpolate.bsplines import BSpline___call__
 from func.scipy.interpolate.data_arguments import (
     DOUBLE,
@@ -184,4 +184,4 @@ def interp1d___call__(self: Any, x: Any) -> Any:
         return _interp1d_values(self, x)
     if isinstance(self, _scipy.KroghInterpolator):
         return krogh_values(self, x)
-    return doors.original(_scipy.interp1d.__call__)(self, x)
+    return scipy_hooks.original(_scipy.interp1d.__call__)(self, x)

@@ -16,9 +16,9 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, shape_of
 from func.numpy.argument_checks import to_dtype
-from func.scipy import doors
 from func.scipy.interpolate.basis import spline_values
 from func.scipy.interpolate.data_arguments import (
     DOUBLE,
@@ -111,7 +111,7 @@ class _Piecewise(HoldsTraced):
 
     def _store(self: Any, *, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
         # Not by construct_fast: that of BPoly in SciPy 1.18.1 evaluates its coefficients as those of powers.
-        doors.original(self._scipy_class.__init__)(self, c, x, extrapolate)
+        scipy_hooks.original(self._scipy_class.__init__)(self, c, x, extrapolate)
         self.axis = axis
 
     def _init(self: Any, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
@@ -298,7 +298,7 @@ class PPoly(_Piecewise, _scipy.PPoly):  # type: ignore[misc]
         what = "the number of roots of a piecewise polynomial"
         values = [numbers(v, what) for v in (self.c, self.x, y)]
         plain = _scipy.PPoly(values[0], values[1], extrapolate if extrapolate != "periodic" else True)
-        found = doors.original(_scipy.PPoly.solve)(plain, float(values[2]), discontinuity, bool(extrapolate))
+        found = scipy_hooks.original(_scipy.PPoly.solve)(plain, float(values[2]), discontinuity, bool(extrapolate))
         if len(shape_of(self.c)) == 2:
             return _refined(self.c, self.x, y, found, values)
         out = np.empty(found.shape, object)
@@ -535,7 +535,7 @@ def PPoly___init__(self: Any, *args: Any, **kwargs: Any) -> None:
     """The constructor of SciPy's two classes for traced values: the object becomes one of func's class."""
     own: Any = _OWN_CLASSES.get(type(self))
     if own is None:
-        doors.original(_owner(self)._scipy_class.__init__)(self, *args, **kwargs)
+        scipy_hooks.original(_owner(self)._scipy_class.__init__)(self, *args, **kwargs)
         return
     self.__class__ = own
     self._init(*args, **kwargs)

@@ -16,10 +16,10 @@ import scipy.interpolate as _scipy
 from scipy.spatial import Delaunay, KDTree
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve
 from func.numpy.argument_checks import to_dtype
-from func.scipy import doors
 from func.scipy.interpolate.clough_tocher import cubic_values, gradients
 from func.scipy.interpolate.data_arguments import (
     COMPLEX,
@@ -385,7 +385,7 @@ class LinearNDInterpolator(_scipy.LinearNDInterpolator):  # type: ignore[misc]
 
     def __init__(self, points: Any, values: Any, fill_value: Any = np.nan, rescale: bool = False) -> None:
         if not is_traced(points, values, fill_value):
-            doors.original(_scipy.LinearNDInterpolator.__init__)(self, points, values, fill_value, rescale)
+            scipy_hooks.original(_scipy.LinearNDInterpolator.__init__)(self, points, values, fill_value, rescale)
             return
         _fill_scattered(self, points, values, fill_value, rescale)
 
@@ -395,7 +395,7 @@ class LinearNDInterpolator(_scipy.LinearNDInterpolator):  # type: ignore[misc]
     def __call__(self, *args: Any) -> Any:
         """Evaluate at points (…, d); outside the convex hull the values are `fill_value`."""
         if not is_traced(self, args):
-            return doors.original(_scipy.LinearNDInterpolator.__call__)(self, *args)
+            return scipy_hooks.original(_scipy.LinearNDInterpolator.__call__)(self, *args)
         return _linear_values(self, *args)
 
 
@@ -464,7 +464,7 @@ class CloughTocher2DInterpolator(_scipy.CloughTocher2DInterpolator):  # type: ig
         rescale: bool = False,
     ) -> None:  # fmt: skip
         if not is_traced(points, values, fill_value):
-            doors.original(_scipy.CloughTocher2DInterpolator.__init__)(
+            scipy_hooks.original(_scipy.CloughTocher2DInterpolator.__init__)(
                 self, points, values, fill_value, tol, maxiter, rescale
             )
             return
@@ -480,7 +480,7 @@ class CloughTocher2DInterpolator(_scipy.CloughTocher2DInterpolator):  # type: ig
     def __call__(self, *args: Any) -> Any:
         """Evaluate at points (…, 2); outside the convex hull the values are `fill_value`."""
         if not is_traced(self, args):
-            return doors.original(_scipy.CloughTocher2DInterpolator.__call__)(self, *args)
+            return scipy_hooks.original(_scipy.CloughTocher2DInterpolator.__call__)(self, *args)
         return _cubic_values(self, *args)
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve
 from func.numpy.argument_checks import to_dtype
-from func.scipy import doors
 from func.scipy.interpolate.data_arguments import (
     COMPLEX,
     array_of,
@@ -392,7 +392,7 @@ def approximate_taylor_polynomial(f: Any, x: Any, degree: int, scale: Any, order
     n = (degree if order is None else order) + 1
     values = f(scale * np.cos(np.linspace(0, np.pi, n, endpoint=False)) + x)
     if not is_traced(values, x, scale):
-        return doors.original(_scipy.approximate_taylor_polynomial)(f, x, degree, scale, order)
+        return scipy_hooks.original(_scipy.approximate_taylor_polynomial)(f, x, degree, scale, order)
     # In the variable (nodes - x) / scale the nodes are numbers, known also while the code is staged.
     nodes = np.cos(np.linspace(0, np.pi, n, endpoint=False))
     derivatives = KroghInterpolator(nodes, floats(values)).derivatives(0.0, der=degree + 1)
@@ -491,7 +491,7 @@ class AAA(_scipy.AAA):  # type: ignore[misc]
                 "Its support points and weights are chosen to a tolerance: use plain data, or "
                 "FloaterHormannInterpolator, which differentiates in its data.",
             )
-        doors.original(_scipy.AAA.__init__)(self, x, y, **options)
+        scipy_hooks.original(_scipy.AAA.__init__)(self, x, y, **options)
 
     @traced_version(_scipy.AAA.__call__)
     def __call__(self, z: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.linalg import complex_dtype
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.linalg import checks
-from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import adjoint, over_batch, scipy_function
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from func import linalg as _dense
 from func.backends.support.linalg import real_dtype
 from func.control.scanning import scan
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, concrete, dtype_of, shape_of
 from func.interpreters.primitives.linalg.banded import band_adjoint, solve_banded
 from func.interpreters.primitives.linalg.invariant_subspaces import basis_of, turn_within
@@ -20,7 +21,6 @@ from func.interpreters.primitives.linalg.matrices import cusps, from_triangle, l
 from func.interpreters.primitives.linalg.spectral import with_real_row
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.linalg import checks
-from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import adjoint, by_equation, over_batch, scipy_function
 from func.transforms.forward import jvp
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 
 from func import linalg as _dense
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import checks
-from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import scipy_function
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.linalg import real_dtype
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.primitives.linalg.matrices import from_triangle
 from func.linalg import block_diag, checks
-from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import adjoint, by_equation, over_batch, refuse_derivative, scipy_function
 from func.transforms.forward import jvp
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from func import linalg as _dense
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.linalg import checks
-from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import adjoint, by_equation, over_batch, scipy_function
 from func.transforms.forward import jvp
 

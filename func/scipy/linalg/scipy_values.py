@@ -9,10 +9,10 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import scipy.linalg as _scipy
 
+from func.host.scipy_hooks import original
 from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.scipy.doors import original
 from func.transforms.custom import custom_jvp
 from func.transforms.outside import pure_callback
 from func.transforms.vmapping import vmap
@@ -22,7 +22,7 @@ Derivative: TypeAlias = Callable[[Sequence[Array], Sequence[Array], Sequence[Arr
 
 
 def scipy_function(name: str) -> Callable[..., Any]:
-    """A function of scipy.linalg as it is without its door."""
+    """A function of scipy.linalg as it is without its hook."""
     return original(getattr(_scipy, name))
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 import scipy.sparse as _sparse
 
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, is_plain_array, known_value, operand, shape_of
-from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import scipy_function
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from func import linalg as _dense
 from func.backends.support.linalg import complex_dtype
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.linalg import checks
-from func.scipy.doors import holds_traced
 from func.scipy.linalg.scipy_values import by_equation, over_batch, scipy_function
 from func.transforms.closures import Closure
 from func.transforms.custom import custom_jvp

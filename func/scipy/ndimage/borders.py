@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from func import numpy as fnp
+from func.host import scipy_hooks
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import TRACED, Array
-from func.scipy import doors
-from func.scipy.doors import holds_traced
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +50,7 @@ def version_with_callback(scipy_function: Callable[..., Any]) -> Callable[[F], F
                 return scipy_function(*args, **kwargs)
             return own(*args, **kwargs)
 
-        call.original = doors.original(scipy_function)  # type: ignore[attr-defined]
+        call.original = scipy_hooks.original(scipy_function)  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate

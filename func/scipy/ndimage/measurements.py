@@ -12,11 +12,11 @@ import numpy as np
 import scipy.ndimage as _scipy
 
 from func import numpy as fnp
+from func.host.scipy_hooks import original
 from func.interpreters.calls.callback import pure_callback
 from func.interpreters.core import Array, Aval, Tracer, is_plain_array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy.doors import original
 from func.scipy.ndimage.borders import version_of
 
 

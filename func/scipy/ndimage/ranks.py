@@ -429,7 +429,7 @@ def _callback(function: Any, name: str) -> Any:
 
 def _needs_scipy(function: Any, *values: Any) -> bool:
     """Whether only SciPy can call the function: a low-level one, on plain arrays."""
-    from func.scipy.doors import holds_traced
+    from func.host.scipy_hooks import holds_traced
 
     return not callable(function) and not holds_traced(values)
 
@@ -519,7 +519,7 @@ def generic_filter(
 
 
 def _original(name: str) -> Callable[..., Any]:
-    from func.scipy.doors import original
+    from func.host.scipy_hooks import original
 
     return original(getattr(_scipy, name))
 

@@ -17,11 +17,11 @@ import scipy.ndimage as _scipy
 
 from func import numpy as fnp
 from func import special
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Tracer, known_value, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.filters import spline_coefficients
-from func.scipy.doors import holds_traced
 from func.scipy.ndimage.borders import (
     DOUBLE,
     array_of,

@@ -20,12 +20,12 @@ import scipy.optimize as scipy_optimize
 from func import tree
 from func.backends.records import Record
 from func.control.branches_and_loops import cond
+from func.host import scipy_hooks
+from func.host.patching import called_inside
 from func.interpreters.calls.callback import callback
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import CustomRuleError, SingularSystemError, SolverWarning
 from func.interpreters.host.source import user_line
-from func.numpy.patching import called_inside
-from func.scipy import doors
 from func.transforms.closures import Closure
 from func.transforms.custom import stop_gradient
 from func.transforms.forward import jvp
@@ -43,16 +43,16 @@ UNDETERMINED = 0.1
 
 
 def original(name: str) -> Callable[..., Any]:
-    """SciPy's function of this name, without its door."""
-    return doors.original(getattr(scipy_optimize, name))
+    """SciPy's function of this name, without its hook."""
+    return scipy_hooks.original(getattr(scipy_optimize, name))
 
 
 def is_unmodified(depth: int = 1) -> bool:
-    """Whether the function of func that asks was reached by the door of SciPy's function."""
+    """Whether the function of func that asks was reached by the hook of SciPy's function."""
     frame: FrameType | None = sys._getframe(depth + 1)
-    if frame is not None and frame.f_code is called_inside.__code__:  # by which doors call
+    if frame is not None and frame.f_code is called_inside.__code__:  # by which hooks call
         frame = frame.f_back
-    return frame is not None and frame.f_code is doors.Door.call.__code__
+    return frame is not None and frame.f_code is scipy_hooks.Hook.call.__code__
 
 
 def has_traced(*parts: Any) -> bool:

@@ -10,10 +10,10 @@ import scipy.signal as _scipy
 from scipy.signal import _filter_design, _spline, _spline_filters, _waveforms
 
 from func import numpy as fnp
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy.doors import holds_traced
 from func.scipy.ndimage.borders import version_of
 from func.scipy.signal import correlations
 from func.scipy.signal.original_code import TRACED_CMATH, TRACED_MATH, as_float, rewired
@@ -22,7 +22,7 @@ _NUMBERS: dict[str, Any] = {"float": as_float, "math": TRACED_MATH, "cmath": TRA
 
 
 def _part(function: Any, **names: Any) -> Callable[..., Any]:
-    """SciPy's function with other objects behind some names; made when it is first called, after the doors are."""
+    """SciPy's function with other objects behind some names; made when it is first called, after the hooks are."""
     made: list[Callable[..., Any]] = []
 
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -10,9 +10,10 @@ import scipy.fft
 import scipy.signal as _scipy
 
 from func import numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.structural.filters import correlate_windows
-from func.scipy import doors, fft
+from func.scipy import fft
 from func.scipy.ndimage.borders import extended, normalized_axis, version_of
 from func.scipy.signal.original_code import in_original, inexact_dtype
 
@@ -74,7 +75,7 @@ def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto") -
         _check_mode(mode)
         is_float = "f" in (kinds := {x.dtype.kind, h.dtype.kind}) or "c" in kinds
         like = [np.empty(v.shape, v.dtype) for v in (x, h)]
-        method = doors.original(_scipy.choose_conv_method)(*like, mode=mode) if is_float else "direct"
+        method = scipy_hooks.original(_scipy.choose_conv_method)(*like, mode=mode) if is_float else "direct"
     if method == "fft":
         out = fftconvolve(x, h, mode)
         dtype = np.result_type(x.dtype, h.dtype)

@@ -15,11 +15,11 @@ import scipy.signal as _scipy
 from scipy.signal import _filter_design
 
 from func import numpy as fnp
+from func.host import scipy_hooks
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy import doors
-from func.scipy.doors import holds_traced
 from func.scipy.ndimage.borders import version_of
 from func.scipy.signal import adapted
 from func.scipy.signal.adapted import bilinear_zpk, lp2bp_zpk, lp2bs_zpk, lp2hp_zpk, lp2lp_zpk
@@ -44,7 +44,7 @@ def iirfilter(
     typical = {"rp": None if rp is None else 1.0, "rs": None if rs is None else 40.0}
     typical |= {} if fs is None else {"fs": 1.0 if holds_traced(fs) else fs}
     places = np.linspace(0.1, 0.2, max(Wn.size, 1)) * (typical.get("fs") or 1.0)
-    doors.original(_scipy.iirfilter)(N, places.reshape(shape_of(Wn)), **typical, **options)  # SciPy's refusals
+    scipy_hooks.original(_scipy.iirfilter)(N, places.reshape(shape_of(Wn)), **typical, **options)  # SciPy's refusals
     band = _filter_design.band_dict[btype.lower()]
     prototype, *_ = _filter_design.filter_dict[ftype.lower()]
     ripples = {"cheb1ap": (rp,), "cheb2ap": (rs,), "ellipap": (rp, rs)}.get(prototype.__name__, ())
@@ -111,7 +111,7 @@ def sections(z: Array, p: Array, k: Array, pairing: str | None = None) -> Array:
 
 def _pairs(pairing: str | None, size: int, z: Any, p: Any) -> Any:
     """Which zeros and which poles stand in each section, by SciPy's function for the plain numbers."""
-    sos = doors.original(_scipy.zpk2sos)(z, p, 1.0, pairing)
+    sos = scipy_hooks.original(_scipy.zpk2sos)(z, p, 1.0, pairing)
     out = np.zeros((2, len(sos), 2), np.int64)
     for part, roots in enumerate((z, p)):
         free = list(range(size))
@@ -176,7 +176,7 @@ def firwin(
     edges = fnp.multiply(fnp.atleast_1d(fnp.asarray(cutoff)), 2.0 / (fs or 2.0))
     count = edges.size
     typical = np.linspace(0.1, 0.9, count + 2)[1:-1].reshape(shape_of(edges))
-    doors.original(_scipy.firwin)(numtaps, typical, width=width, **options)  # SciPy's refusals
+    scipy_hooks.original(_scipy.firwin)(numtaps, typical, width=width, **options)  # SciPy's refusals
     if width is not None:
         window = ("kaiser", _scipy.kaiser_beta(_scipy.kaiser_atten(numtaps, 2.0 * width / (fs or 2.0))))
     passes_zero = pass_zero in (True, "bandstop", "lowpass")

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from func.interception import intercepted_call
+from func.host import scipy_hooks
+from func.host.interception import intercepted_call
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, known_value, operand
-from func.scipy import doors
-from func.scipy.doors import holds_traced
 
 
 def in_original(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """SciPy's own code, run on traced values."""
-    return intercepted_call(doors.original(function))(*args, **kwargs)
+    return intercepted_call(scipy_hooks.original(function))(*args, **kwargs)
 
 
 def rewired(function: Any, **names: Any) -> Callable[..., Any]:
@@ -26,7 +26,7 @@ def rewired(function: Any, **names: Any) -> Callable[..., Any]:
 
     Such names are `float` and `math`, which take no traced values, and helpers that are compiled.
     """
-    own = doors.original(function)
+    own = scipy_hooks.original(function)
     namespace = {**own.__globals__, **names}
     copy = types.FunctionType(own.__code__, namespace, own.__name__, own.__defaults__, own.__closure__)
     copy.__kwdefaults__ = own.__kwdefaults__

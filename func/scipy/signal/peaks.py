@@ -7,10 +7,10 @@ from typing import Any
 
 import scipy.signal as _scipy
 
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import NotDifferentiableError, StagingError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.doors import holds_traced, original
 
 __all__ = ["find_peaks", "peak_prominences", "peak_widths"]
 

@@ -8,9 +8,9 @@ import scipy.signal as _scipy
 from scipy.signal import _short_time_fft
 
 from func import numpy as fnp
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Tracer
 from func.scipy import fft
-from func.scipy.doors import holds_traced
 from func.scipy.signal.original_code import in_original
 
 

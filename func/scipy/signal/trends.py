@@ -9,9 +9,9 @@ import scipy.signal as _scipy
 
 from func import linalg
 from func import numpy as fnp
-from func.interception import resolved
+from func.host.interception import resolved
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array
-from func.scipy.doors import holds_traced
 from func.scipy.ndimage.borders import normalized_axis, version_of
 
 

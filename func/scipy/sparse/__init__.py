@@ -24,7 +24,7 @@ import scipy.sparse as _scipy
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy import doors
+from func.host import scipy_hooks
 from func.scipy.sparse.construction import (
     block_array,
     block_diag,
@@ -71,14 +71,14 @@ def _refusing(name: str) -> Callable[..., Any]:
     return refuse
 
 
-def _add_door(function: Any, target: Callable[..., Any]) -> None:
-    if isinstance(function, FunctionType) and function not in doors.DOORS:
-        doors.add_door(function, __name__, function.__name__)
-        doors.DOORS[function].target = target
+def _add_hook(function: Any, target: Callable[..., Any]) -> None:
+    if isinstance(function, FunctionType) and function not in scipy_hooks.HOOKS:
+        scipy_hooks.add_hook(function, __name__, function.__name__)
+        scipy_hooks.HOOKS[function].target = target
 
 
 def register() -> None:
-    """Give the methods of SciPy's classes doors, which come from base classes and private modules."""
+    """Give the methods of SciPy's classes hooks, which come from base classes and private modules."""
     kinds = [getattr(_scipy, name) for name in CLASSES]
     lists = [getattr(_scipy, f"{form}_{kind}") for form in ("lil", "dok") for kind in ("array", "matrix")]
     for base in dict.fromkeys([base for kind in (*kinds, *lists) for base in kind.__mro__]):
@@ -86,11 +86,11 @@ def register() -> None:
             continue
         is_list = any([form in base.__name__ for form in ("lil", "dok")])
         for name in LIFTED:
-            _add_door(vars(base).get(name), lifted_method(name))
+            _add_hook(vars(base).get(name), lifted_method(name))
         init = vars(base).get("__init__")
-        _add_door(init, _refusing("") if is_list else become(init))
+        _add_hook(init, _refusing("") if is_list else become(init))
         for name in ("__setitem__", "setdiag"):
-            _add_door(vars(base).get(name), _refusing(f".{name}"))
+            _add_hook(vars(base).get(name), _refusing(f".{name}"))
 
 
 @_without_engine_frames
@@ -99,7 +99,7 @@ def __getattr__(name: str) -> Any:
 
 
 _put_at_boundary(globals())
-doors.register_late(globals())
+scipy_hooks.register_late(globals())
 
 
 def __dir__() -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as _scipy
 
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.patterns import (
     canonical,
     entries,

@@ -14,13 +14,13 @@ import numpy as np
 import scipy.sparse as _scipy
 
 from func import tree
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import convert, reshape
-from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.patterns import (
     FORMATS,
     OWN,

@@ -17,8 +17,8 @@ from func import linalg as flinalg
 from func import numpy as fnp
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.core import Array, is_plain_array, known_value
-from func.scipy import doors
-from func.scipy.doors import holds_traced
+from func.host import scipy_hooks
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.host.completion import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
@@ -29,7 +29,7 @@ _MODULES = ("distance", "transform")
 def minkowski_distance_p(x: Array, y: Array, p: Any = 2.0) -> Array:
     """The p-th power of the distances of x and y, broadcast, along the last axis; of p = ∞ the distances."""
     if not holds_traced((x, y, p)):
-        return doors.original(_scipy.minkowski_distance_p)(x, y, p)
+        return scipy_hooks.original(_scipy.minkowski_distance_p)(x, y, p)
     x, y = _points(x, y)
     size = fnp.abs(y - x)
     if not holds_traced(p) and p == np.inf:
@@ -43,7 +43,7 @@ def minkowski_distance_p(x: Array, y: Array, p: Any = 2.0) -> Array:
 def minkowski_distance(x: Array, y: Array, p: Any = 2.0) -> Array:
     """The distances of x and y, broadcast, along the last axis; their derivative at coinciding points is zero."""
     if not holds_traced((x, y, p)):
-        return doors.original(_scipy.minkowski_distance)(x, y, p)
+        return scipy_hooks.original(_scipy.minkowski_distance)(x, y, p)
     x, y = _points(x, y)
     power = minkowski_distance_p(x, y, p)
     if not holds_traced(p) and p in (1, np.inf):
@@ -70,7 +70,7 @@ def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) 
            [ 1.2,  1.6]])
     """
     if not holds_traced((x, y, p)):
-        return doors.original(_scipy.distance_matrix)(x, y, p, threshold)
+        return scipy_hooks.original(_scipy.distance_matrix)(x, y, p, threshold)
     x, y = fnp.asarray(x), fnp.asarray(y)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"x contains {x.shape[1]}-dimensional vectors but y contains {y.shape[1]}-dimensional vectors")
@@ -80,7 +80,7 @@ def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) 
 def procrustes(data1: Array, data2: Array) -> tuple[Array, Array, Array]:
     """Both matrices (m, n), centred and of norm one, the second turned and scaled to the first, and their disparity."""
     if not holds_traced((data1, data2)):
-        plain: tuple[Array, Array, Array] = doors.original(_scipy.procrustes)(data1, data2)
+        plain: tuple[Array, Array, Array] = scipy_hooks.original(_scipy.procrustes)(data1, data2)
         return plain
     first, second = [fnp.astype(fnp.asarray(x), np.float64) for x in (data1, data2)]
     if first.ndim != 2 or second.ndim != 2:
@@ -105,7 +105,7 @@ def geometric_slerp(start: Array, end: Array, t: Array, tol: float = 1e-07) -> A
     The curve depends on points off the sphere, too: through the plane of both, and the angle between them.
     """
     if not holds_traced((start, end, t)):
-        return doors.original(_scipy.geometric_slerp)(start, end, t, tol)
+        return scipy_hooks.original(_scipy.geometric_slerp)(start, end, t, tol)
     start, end, t = [fnp.astype(fnp.asarray(x), np.float64, copy=False) for x in (start, end, t)]
     if t.ndim > 1:
         raise ValueError("The interpolation parameter value must be one dimensional.")

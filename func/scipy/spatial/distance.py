@@ -18,14 +18,14 @@ import scipy.spatial.distance as _scipy
 from func import linalg as flinalg
 from func import numpy as fnp
 from func import special
+from func.host import scipy_hooks
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import TRACED, Array, is_plain_array, known_value
 from func.interpreters.host.completion import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.facts import root
-from func.scipy import doors
-from func.scipy.doors import holds_traced
 from func.transforms.custom import stop_gradient
 
 __all__ = [
@@ -234,7 +234,7 @@ _IN_DOUBLE = ("dice", "euclidean", "rogerstanimoto", "russellrao", "sokalsneath"
 
 def _single(name: str, metric: Callable[..., Array], double: str = "", check: bool = False) -> Callable[..., Any]:
     """The distance of two vectors; `double` names those that SciPy converts, `check` whether lengths must be equal."""
-    original = doors.original(getattr(_scipy, name))
+    original = scipy_hooks.original(getattr(_scipy, name))
 
     def distance(u: Array, v: Array, w: Any = None) -> Array:
         if not holds_traced((u, v, w)):
@@ -278,7 +278,7 @@ def sqeuclidean(u: Array, v: Array, w: Any = None) -> Array:
     array([4., 0.])
     """
     if not holds_traced((u, v, w)):
-        return doors.original(_scipy.sqeuclidean)(u, v, w)
+        return scipy_hooks.original(_scipy.sqeuclidean)(u, v, w)
     u, v = [_vector(x) for x in (u, v)]
     u, v = [x if x.dtype.kind in "fc" else fnp.astype(x, np.float64) for x in (u, v)]
     return _sqeuclidean(u, v, _weights(w))
@@ -287,10 +287,10 @@ def sqeuclidean(u: Array, v: Array, w: Any = None) -> Array:
 def minkowski(u: Array, v: Array, p: Any = 2, w: Any = None) -> Array:
     """The distance (Σ w |u - v|^p)^(1/p) of two vectors; p may be traced."""
     if not holds_traced((u, v, p, w)):
-        return doors.original(_scipy.minkowski)(u, v, p, w)
+        return scipy_hooks.original(_scipy.minkowski)(u, v, p, w)
     u, v = [_vector(x) for x in (u, v)]
     distance = _minkowski(u, v, _weights(w), _checked_power(p))
-    probe = doors.original(_scipy.minkowski)(
+    probe = scipy_hooks.original(_scipy.minkowski)(
         np.ones(1, u.dtype), np.ones(1, v.dtype), 2 if holds_traced(p) else p, None if w is None else np.ones(1)
     )
     return fnp.astype(distance, np.asarray(probe).dtype, copy=False)
@@ -299,7 +299,7 @@ def minkowski(u: Array, v: Array, p: Any = 2, w: Any = None) -> Array:
 def correlation(u: Array, v: Array, w: Any = None, centered: bool = True) -> Array:
     """One minus the correlation of two vectors, or without `centered` minus the cosine of their angle."""
     if not holds_traced((u, v, w)):
-        return doors.original(_scipy.correlation)(u, v, w, centered)
+        return scipy_hooks.original(_scipy.correlation)(u, v, w, centered)
     u, v = [_vector(x) for x in (u, v)]
     if "c" in (u.dtype.kind, v.dtype.kind):
         raise TypeError("`u` and `v` must be real.")
@@ -309,7 +309,7 @@ def correlation(u: Array, v: Array, w: Any = None, centered: bool = True) -> Arr
 def seuclidean(u: Array, v: Array, V: Array) -> Array:
     """The Euclidean distance of two vectors, each difference divided by the root of its variance in V."""
     if not holds_traced((u, v, V)):
-        return doors.original(_scipy.seuclidean)(u, v, V)
+        return scipy_hooks.original(_scipy.seuclidean)(u, v, V)
     u, v, V = _vector(u), _vector(v), _vector(V, np.float64)
     if not u.shape == v.shape == V.shape:
         raise TypeError("V must be a 1-D array of the same dimension as u and v.")
@@ -319,14 +319,14 @@ def seuclidean(u: Array, v: Array, V: Array) -> Array:
 def mahalanobis(u: Array, v: Array, VI: Array) -> Array:
     """The root of (u - v)ᵀ VI (u - v), of the inverse covariance VI."""
     if not holds_traced((u, v, VI)):
-        return doors.original(_scipy.mahalanobis)(u, v, VI)
+        return scipy_hooks.original(_scipy.mahalanobis)(u, v, VI)
     return _mahalanobis(_vector(u), _vector(v), fnp.atleast_2d(fnp.asarray(VI)))
 
 
 def jensenshannon(p: Array, q: Array, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Array:
     """The Jensen-Shannon distance of two probability vectors along an axis, which are normalised first."""
     if not holds_traced((p, q, base)):
-        return doors.original(_scipy.jensenshannon)(p, q, base, axis=axis, keepdims=keepdims)
+        return scipy_hooks.original(_scipy.jensenshannon)(p, q, base, axis=axis, keepdims=keepdims)
     p, q = fnp.asarray(p), fnp.asarray(q)
     p, q = [x / fnp.sum(x, axis=axis, keepdims=True) for x in (p, q)]
     middle = (p + q) / 2.0
@@ -427,7 +427,7 @@ def cdist(XA: Array, XB: Array, metric: Any = "euclidean", *, out: Any = None, *
     """
     traced = holds_traced((XA, XB)) or holds_traced(kwargs) or holds_traced(out)
     if not traced and not (callable(metric) and (TRACED.run or TRACED.stay)):
-        return doors.original(_scipy.cdist)(XA, XB, metric, out=out, **kwargs)
+        return scipy_hooks.original(_scipy.cdist)(XA, XB, metric, out=out, **kwargs)
     XA, XB = _rows(XA, "XA must be a 2-dimensional array."), _rows(XB, "XB must be a 2-dimensional array.")
     if XA.shape[1] != XB.shape[1]:
         raise ValueError("XA and XB must have the same number of columns (i.e. feature dimension.)")
@@ -444,7 +444,7 @@ def pdist(X: Array, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any
     """The distances (m (m - 1) / 2,) of the rows of X (m, k), condensed: those of rows i < j, in order."""
     traced = holds_traced((X, out)) or holds_traced(kwargs)
     if not traced and not (callable(metric) and (TRACED.run or TRACED.stay)):
-        return doors.original(_scipy.pdist)(X, metric, out=out, **kwargs)
+        return scipy_hooks.original(_scipy.pdist)(X, metric, out=out, **kwargs)
     X = fnp.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"A 2-dimensional array must be passed. (Shape was {X.shape}).")
@@ -463,7 +463,7 @@ def squareform(X: Array, force: str = "no", checks: bool = True) -> Array:
     With `checks`, a matrix whose values are known must be symmetric, with zeros on its diagonal.
     """
     if not holds_traced(X):
-        return doors.original(_scipy.squareform)(X, force, checks)
+        return scipy_hooks.original(_scipy.squareform)(X, force, checks)
     X = fnp.asarray(X)
     if force.lower() == "tomatrix" and X.ndim != 1:
         raise ValueError("Forcing 'tomatrix' but input X is not a distance vector.")
@@ -493,7 +493,7 @@ def squareform(X: Array, force: str = "no", checks: bool = True) -> Array:
 def directed_hausdorff(u: Array, v: Array, rng: Any = 0) -> tuple[Array, Array, Array]:
     """The largest distance of a row of u from the rows of v, and the indices of both rows; `rng` changes nothing."""
     if not holds_traced((u, v)):
-        found: tuple[Array, Array, Array] = doors.original(_scipy.directed_hausdorff)(u, v, rng)
+        found: tuple[Array, Array, Array] = scipy_hooks.original(_scipy.directed_hausdorff)(u, v, rng)
         return found
     u, v = [fnp.astype(fnp.asarray(x), np.float64, copy=False) for x in (u, v)]
     if u.shape[1] != v.shape[1]:
@@ -506,7 +506,7 @@ def directed_hausdorff(u: Array, v: Array, rng: Any = 0) -> tuple[Array, Array, 
 
 def _of_values(name: str) -> Callable[..., Any]:
     """A function that looks at values or shapes alone."""
-    original = doors.original(getattr(_scipy, name))
+    original = scipy_hooks.original(getattr(_scipy, name))
 
     def look(x: Array, *args: Any, **kwargs: Any) -> Any:
         value = known_value(x)

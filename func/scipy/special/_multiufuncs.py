@@ -7,13 +7,13 @@ from typing import Any
 import scipy.special as _scipy
 
 from func import special as _own
-from func.scipy import doors
-from func.scipy.doors import holds_traced
+from func.host import scipy_hooks
+from func.host.scipy_hooks import holds_traced
 
 
 def MultiUFunc___call__(function: Any, *args: Any, **kwargs: Any) -> Any:
     """The call of one of them: func's version of its name, which looks at traced arguments alone."""
     if not holds_traced(args) and not holds_traced(kwargs):
-        return doors.original(type(function).__call__)(function, *args, **kwargs)
+        return scipy_hooks.original(type(function).__call__)(function, *args, **kwargs)
     name = next(name for name in _own.spherical.__all__ if getattr(_scipy, name, None) is function)
     return getattr(_own, name)(*args, **kwargs)

@@ -21,7 +21,7 @@ import scipy.stats as _scipy
 from scipy._lib import _util
 
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
-from func.scipy import doors as _doors
+from func.host import scipy_hooks as _scipy_hooks
 from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats import multivariate_sampling as _multivariate_samples  # registers all methods
 from func.scipy.stats.fitting import OWN as _FITS
@@ -29,7 +29,7 @@ from func.scipy.stats.multivariate_methods import OWN as _MULTIVARIATE
 from func.scipy.stats.of_samples import OWN as _OF_SAMPLES
 from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
-from func.numpy.patching import with_converters as _with_converters
+from func.host.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
 from func.interpreters.host.completion import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
@@ -51,16 +51,16 @@ def _array_api_extra() -> Any:
 
 
 def _install_helpers() -> None:
-    """Doors of SciPy's helpers that its distributions call."""
+    """Hooks of SciPy's helpers that its distributions call."""
     for module, name, own in (
         (_array_api_extra(), "apply_where", "apply_where"),
         (_util, "_lazyselect", "lazyselect"),
     ):
         function = getattr(module, name, None)  # private: other versions of SciPy have others
         if function is not None:
-            _doors.add_door(function, "func.scipy.stats.masking", own)
+            _scipy_hooks.add_hook(function, "func.scipy.stats.masking", own)
     _implements_scipy("_log1mexp")(_log1mexp)
-    _doors.install("scipy.stats")  # for keys, which samplers take where nothing is traced
+    _scipy_hooks.install("scipy.stats")  # for keys, which samplers take where nothing is traced
 
 
 _install_helpers()

@@ -13,9 +13,9 @@ import scipy.special as sc
 import scipy.stats as _scipy
 
 import func
+from func.host.scipy_hooks import original
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.scipy.doors import original
 from func.scipy.stats.estimates import floats, known
 from func.scipy.stats.sample_functions import boxcox_llf, yeojohnson_llf, yeojohnson_of
 from func.scipy.stats.sample_ranks import on_the_host

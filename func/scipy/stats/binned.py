@@ -11,10 +11,10 @@ import numpy as np
 import scipy.stats as _scipy
 
 import func
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.doors import holds_traced, original
 from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = ["binned_statistic_dd"]

@@ -15,11 +15,11 @@ import numpy as np
 from scipy.stats import _distn_infrastructure as _infrastructure
 
 import func
-from func.interception import intercepted_call
+from func.host.interception import intercepted_call
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.doors import holds_traced
 from func.scipy.stats import by_density, densities, standard
 
 

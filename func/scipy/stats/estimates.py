@@ -16,10 +16,10 @@ import scipy.stats as _scipy
 from scipy.stats import _stats_py
 
 import func
+from func.host.scipy_hooks import original
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.doors import original
 from func.scipy.stats.policies import in_wrapper
 
 __all__ = [

@@ -17,12 +17,12 @@ from scipy.stats import _continuous_distns as _continuous
 from scipy.stats import _distn_infrastructure as _infrastructure
 
 import func
-from func.interception import intercepted_call
+from func.host.interception import intercepted_call
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Aval, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
 from func.random.keys import known
-from func.scipy.doors import holds_traced, original
 from func.scipy.stats import counting, standard
 from func.scipy.stats.distribution_methods import dist_shapes
 
@@ -59,7 +59,7 @@ def _fit_of(kind: type) -> Callable[..., tuple[Any, ...]]:
     name = kind.__name__.removesuffix("_gen")
 
     def fit(self: Any, data: Any, *args: Any, **kwds: Any) -> tuple[Any, ...]:
-        run = original(own)  # which has its door by now
+        run = original(own)  # which has its hook by now
         data = np.ravel(np.asarray(data, float))
         if str(kwds.get("method", "mle")).lower() == "mle":
             if name in CLOSED and not args:

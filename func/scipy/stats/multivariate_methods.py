@@ -17,14 +17,14 @@ from scipy.stats import Covariance
 from scipy.stats import _multivariate as _scipy
 
 import func
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, known_value
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.doors import holds_traced, original
 
 OWN: dict[str, Callable[..., Any]] = {}
-"""By the names of the doors."""
+"""By the names of the hooks."""
 
 
 def method(kind: str, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

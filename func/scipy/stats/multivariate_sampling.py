@@ -18,16 +18,16 @@ from scipy.stats import _multivariate as _scipy
 
 import func
 from func import random
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy.doors import holds_traced, original
 from func.scipy.stats import multivariate_methods as methods
 from func.scipy.stats import multivariate_more, normal_boxes
 from func.scipy.stats.sampling import draw, key_of, moved, uniform
 
 OWN: dict[str, Callable[..., Any]] = {}
-"""By the names of the doors."""
+"""By the names of the hooks."""
 
 
 def _rvs(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -19,8 +19,8 @@ import scipy.special as sc
 from scipy.stats import _multivariate as _scipy
 
 import func
+from func.host.scipy_hooks import original
 from func.interpreters.core import Aval
-from func.scipy.doors import original
 from func.scipy.stats import double_exponential
 from func.scipy.stats import multivariate_methods as methods
 from func.scipy.stats.host_values import along

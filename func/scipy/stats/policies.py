@@ -16,10 +16,10 @@ import numpy as np
 import scipy.stats as _scipy
 from scipy._lib import _util
 
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.doors import holds_traced, original
 
 _DIFFERENTIABLE = (
     "alexandergovern", "circmean", "combine_pvalues", "differential_entropy", "entropy", "f_oneway", "gmean",

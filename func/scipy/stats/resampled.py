@@ -10,9 +10,9 @@ import numpy as np
 import scipy.stats as _scipy
 
 import func
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.scipy.doors import holds_traced, original
 from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = ["goodness_of_fit", "monte_carlo_test", "permutation_test", "power"]

@@ -17,11 +17,11 @@ import scipy.stats as _scipy
 from scipy.stats import _morestats, _stats_py
 
 import func
+from func.host.patching import with_converters
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.numpy.patching import with_converters
-from func.scipy.doors import holds_traced, original
 from func.scipy.stats.estimates import KEEPS_PRECISION
 from func.scipy.stats.policies import in_wrapper
 

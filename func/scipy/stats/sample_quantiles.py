@@ -10,10 +10,10 @@ import numpy as np
 import scipy.special as sc
 
 import func
+from func.host.scipy_hooks import original
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.doors import original
 from func.scipy.stats.estimates import floats, known
 from func.scipy.stats.policies import spread
 from func.scipy.stats.sample_ranks import on_the_host

@@ -17,10 +17,10 @@ import numpy as np
 import scipy.stats as _scipy
 
 import func
+from func.host.scipy_hooks import MAX_DEPTH, holds_traced, original
 from func.interpreters.core import dtype_of, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.scipy.doors import MAX_DEPTH, holds_traced, original
 
 _RANKS = "it computes with ranks"
 _COUNTS = "it counts"

@@ -24,11 +24,11 @@ from scipy.stats import _distn_infrastructure as _infrastructure
 
 import func
 from func import random
+from func.host.scipy_hooks import holds_traced, is_key, original
 from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.core.scopes import current_staging
 from func.interpreters.host.source import at_line
 from func.random.keys import known
-from func.scipy.doors import holds_traced, is_key, original
 from func.scipy.stats import standard
 from func.scipy.stats.distribution_methods import is_of_trials
 from func.scipy.stats.host_values import along

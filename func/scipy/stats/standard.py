@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import _distn_infrastructure as _infrastructure
 
 import func
-from func.interception import intercepted_call
+from func.host.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line

@@ -14,8 +14,8 @@ import func.scipy.spatial.transform as own
 from tests.support import scipy_spatial_transform
 from tests.support.scipy_rows import check, parameters
 
-HAS_DOORS = own.rotations.HAS_DOORS
-pytestmark = pytest.mark.skipif(not HAS_DOORS, reason="the classes of SciPy before 1.17 are compiled")
+HAS_HOOKS = own.rotations.HAS_HOOKS
+pytestmark = pytest.mark.skipif(not HAS_HOOKS, reason="the classes of SciPy before 1.17 are compiled")
 RNG = np.random.default_rng(0)
 V = RNG.normal(size=(4, 3))
 W = RNG.normal(size=(2, 3, 3))

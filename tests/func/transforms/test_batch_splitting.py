@@ -10,7 +10,7 @@ import pytest
 
 import func
 from func import errors
-from func.numpy import patching
+from func.host import patching
 
 V = np.array([3.0, 1.0, -2.0, 5.0])
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import func
-from func.numpy import patching
+from func.host import patching
 from tests.support.traced_memory import tracing
 
 X = np.linspace(0.1, 1.0, 5)

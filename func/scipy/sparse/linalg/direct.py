@@ -14,12 +14,12 @@ import scipy.sparse as _scipy
 import scipy.sparse.linalg as _linalg
 
 from func.backends.support.sparse import factorization, is_factoring
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import TRACED, Array, concrete, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import FuncError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.interpreters.primitives.structural.shapes import reshape
-from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.patterns import canonical, entries, lifted, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES, as_dense
 

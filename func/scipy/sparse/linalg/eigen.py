@@ -16,11 +16,11 @@ import numpy as np
 import scipy.sparse as _scipy
 import scipy.sparse.linalg as _linalg
 
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product, sparse_solve
-from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
 from func.scipy.sparse.patterns import canonical, entries, lifted, with_entries
 from func.scipy.sparse.traced_matrices import as_dense

@@ -16,11 +16,11 @@ import scipy.sparse.linalg as _linalg
 
 from func import tree
 from func.backends.records import Record
+from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import TRACED, Array, Aval, Tracer, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import convert, reshape
-from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.linalg.linear_maps import map_of, matrix_numbers, operator_holds_traced, product_with, unwrapped
 from func.scipy.sparse.traced_matrices import as_dense
 from func.transforms.closures import Closure

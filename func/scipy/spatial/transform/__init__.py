@@ -27,12 +27,12 @@ from func.interpreters.host.completion import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["Rotation", "RotationSpline", "Slerp"]
-_OF_DOORS: dict[str, Any] = rotations.DOORS | curves.DOORS
+_OF_HOOKS: dict[str, Any] = rotations.HOOKS | curves.HOOKS
 
 
 @_without_engine_frames
 def __getattr__(name: str) -> Any:
-    return _OF_DOORS[name] if name in _OF_DOORS else getattr(_scipy, name)
+    return _OF_HOOKS[name] if name in _OF_HOOKS else getattr(_scipy, name)
 
 
 _put_at_boundary(globals())

@@ -11,11 +11,11 @@ import scipy.spatial.transform as _scipy
 import func.numpy as fnp
 from func import linalg
 from func.control.branches_and_loops import while_loop
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, known_value, shape_of
-from func.scipy.doors import holds_traced
 from func.scipy.spatial.transform import quaternions
 from func.scipy.spatial.transform.quaternions import composed, cross, dot, even, floats, holds
-from func.scipy.spatial.transform.rotations import HAS_DOORS, made, quaternions_of
+from func.scipy.spatial.transform.rotations import HAS_HOOKS, made, quaternions_of
 from func.transforms.custom import stop_gradient
 from func.transforms.implicit import custom_root
 
@@ -78,7 +78,7 @@ class Slerp(_scipy.Slerp):  # type: ignore[misc]
 
     def __new__(cls, times: Any = None, rotations: Any = None) -> Any:
         """SciPy's object where nothing is traced."""
-        if HAS_DOORS and not holds_traced((times, rotations)):
+        if HAS_HOOKS and not holds_traced((times, rotations)):
             return _scipy.Slerp(times, rotations)
         return super().__new__(cls)
 
@@ -152,7 +152,7 @@ class RotationSpline(_scipy.RotationSpline):  # type: ignore[misc]
 
     def __new__(cls, times: Any = None, rotations: Any = None) -> Any:
         """SciPy's object where nothing is traced."""
-        if HAS_DOORS and not holds_traced((times, rotations)):
+        if HAS_HOOKS and not holds_traced((times, rotations)):
             return _scipy.RotationSpline(times, rotations)
         return super().__new__(cls)
 
@@ -263,5 +263,5 @@ def along(spline: Any, at: Any, order: int = 0) -> Any:
     return out if order == 1 else out + acceleration_rest(rotvecs, rates[0])
 
 
-DOORS = {"Slerp___call__": between, "RotationSpline___call__": along}
-"""What the doors of the methods lead to."""
+HOOKS = {"Slerp___call__": between, "RotationSpline___call__": along}
+"""What the hooks of the methods lead to."""

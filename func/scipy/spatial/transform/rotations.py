@@ -14,15 +14,15 @@ import scipy.spatial.transform as _scipy
 
 import func.numpy as fnp
 from func import tree
+from func.host import scipy_hooks
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.numpy.argument_checks import arrayed
-from func.scipy import doors
-from func.scipy.doors import holds_traced
 from func.scipy.spatial.transform import quaternions
 from func.scipy.spatial.transform.quaternions import composed, dot, floats, holds, length
 from func.transforms.custom import custom_jvp, stop_gradient
 
-HAS_DOORS = isinstance(vars(_scipy.Rotation).get("__init__"), types.FunctionType)
+HAS_HOOKS = isinstance(vars(_scipy.Rotation).get("__init__"), types.FunctionType)
 """Whether SciPy's class is written in Python, so that its objects take traced values; before SciPy 1.17 it is not."""
 DEGREE = math.pi / 180
 IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])
@@ -33,8 +33,8 @@ ANY = np.array([0.1, 0.2, 0.3, 0.9])
 
 
 def made(quat: Any) -> Any:
-    """A rotation of these quaternions, which stay as they are: SciPy's where they are plain and SciPy's have doors."""
-    if HAS_DOORS and not holds_traced(quat) and isinstance(quat, np.ndarray) and quat.dtype != object:
+    """A rotation of these quaternions, which stay as they are: SciPy's where they are plain and SciPy's have hooks."""
+    if HAS_HOOKS and not holds_traced(quat) and isinstance(quat, np.ndarray) and quat.dtype != object:
         return _scipy.Rotation(quat, normalize=False)
     rotation = _scipy.Rotation.__new__(Rotation)
     rotation._quat, rotation._single = quat, False
@@ -73,12 +73,12 @@ def like(x: Any, value: Any = 0) -> Any:
 
 
 def constructor(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A static method, which leaves calls without traced values to SciPy's where SciPy's objects have doors."""
+    """A static method, which leaves calls without traced values to SciPy's where SciPy's objects have hooks."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if HAS_DOORS and not holds_traced(args) and not holds_traced(kwargs):
-            return doors.original(getattr(_scipy.Rotation, function.__name__))(*args, **kwargs)
+        if HAS_HOOKS and not holds_traced(args) and not holds_traced(kwargs):
+            return scipy_hooks.original(getattr(_scipy.Rotation, function.__name__))(*args, **kwargs)
         return function(*args, **kwargs)
 
     return call
@@ -291,7 +291,7 @@ class Rotation(_scipy.Rotation):  # type: ignore[misc]
 
     def __new__(cls, quat: Any = None, *args: Any, **kwargs: Any) -> Any:
         """SciPy's object where nothing is traced."""
-        if HAS_DOORS and not holds_traced(quat):
+        if HAS_HOOKS and not holds_traced(quat):
             return _scipy.Rotation(quat, *args, **kwargs)
         return super().__new__(cls)
 
@@ -520,19 +520,19 @@ def set_item(self: Any, indexer: Any, value: Any) -> None:
     self._quat, self._single = changed._quat, False
 
 
-DOORS: dict[str, Any] = {
+HOOKS: dict[str, Any] = {
     f"Rotation_{function.__name__}": function
     for function in (
         from_quat, from_matrix, from_rotvec, from_mrp, from_euler, from_davenport, concatenate, align_vectors
     )
 }  # fmt: skip
-"""What the doors of SciPy's class lead to."""
-DOORS |= {
+"""What the hooks of SciPy's class lead to."""
+HOOKS |= {
     f"Rotation_{name}": method(name)
     for name in ("apply", "as_davenport", "__mul__", "__pow__", "approx_equal", "mean", "reduce")
 }
-DOORS["Rotation___setitem__"] = set_item
+HOOKS["Rotation___setitem__"] = set_item
 
 
-DOORS |= {"Rotation_leaf": quaternions_of, "Rotation_of_leaf": made}
+HOOKS |= {"Rotation_leaf": quaternions_of, "Rotation_of_leaf": made}
 tree.register_node(Rotation, lambda rotation: ((quaternions_of(rotation),), None), lambda _, leaves: made(leaves[0]))

@@ -6,8 +6,8 @@ The modules behind the names follow when they are used.
 """
 
 from func import numpy
-from func.numpy.warned_lines import install as _attribute_warnings
-from func.scipy.imports import watch_imports as _watch_imports
+from func.host.scipy_imports import watch_imports as _watch_imports
+from func.host.warned_lines import install as _attribute_warnings
 
 __all__ = ["numpy"]
 

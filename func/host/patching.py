@@ -25,12 +25,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from func.host.bytecode import reads_attribute
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import is_engine_file
-from func.numpy.bytecode import reads_attribute
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
@@ -278,7 +278,7 @@ def _new_hold() -> Hold:
         _module.__class__ = TracedModule
         TRACED.run = True
         if TRACED.pending:
-            WIRING.install_doors()
+            WIRING.install_hooks()
         return hold
     except BaseException:
         hold = None  # a traceback would keep it

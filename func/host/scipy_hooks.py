@@ -1,18 +1,18 @@
-"""Doors: SciPy's own functions look for traced values, and hand them to func's versions.
+"""Hooks: SciPy's own functions look for traced values, and hand them to func's versions.
 
 `from scipy.linalg import solve` binds a function object to a name of the user's. So the object stays and gets code
 that looks at one flag first, which says whether traced values exist (a transform runs, a tensor has been made). If
 not, it does what it did before. If so, and one of the arguments holds a traced value, func's version of the function is
-called; its module is imported then. Methods are functions too; a class has its door in `__init__`, where the object
+called; its module is imported then. Methods are functions too; a class has its hook in `__init__`, where the object
 becomes one of func's class.
 
-What a door leads to is in `TABLE`:
+What a hook leads to is in `TABLE`:
 
 - `name`: the function of this name in the module of func.scipy that is laid out as SciPy's.
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `=name`: SciPy's own code, which needs no more than NumPy's converters that take traced values. They do where a
   transform runs, so this is for tensors.
-- `-name`: refused with what to write, see `func.scipy.refused`; `-module.*`: all public functions of a module.
+- `-name`: refused with what to write, see `func.host.scipy_refusals`; `-module.*`: all public functions of a module.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; a class alone: the class
@@ -33,16 +33,16 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.interception import intercepted_call, on_plain_memory
+from func.host.code_prefix import function_code, with_prefix
+from func.host.interception import intercepted_call, on_plain_memory
+from func.host.patching import called_inside
+from func.host.scipy_refusals import refusal
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.host.public_functions import behind
 from func.interpreters.host.refusals import hide_outside
-from func.numpy.code_prefix import function_code, with_prefix
-from func.numpy.patching import called_inside
-from func.scipy.refused import refusal
 
-_DOOR, _TRACED = "<door>", "<traced>"
-"""Constants that stand for objects in the text of a door's code."""
+_HOOK, _TRACED = "<hook>", "<traced>"
+"""Constants that stand for objects in the text of a hook's code."""
 _EXIST = f"{_TRACED!r}.run or {_TRACED!r}.stay"
 MAX_DEPTH = 4
 """How deep lists, tuples and dicts are searched."""
@@ -299,7 +299,7 @@ TABLE: dict[str, str] = {
         =Covariance.from_eigendecomposition =Covariance.whiten =Covariance.colorize -mstats.*
     """,
 }
-"""What each module of SciPy has doors for."""
+"""What each module of SciPy has hooks for."""
 HOLDERS = {
     "scipy.signal": ("_ltisys.LinearTimeInvariant",),
     "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),
@@ -337,8 +337,8 @@ def _has_traced_attribute(self: Any) -> bool:
     return any([holds_traced(value, MAX_DEPTH - 1) for value in vars(self).values()])
 
 
-class Door:
-    """What the code of a function with a door calls."""
+class Hook:
+    """What the code of a function with a hook calls."""
 
     condition = _EXIST
     """When it is asked."""
@@ -374,7 +374,7 @@ class Door:
             raise
 
     def found(self) -> Callable[..., Any]:
-        """The function of func that the door leads to."""
+        """The function of func that the hook leads to."""
         if self.name.startswith("~"):
             return intercepted_call(self.original)
         if self.name.startswith("="):
@@ -399,7 +399,7 @@ class Door:
 
     def first(self, *args: Any, **kwargs: Any) -> Any:
         """The first call without traced values: from now on the test stands before the original code itself."""
-        code = with_prefix(self.original.__code__, f"if {_EXIST}:\n    return {_DOOR!r}.call({{}})\n")
+        code = with_prefix(self.original.__code__, f"if {_EXIST}:\n    return {_HOOK!r}.call({{}})\n")
         if code is None:  # its source is not at hand, or is not what was compiled
             code = _stub(self.original, self.condition, "original")
         self.function.__code__ = self.bound(code)
@@ -411,7 +411,7 @@ class Door:
 
     def bound(self, code: types.CodeType) -> types.CodeType:
         """Code with objects in the place of the constants that stand for them, and the original's name and place."""
-        objects = {_DOOR: self, _TRACED: TRACED}
+        objects = {_HOOK: self, _TRACED: TRACED}
         old = self.original.__code__
         return code.replace(
             co_consts=tuple([objects.get(c, c) if type(c) is str else c for c in code.co_consts]),
@@ -423,14 +423,14 @@ class Door:
 
 
 _ABSENT = object()
-DOORS: dict[types.FunctionType, Door] = {}
-"""The functions that have a door."""
+HOOKS: dict[types.FunctionType, Hook] = {}
+"""The functions that have a hook."""
 
 
 def original(function: Any) -> Callable[..., Any]:
-    """A function of SciPy as it is without its door."""
-    door = DOORS.get(function)
-    return function if door is None else door.original
+    """A function of SciPy as it is without its hook."""
+    hook = HOOKS.get(function)
+    return function if hook is None else hook.original
 
 
 def copied(function: types.FunctionType) -> types.FunctionType:
@@ -456,7 +456,7 @@ def _defaults(function: types.FunctionType) -> tuple[tuple[str, ...], dict[str, 
 
 
 def _stub(function: types.FunctionType, condition: str, otherwise: str = "first") -> types.CodeType:
-    """Code with the parameters of a function that asks its door, and else calls what the door has under a name."""
+    """Code with the parameters of a function that asks its hook, and else calls what the hook has under a name."""
     code = function.__code__
     count, keywords = code.co_argcount, code.co_kwonlyargcount
     names = list(code.co_varnames[: count + keywords])
@@ -479,8 +479,8 @@ def _stub(function: types.FunctionType, condition: str, otherwise: str = "first"
     text = (
         f"    def function({', '.join(signature)}):\n"
         f"        if {condition}:\n"
-        f"            return {_DOOR!r}.call{call}\n"
-        f"        return {_DOOR!r}.{otherwise}{call}\n"
+        f"            return {_HOOK!r}.call{call}\n"
+        f"        return {_HOOK!r}.{otherwise}{call}\n"
     )
     free = code.co_freevars
     if not free:
@@ -503,7 +503,7 @@ def register_late(namespace: dict[str, Any]) -> None:
 
 
 def install(module: str) -> None:
-    """Give the functions of a module of SciPy their doors; again, those that it has defined since."""
+    """Give the functions of a module of SciPy their hooks; again, those that it has defined since."""
     scipy_module = sys.modules.get(module)
     if scipy_module is None:
         return
@@ -537,9 +537,9 @@ def install(module: str) -> None:
         if type(value).__name__ == "cython_function_or_method" and "." in path:
             value = _in_python(getattr(scipy_module, path.split(".")[0]), path.split(".")[1], value)
         if isinstance(value, type):
-            _add_class_door(value, target, name)
+            _add_class_hook(value, target, name)
         elif isinstance(value, types.FunctionType):
-            add_door(value, target, name, always, keyed)
+            add_hook(value, target, name, always, keyed)
 
 
 def _entries(module: types.ModuleType, table: str) -> Iterator[str]:
@@ -578,7 +578,7 @@ _NAME_OF = {id(function): name for name, function in _CREATORS.items()}
 def _look_up_numpy(module: types.ModuleType) -> None:
     """Names that a module of SciPy has bound to NumPy's creation functions look them up in NumPy from here on.
 
-    While a transform runs there are other functions under these names: see `func.numpy.patching`.
+    While a transform runs there are other functions under these names: see `func.host.patching`.
     """
     namespace = vars(module)
     file = namespace.get("__file__") or "<scipy>"
@@ -608,9 +608,9 @@ def _of_class(scipy_class: type, name: str) -> Any:
 
 
 def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> Any:
-    """A compiled function of a module, which gets one in its place that calls it and can have a door.
+    """A compiled function of a module, which gets one in its place that calls it and can have a hook.
 
-    A name that the user has bound to the compiled one before keeps it, without a door.
+    A name that the user has bound to the compiled one before keeps it, without a hook.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -628,9 +628,9 @@ def _function_in_python(module: types.ModuleType, name: str, compiled: Any) -> A
 
 
 def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
-    """A compiled method of a class that is not: the class gets a function that calls it, which can have a door.
+    """A compiled method of a class that is not: the class gets a function that calls it, which can have a hook.
 
-    A class that is compiled itself keeps its method, without a door.
+    A class that is compiled itself keeps its method, without a hook.
     """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -649,17 +649,17 @@ def _in_python(scipy_class: type, name: str, compiled: Any) -> Any:
     return call
 
 
-def add_door(function: types.FunctionType, module: str, name: str, always: bool = False, keyed: bool = False) -> None:
-    """Give a function its door."""
-    if function in DOORS:
+def add_hook(function: types.FunctionType, module: str, name: str, always: bool = False, keyed: bool = False) -> None:
+    """Give a function its hook."""
+    if function in HOOKS:
         return
-    door = (_KeyDoor if keyed else Door)(function, module, name, always)
-    if DOORS.setdefault(function, door) is door:
-        function.__code__ = door.bound(_stub(function, door.condition))
+    hook = (_KeyHook if keyed else Hook)(function, module, name, always)
+    if HOOKS.setdefault(function, hook) is hook:
+        function.__code__ = hook.bound(_stub(function, hook.condition))
 
 
-class _KeyDoor(Door):
-    """The door of a function that draws samples, which takes keys of func.random."""
+class _KeyHook(Hook):
+    """The hook of a function that draws samples, which takes keys of func.random."""
 
     condition = "True"
     __slots__ = ()
@@ -672,16 +672,16 @@ class _KeyDoor(Door):
         return super().call(*args, **kwargs) if exists else self.original(*args, **kwargs)
 
 
-def _add_class_door(scipy_class: type, module: str, name: str) -> None:
+def _add_class_hook(scipy_class: type, module: str, name: str) -> None:
     """Objects of a class that are made of traced values become objects of func's class of this name."""
     init = vars(scipy_class).get("__init__")
     if type(init).__name__ == "cython_function_or_method":
         init = _in_python(scipy_class, "__init__", init)
-    if not isinstance(init, types.FunctionType) or init in DOORS:
+    if not isinstance(init, types.FunctionType) or init in HOOKS:
         return
-    door = _ClassDoor(init, module, name, scipy_class)
-    if DOORS.setdefault(init, door) is door:
-        init.__code__ = door.bound(_stub(init, door.condition))
+    hook = _ClassHook(init, module, name, scipy_class)
+    if HOOKS.setdefault(init, hook) is hook:
+        init.__code__ = hook.bound(_stub(init, hook.condition))
 
 
 @functools.cache
@@ -690,8 +690,8 @@ def _with_base(kind: type, own: type) -> type:
     return type(kind.__name__, (kind, own), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
 
 
-class _ClassDoor(Door):
-    """The door of a class, in its `__init__`."""
+class _ClassHook(Hook):
+    """The hook of a class, in its `__init__`."""
 
     keeps_arguments = True
     __slots__ = ("scipy_class",)

@@ -18,7 +18,7 @@ INSTEAD: dict[str, str] = {
 
 
 def refusal(name: str) -> Callable[..., Any]:
-    """A function that raises UnsupportedFunctionError, as the target of a door."""
+    """A function that raises UnsupportedFunctionError, as the target of a hook."""
     instead = next(text for start, text in INSTEAD.items() if name.startswith(start))
 
     def function(*args: Any, **kwargs: Any) -> NoReturn:

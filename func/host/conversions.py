@@ -18,6 +18,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from func.host.bytecode import operation
+from func.host.patching import TracedElementSignal, is_converting
 from func.interpreters.core import EVALUATE, Tracer, concrete, is_readable, known_value
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
@@ -37,9 +39,7 @@ from func.interpreters.host.refusals import (
 from func.interpreters.host.source import at_line, called_object, library_calls, user_frame
 from func.interpreters.imperative.interpreter import Imperative
 from func.numpy.argument_checks import to_host
-from func.numpy.bytecode import operation
 from func.numpy.inplace import WRITE_HINT, getitem
-from func.numpy.patching import TracedElementSignal, is_converting
 
 INDEX_HINT = "To index a plain array a by a traced i write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
 _ARRAY_HINT = (
@@ -220,7 +220,7 @@ def _public_calls(functions: list[tuple[str, str]]) -> list[str]:
 def library_hint(functions: list[tuple[str, str]], otherwise: str, looks: bool = True) -> str | None:
     """What to write instead of a call of these functions of a library, outermost first.
 
-    `looks` is false for compiled functions, which have no doors.
+    `looks` is false for compiled functions, which have no hooks.
     """
     calls = [_public_name(module, function.split(".")[0]) for module, function in functions]
     for name in calls:

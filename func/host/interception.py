@@ -18,11 +18,12 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from func.backends.support.strides import axes_by_stride
+from func.host import patching
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.host.source import at_line, is_engine_file
-from func.numpy import creation, patching
+from func.numpy import creation
 from func.numpy.flat import Flat
 from func.numpy.inplace import getitem, setitem, view_memory
 from func.numpy.memory import with_memory

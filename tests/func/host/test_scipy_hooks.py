@@ -23,7 +23,7 @@ from scipy.linalg import expm as bound_expm
 from scipy.linalg import solve as bound_solve
 
 import func
-from func.scipy import doors
+from func.host import scipy_hooks
 
 A = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
 B = np.ones(3)
@@ -65,7 +65,7 @@ def test_scipys_own_code_runs_on_traced_values():
 def test_functions_stay_what_they_are():
     func.grad(lambda x: np.sum(bound_solve(A, x)))(B)
     assert scipy.linalg.solve is bound_solve
-    assert bound_solve in doors.DOORS
+    assert bound_solve in scipy_hooks.HOOKS
     first = next(iter(inspect.signature(bound_solve).parameters))
     assert first == "a"
     assert "overwrite_a" in inspect.signature(bound_solve).parameters
@@ -126,8 +126,8 @@ import scipy.signal
 import scipy.sparse.linalg
 code = scipy.linalg.solve.__code__
 assert code.co_filename.endswith("_basic.py") or "scipy" in code.co_filename
-import func.scipy.imports
-assert "func.scipy.doors" not in sys.modules
+import func.host.scipy_imports
+assert "func.host.scipy_hooks" not in sys.modules
 assert type(scipy.linalg.__spec__.loader).__name__ == "SourceFileLoader"
 assert "exec_module" not in vars(scipy.linalg.__loader__)
 print("ok")
@@ -142,7 +142,7 @@ def test_imports(script, expected):
 
 
 def test_every_entry_of_the_table_exists():
-    for module, text in doors.TABLE.items():
+    for module, text in scipy_hooks.TABLE.items():
         scipy_module = __import__(module, fromlist=["x"])
         for entry in text.split():
             value = scipy_module
@@ -169,11 +169,11 @@ def test_flags_and_device():
     func.vmap(f)(np.ones((2, 3, 4)))
 
 
-@pytest.mark.parametrize("module", sorted([module for module in doors.TABLE if "._" not in module]))
+@pytest.mark.parametrize("module", sorted([module for module in scipy_hooks.TABLE if "._" not in module]))
 def test_funcs_modules_have_what_scipys_have(module):
     own, scipy_module = [__import__(name, fromlist=["x"]) for name in (f"func.{module}", module)]
     assert all(hasattr(own, name) for name in scipy_module.__all__)
-    for entry in doors.TABLE[module].split():
+    for entry in scipy_hooks.TABLE[module].split():
         name = entry.removesuffix("()").removesuffix("!").replace(".", "_")
         assert name.startswith(("~", "=", "-")) or name in vars(own) or hasattr(own, name), name
 
@@ -209,10 +209,10 @@ def test_plain_calls_inside_intercept_are_scipys(name):
         assert got.dtype == np.asarray(expected).dtype
 
 
-def test_the_first_plain_call_finishes_a_door():
+def test_the_first_plain_call_finishes_a_hook():
     """Functions whose source does not compile to their own code, too: trying again would cost milliseconds a call."""
     logpdf = scipy.stats.rv_continuous.logpdf
     expected = scipy.stats.norm.logpdf(0.3)
-    assert doors.DOORS[logpdf].first(scipy.stats.norm, 0.3) == expected  # as a call without traced values does
+    assert scipy_hooks.HOOKS[logpdf].first(scipy.stats.norm, 0.3) == expected  # as a call without traced values does
     assert "first" not in logpdf.__code__.co_names
     assert scipy.stats.norm.logpdf(0.3) == expected

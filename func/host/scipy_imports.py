@@ -1,7 +1,7 @@
-"""SciPy's modules are watched as they are imported: those with doors get them once traced values exist.
+"""SciPy's modules are watched as they are imported: those with hooks get them once traced values exist.
 
 Importing func imports nothing of SciPy and changes nothing in it. A finder in `sys.meta_path`, which finds nothing by
-itself, learns when a module with doors has been imported. The doors are installed when the first transform runs or the
+itself, learns when a module with hooks has been imported. The hooks are installed when the first transform runs or the
 first tensor is made after that; at once where one runs already.
 """
 
@@ -28,7 +28,7 @@ MODULES = frozenset(
         )
     ]
 )  # fmt: skip
-"""The modules that `func.scipy.doors` has a table for."""
+"""The modules that `func.host.scipy_hooks` has a table for."""
 
 
 class ImportWatch:
@@ -74,19 +74,19 @@ def imported(name: str) -> None:
     """A module of SciPy has been imported."""
     TRACED.pending.append(name)
     if TRACED.run or TRACED.stay:
-        install_doors()
+        install_hooks()
 
 
-def install_doors() -> None:
-    """Install the doors of what has been imported; at first also NumPy's, which take long to find."""
+def install_hooks() -> None:
+    """Install the hooks of what has been imported; at first also NumPy's, which take long to find."""
     if "numpy" in TRACED.pending:
         with _TURNS.take():  # a thread that starts its first transform meanwhile waits
             if "numpy" in TRACED.pending:
-                dispatchers = importlib.import_module("func.numpy.dispatchers")
+                dispatchers = importlib.import_module("func.host.dispatchers")
                 dispatchers.install([*dispatchers.numpy_dispatchers(), *dispatchers.hidden_dispatchers()])
                 TRACED.pending[:] = [name for name in TRACED.pending if name != "numpy"]
     while TRACED.pending:
-        importlib.import_module("func.scipy.doors").install(TRACED.pending.pop())
+        importlib.import_module("func.host.scipy_hooks").install(TRACED.pending.pop())
 
 
 _TURNS = Turns()

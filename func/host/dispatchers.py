@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from func.host.code_prefix import function_code, with_prefix
 from func.interpreters.core import CARRIERS, TRACED, Tracer
-from func.numpy.code_prefix import function_code, with_prefix
 
 SEQUENCES = (list, tuple)
 _SET_OF_SEQUENCES = frozenset(SEQUENCES)
