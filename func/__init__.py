@@ -107,7 +107,7 @@ _IN_MODULES = {
         "curvature.kronecker": "kronecker_factors",
         "curvature.krylov": "lanczos lanczos_quadrature",
         "curvature.sample_outputs": "ntk",
-        "interception": "intercept",
+        "host.interception": "intercept",
         "message_passing.single_program": "spmd",
         "sample_gradients.per_sample": "per_sample",
         "sparse_derivatives.derivatives": "sparse_hessian sparse_jacobian sparsity",
