@@ -221,6 +221,8 @@ class Taylor(Interpreter):
             return _product_rule(primitive if weighed else _product, values, series)
         if primitive is ops.divide:
             return _quotient_rule(values, series, out._attached)
+        if primitive is ops.sech_squared:
+            return _slope_of_tanh_rule(ops.tanh(args[0]))
         exponent = _real_number(values[1]) if primitive in POWERS and series[1] is None else None
         if exponent is not None:
             base = args[0] if dtype_of(args[0]) == dtype_of(out) else convert(args[0], dtype=dtype_of(out))
@@ -408,6 +410,17 @@ def _sum_rule(primitive: Elementwise, series: Sequence[Series | None], out: Arra
             if own is not None and partial is not None and own[k] is not ZERO:
                 total = add_tangents(total, own[k] if partial.constant == 1 else ops.negative(own[k]))
         return _fitted(total, out)
+
+    return extend
+
+
+def _slope_of_tanh_rule(tanh: Tracer) -> Callable[[int], Any]:
+    """Coefficients of 1 - tanh² beyond the first: there nothing cancels, and each product is computed once."""
+    square = _square_rule(tanh._value, tanh._attached)
+
+    def extend(k: int) -> Any:
+        coefficient = square(k)
+        return ZERO if coefficient is ZERO else ops.negative(coefficient)
 
     return extend
 

@@ -19,6 +19,7 @@ from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
 from func.numpy.argument_checks import as_array, normalize_axis
 from func.numpy.memory import is_scalar, with_memory
+from func.numpy.patching import holds_tracer
 
 
 class Advanced(NamedTuple):
@@ -322,7 +323,9 @@ def assigned(x: Tracer, index: Any, value: Any) -> Any:
     """
     is_sequence = type(value) in _SEQUENCES
     if not is_sequence and (type(index) is slice or not shape_of(value)):
-        return value
+        entries = index if type(index) is tuple else (index,)
+        is_number = isinstance(value, np.generic) and all([_is_basic(e) for e in entries])
+        return _in_integers(value, x.dtype) if is_number else value
     entries = index if type(index) is tuple else (index,)
     rank, axes = len(x.shape), 0
     for entry in entries:
@@ -337,7 +340,7 @@ def assigned(x: Tracer, index: Any, value: Any) -> Any:
                     "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
                     f"{depth} dimensions; write x[mask] = np.ravel(value), or np.where(mask, value, x)"
                 )
-            return value
+            return _in_integers(value, x.dtype) if is_sequence else value
     if len(entries) == rank == -axes:
         normalize(index, x.shape)  # a place that does not exist is told first
         return one_number(value, x.dtype)
@@ -347,7 +350,25 @@ def assigned(x: Tracer, index: Any, value: Any) -> Any:
             f"setting an array element with a sequence: a {type(value).__name__} nested {depth} deep is written into "
             f"{rank + axes} axes of x; write x[index] = np.array(value), whose axes of length one do not count"
         )
-    return value
+    return _in_integers(value, x.dtype) if is_sequence else value
+
+
+def _is_basic(entry: Any) -> bool:
+    return entry is None or entry is Ellipsis or type(entry) is slice or is_integer(entry)
+
+
+def _in_integers(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A number or list that is written into integers: NumPy raises OverflowError where it does not fit."""
+    if dtype.kind not in "iu" or dtype_of(operand(value)).kind == "c":
+        return value
+    if holds_tracer(value):
+        for entry in value:
+            if type(entry) is not Tracer:
+                _in_integers(entry, dtype)
+        return value
+    written = np.empty(np.shape(value), dtype)
+    written[...] = value
+    return written
 
 
 def one_number(value: Any, dtype: np.dtype[Any]) -> Any:

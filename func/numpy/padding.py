@@ -17,6 +17,7 @@ from func.numpy.elementary import round
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
 from func.numpy.memory import copied, fortran_or_c, in_order
+from func.numpy.patching import holds_tracer
 from func.numpy.protocol import implements
 from func.numpy.quantiles import median
 from func.numpy.reductions import max, min
@@ -56,6 +57,8 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     order = fortran_or_c(array)
     if mode in ("constant", "empty") and _is_zero(kwargs.get("constant_values", 0)):
         return in_order(framed(array, widths), order)
+    if mode == "constant" and dtype_of(array).kind in "iu" and not holds_tracer(kwargs["constant_values"]):
+        np.pad(np.zeros((1,) * rank, dtype_of(array)), 1, **kwargs)  # raises where a constant does not fit
     extend = _extension(mode, rank, kwargs)
     padded = array
     for axis, width in enumerate(widths):

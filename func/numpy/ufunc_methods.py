@@ -286,6 +286,8 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     operands = [] if ufunc.nin == 1 else [_of_own_dtype(operand(b))]
     loop = ufunc.resolve_dtypes((dtype_of(a), *[dtype_of(x) for x in operands], None))
     own = dtype_of(a)
+    if type(b) is int and own.kind in "iu":
+        ufunc.at(np.ones(1, own), [0], b)  # raises where it does not fit
     if ufunc in (np.add, np.subtract) and own.kind in "fc" and (loop[0] == own or holds_tracer(indices)):
         change = operands[0] if ufunc is np.add else ops.negative(to_dtype(operands[0], loop[0]))
         rebind(a, to_dtype(write(to_dtype(fresh(a), loop[0]), indices, change, accumulate=True), own))

@@ -2,7 +2,8 @@
 
 Slices of an array with many slices come right after it, other slices right before their first use. An operation on two
 values that nothing else uses comes as soon as both are there, so that a total that is computed at the end, or the sum
-of a list, becomes part of the steps.
+of a list, becomes part of the steps. An operation that native code computes beside another one comes as soon as their
+operand is there: the loop then keeps its result for the backward loop, in place of the operand.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.loops.shared_parts import BESIDE
 from func.interpreters.compile.passes.equation_builder import count_uses
 from func.interpreters.primitives.structural.slicing import embed, getitem, update
 from func.interpreters.program.equality import canonical
@@ -22,6 +24,8 @@ FIRST = -1
 MANY_USES = 8
 """A value with this many uses counts as a constant of a loop if it can be computed at the start, and an array with this
 many slices as a sequence that exists before the loop."""
+COMPUTED_BESIDE = frozenset([other for other, _ in BESIDE.values()])
+"""Names of primitives that native code computes together with another one of the same operand."""
 INDEXED = frozenset({getitem, update, embed})
 """Primitives whose index may differ from step to step."""
 
@@ -76,6 +80,8 @@ def canonical_order(program: Program) -> list[Equation]:
                 target = FIRST
             elif len(inputs) == 2:
                 target = _earliest(inputs, outputs[0], ready, uses, place)
+            elif equation.primitive.name in COMPUTED_BESIDE and uses.get(inputs[0]) == 2:
+                target = ready.get(inputs[0], place)
         targets.append(target)
         for out in outputs:
             ready[out] = target
