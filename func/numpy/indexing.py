@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import namespace_of
+from func.host.patching import holds_tracer
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING
@@ -19,7 +20,6 @@ from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
 from func.numpy.argument_checks import as_array, normalize_axis
 from func.numpy.memory import is_scalar, with_memory
-from func.numpy.patching import holds_tracer
 
 
 class Advanced(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.host.patching import holds_tracer
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import broadcast
@@ -17,7 +18,6 @@ from func.numpy.elementary import round
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
 from func.numpy.memory import copied, fortran_or_c, in_order
-from func.numpy.patching import holds_tracer
 from func.numpy.protocol import implements
 from func.numpy.quantiles import median
 from func.numpy.reductions import max, min
