@@ -359,12 +359,11 @@ def _is_basic(entry: Any) -> bool:
 
 def _in_integers(value: Any, dtype: np.dtype[Any]) -> Any:
     """A number or list that is written into integers: NumPy raises OverflowError where it does not fit."""
-    if dtype.kind not in "iu" or dtype_of(operand(value)).kind == "c":
+    if type(value) is Tracer or dtype.kind not in "iu" or dtype_of(operand(value)).kind == "c":
         return value
     if holds_tracer(value):
         for entry in value:
-            if type(entry) is not Tracer:
-                _in_integers(entry, dtype)
+            _in_integers(entry, dtype)
         return value
     written = np.empty(np.shape(value), dtype)
     written[...] = value

@@ -179,7 +179,9 @@ def reduction_rules(primitive: Primitive) -> tuple[Rule, ...]:
         return rw.reshape(rw.emit(primitive, inner, axes=inner_axes, **params), out.shape)
 
     def over_units(rw: Rewriter, out: Var, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
-        """A reduction over axes of length one, or over none, is a reshape."""
+        """A reduction over axes of length one, or over none, is a reshape; NumPy multiplies by one over no axes."""
+        if not axes and primitive.reduces == "multiply" and x.dtype.kind == "c":
+            return None
         return rw.reshape(x, out.shape) if all([x.shape[axis] == 1 for axis in axes]) else None
 
     def of_permute(rw: Rewriter, out: Var, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:

@@ -447,6 +447,14 @@ def test_dtypes_and_weak_types_stay() -> None:
         assert_same(program, optimize(program), args)
 
 
+def test_products_of_complex_numbers_over_no_axes_multiply_by_one() -> None:
+    """A NaN of the real part reaches the imaginary one."""
+    program = func.make_program(lambda x: np.imag(np.prod(x, axis=())))(np.ones(2, complex))
+    assert names(simplify_algebra(program)) == names(program)
+    real = func.make_program(lambda x: np.negative(np.prod(x, axis=())))(np.ones(2))
+    assert "prod" not in names(simplify_algebra(real))
+
+
 def test_dead_equations_and_constants_are_dropped() -> None:
     program = func.make_program(lambda x: ew.multiply(ew.sin(x), V))(X)
     rest = eliminate_dead_code(Program(program.inputs, program.equations, [program.inputs[0]], program.constants))
