@@ -49,7 +49,7 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Remove the hook; a second call does nothing."""
-        self._scipy_hooks.pop(self.id, None)
+        self._hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
