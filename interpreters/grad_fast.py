@@ -41,17 +41,9 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.modes import MODE, is_bypassed
 from func.interpreters.grad import AVAL, SERIALS, Grad
-from func.interpreters.primitives.elementwise.builder import (
-    HOST_ARRAYS,
-    Binary,
-    Elementwise,
-    Partial,
-    Pointwise,
-    Unary,
-    in_precision_of,
-    negative,
-    scale,
-)
+from func.interpreters.primitives.elementwise.builder import Binary, Elementwise, Unary, negative, scale
+from func.interpreters.primitives.elementwise.partials import Partial, in_precision_of
+from func.interpreters.primitives.elementwise.pointwise import HOST_ARRAYS, Pointwise
 from func.interpreters.primitives.structural.reductions import Reduction
 from func.interpreters.primitives.structural.shapes import fit_cotangent
 from func.interpreters.program.program import Program, Var

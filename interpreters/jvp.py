@@ -18,7 +18,6 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.modes import MODE, body_above, is_suspended
-from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, without_mask
 
 
@@ -68,22 +67,3 @@ class Jvp(Interpreter):
         if type(value) is Tracer and value._interpreter is self:
             return value._value, value._attached if self.live is None else without_mask(value._attached)
         return snapshot(value), ZERO
-
-
-class DualLevel(Jvp):
-    """Forward mode without a function: its values are dual numbers that users take apart, also under `no_grad`."""
-
-    follows_modes = False
-    has_recorded_tangents = False
-    """Whether a tangent that requires a gradient has been given."""
-
-    def parts(self, value: Any) -> tuple[Any, Any]:
-        """(primal, tangent or ZERO) of a value, which users see."""
-        if type(value) is not Tracer or value._interpreter is not self:
-            return value, ZERO
-        primal, tangent = self.unpack(value)
-        return WIRING.mark_tensor(primal), tangent if tangent is ZERO else WIRING.mark_tensor(tangent)
-
-    def of(self, primal: Any, tangent: Any) -> Any:
-        """The dual number of two parts."""
-        return self.lift(unboxed(primal), unboxed(tangent))

@@ -55,7 +55,8 @@ from func.interpreters.drivers import all_mapped, jvp_flat, map_flat
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live, without_mask
 from func.interpreters.nan_safe import form_for
-from func.interpreters.primitives.elementwise.builder import Elementwise, in_precision_of, multiply
+from func.interpreters.primitives.elementwise.builder import Elementwise, multiply
+from func.interpreters.primitives.elementwise.partials import in_precision_of
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.identity import as_seed
 from func.interpreters.primitives.structural.shapes import (

@@ -49,11 +49,13 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.primitives.elementwise.builder import Elementwise, Pointwise, multiply, nan_safe_multiply
+from func.interpreters.primitives.elementwise.builder import Elementwise, multiply, nan_safe_multiply
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.elementwise.table import isfinite, logical_and, logical_not, logical_or, not_equal
+from func.interpreters.primitives.structural.filling import absent
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.reductions import reduce_any
-from func.interpreters.primitives.structural.shapes import Where, absent, broadcast, convert, full_like, where
+from func.interpreters.primitives.structural.shapes import Where, broadcast, convert, full_like, where
 
 
 class Live(Interpreter):

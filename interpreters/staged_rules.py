@@ -40,8 +40,8 @@ from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
-from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
 from func.interpreters.primitives.elementwise.conventions import CONVENTIONS
+from func.interpreters.primitives.elementwise.pointwise import HOST_ARRAYS
 from func.interpreters.program.content_keys import exact_key
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.translations import TRANSLATIONS

@@ -54,11 +54,8 @@ from func.interpreters.core import (
 from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.elementwise.builder import (
-    Elementwise,
-    in_precision_of,
-    scale,
-)
+from func.interpreters.primitives.elementwise.builder import Elementwise, scale
+from func.interpreters.primitives.elementwise.partials import in_precision_of
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, where
 
 

@@ -31,10 +31,18 @@ from func.interpreters.grad import AVAL, SERIAL
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import at_line
 from func.interpreters.imperative.backward import BackwardPass, is_accumulated, run_posthooks
-from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, new_leaf, state_of
+from func.interpreters.imperative.interpreter import (
+    DualLevel,
+    Imperative,
+    TensorState,
+    ambient,
+    as_tensor,
+    new_leaf,
+    state_of,
+)
 from func.interpreters.imperative.node_state import SAVED, STATE, has_hooks, is_leaf_node
 from func.interpreters.imperative.writes import retain
-from func.interpreters.jvp import DualLevel, Jvp
+from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
 from func.transforms.boundary import own

@@ -20,8 +20,7 @@ from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, b
 from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import Scope
 from func.interpreters.drivers import without_tensors
-from func.interpreters.imperative.interpreter import Imperative, boxed
-from func.interpreters.jvp import DualLevel
+from func.interpreters.imperative.interpreter import DualLevel, Imperative, boxed
 from func.interpreters.live import Live
 from func.transforms.boundary import array_leaf
 from func.transforms.forward import fit_tangent

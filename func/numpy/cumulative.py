@@ -17,7 +17,7 @@ from func.numpy.reductions import deliver, loop_dtype
 
 
 def _cumsum_primitive(a: Array, axis: int) -> Array:
-    return shapes.cumsum(a, axis=axis, reverse=False)
+    return cumulative.cumsum(a, axis=axis, reverse=False)
 
 
 def _cumprod_primitive(a: Array, axis: int) -> Array:

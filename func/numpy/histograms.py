@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural import shapes, slicing
+from func.interpreters.primitives.structural import cumulative, shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
@@ -151,7 +151,7 @@ def _uneven_counts(a: Array, edges: Array, weights: Array | None, dtype: Any) ->
         else:
             order = argsort(block, axis=0, kind=None)
             ordered = reorder(block, order, axis=0)
-            running = shapes.cumsum(to_dtype(reorder(block_weights, order, axis=0), dtype), axis=0, reverse=False)
+            running = cumulative.cumsum(to_dtype(reorder(block_weights, order, axis=0), dtype), axis=0, reverse=False)
             below = slicing.concatenate(shapes.full_like(running, 0, (1,)), running, axis=0)
         n = shape_of(edges)[0]
         places = slicing.concatenate(

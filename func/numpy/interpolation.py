@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural import shapes, slicing
+from func.interpreters.primitives.structural import cumulative, shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
@@ -262,5 +262,5 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
     change = ops.subtract(wrapped, steps)
     small = ops.less(ops.absolute(steps), ops.divide(period, 2) if discont is None else discont)
     change = shapes.where(small, shapes.full_like(change, 0, ()), change)
-    rest = ops.add(cut(p, place, 1), shapes.cumsum(change, axis=place, reverse=False))
+    rest = ops.add(cut(p, place, 1), cumulative.cumsum(change, axis=place, reverse=False))
     return like_copy(joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place), p)

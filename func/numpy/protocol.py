@@ -23,7 +23,7 @@ from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunction
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
-from func.interpreters.primitives.elementwise.builder import call_numpy
+from func.interpreters.primitives.elementwise.pointwise import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
 from func.numpy.argument_checks import weak_kind
 from func.numpy.late_names import module_of, modules

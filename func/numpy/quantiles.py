@@ -15,7 +15,7 @@ import numpy as np
 from func.backends.support.strides import found_order
 from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural import shapes
+from func.interpreters.primitives.structural import cumulative, shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
@@ -206,7 +206,7 @@ def _lerp(a: Array, b: Array, share: Array, weak: bool) -> Array:
 def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     """The index of the first element at which the cumulative share of the weights reaches a quantile."""
     n = shape_of(ordered_weights)[0]
-    cdf = shapes.cumsum(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
+    cdf = cumulative.cumsum(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
     total = cut(cdf, 0, n - 1)
     known = known_value(total)
     if known is not None:

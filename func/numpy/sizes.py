@@ -10,7 +10,7 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural import shapes
+from func.interpreters.primitives.structural import cumulative, shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.numpy.argument_checks import arrayed, count, rank_of
@@ -108,7 +108,7 @@ def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple
     places, there = places[:size], there[:size]
     fill = ordered[0] if fill_value is None else operand(fill_value)
     values = shapes.where(there, gather(ordered, places, axis=0), fill)
-    group = ops.subtract(shapes.cumsum(_counted(first), axis=0, reverse=False), 1)
+    group = ops.subtract(cumulative.cumsum(_counted(first), axis=0, reverse=False), 1)
     back = gather(group, argsort(order, axis=0, kind="stable"), axis=0)
     counts = shapes.where(there, ops.subtract(ends, places), 0)
     return values, shapes.where(there, gather(order, places, axis=0), 0), back, counts

@@ -12,8 +12,9 @@ from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.random.variates import random_binomial, random_poisson
+from func.interpreters.primitives.structural.cumulative import cumsum
 from func.interpreters.primitives.structural.reductions import argmax, argsort
-from func.interpreters.primitives.structural.shapes import convert, cumsum, move_axis
+from func.interpreters.primitives.structural.shapes import convert, move_axis
 from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import search
 from func.numpy.argument_checks import count, normalize_axis

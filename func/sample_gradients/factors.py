@@ -20,13 +20,13 @@ from func.interpreters.core import Array, Shape, bind, dtype_of, shape_of
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import divide, equal, less, negative
 from func.interpreters.primitives.structural.contraction import Labels, contract, spec
+from func.interpreters.primitives.structural.filling import iota
 from func.interpreters.primitives.structural.indexing import scatter_add
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     convert,
     full_like,
     inverse_permutation,
-    iota,
     permute,
     reduce_sum,
     reshape,

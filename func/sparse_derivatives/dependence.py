@@ -33,21 +33,15 @@ from func.interpreters.primitives.linalg.solving import solve, triangular_solve
 from func.interpreters.primitives.linalg.sparse import sparse_product, sparse_solve
 from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.convolution import correlate, overlap_add, windows
+from func.interpreters.primitives.structural.cumulative import cumsum
 from func.interpreters.primitives.structural.diagonals import place, take
 from func.interpreters.primitives.structural.fft import fft, irfft, rfft
+from func.interpreters.primitives.structural.filling import absent
 from func.interpreters.primitives.structural.filters import correlate_windows, recurrence, spline_coefficients
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
 from func.interpreters.primitives.structural.reductions import reduce_mean
 from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
-from func.interpreters.primitives.structural.shapes import (
-    absent,
-    broadcast,
-    cumsum,
-    permute,
-    reduce_sum,
-    reshape,
-    where,
-)
+from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate, embed, getitem, update
 from func.interpreters.primitives.structural.sorting import reorder
 from func.interpreters.program.program import Equation, Program, Var

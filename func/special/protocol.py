@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import PRIMITIVES, Array, dtype_of, operand
-from func.interpreters.primitives.elementwise.builder import Elementwise, ElementwiseConstant
+from func.interpreters.primitives.elementwise.builder import Elementwise
+from func.interpreters.primitives.elementwise.pointwise import ElementwiseConstant
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.protocol import DIRECT, LATE, F, implements_ufunc
 

@@ -22,8 +22,9 @@ from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply
 from func.interpreters.primitives.elementwise.table import make_complex
+from func.interpreters.primitives.structural.filling import zeros_like
 from func.interpreters.primitives.structural.identity import as_seed
-from func.interpreters.primitives.structural.shapes import convert, full_like, move_axis, reshape, zeros_like
+from func.interpreters.primitives.structural.shapes import convert, full_like, move_axis, reshape
 from func.interpreters.stage import DerivedStage
 from func.numpy.memory import own_box
 from func.numpy.sharing import shared_groups

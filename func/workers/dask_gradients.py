@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from func import tree
-from func.interpreters.calls.spread import spread
+from func.interpreters.calls.remote_map import remote_map
 from func.interpreters.core import Array, Tracer, dtype_of
 from func.interpreters.core.errors import (
     ArgumentError,
@@ -238,7 +238,7 @@ class BlockSums:
             return self.known[number]
         chunk = BlockSum(function)
         runner = ChunkRunner(_engine(), f"func.{self.transform}({self.name})", data=_source(self.arrays), unit="blocks")
-        (value,) = spread(*chunk.operands, fun=chunk, split=chunk.split, joined=False, runner=runner)
+        (value,) = remote_map(*chunk.operands, fun=chunk, split=chunk.split, joined=False, runner=runner)
         self.totals.append(value)
         return value + self.slopes[number].astype(dtype_of(value))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.interpreters.calls.spread import spread
+from func.interpreters.calls.remote_map import remote_map
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, ScalarOutputError
 from func.interpreters.host.public_functions import without_engine_frames
@@ -199,7 +199,7 @@ class SumOver:
             key = kind, fun.spec, tuple(fun.places), content_key(fun.fixed)
             fun = self._functions.setdefault(key, fun)
             fun.operands = None
-        return spread(*operands, fun=fun, split=fun.split, joined=joined, runner=self._runner)
+        return remote_map(*operands, fun=fun, split=fun.split, joined=joined, runner=self._runner)
 
 
 class SampleSum(CalledChunk):

@@ -11,7 +11,7 @@ import numpy as np
 from func import tree
 from func.backends.records import Record, ValueRecord
 from func.control.scanning import map as map_rows
-from func.interpreters.calls.spread import spread
+from func.interpreters.calls.remote_map import remote_map
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
@@ -150,7 +150,7 @@ def mapped(
     chunk = MappedChunk(function, given, dims, options)
     rows = chunk_size or rows_of_chunk(traced(chunk, chunk.operands, chunk.split), call.size, False)
     runner = ChunkRunner(engine_of(executor, "vmap"), f"func.vmap({name_of(function)})", rows, progress=progress)
-    outs = spread(*chunk.operands, fun=chunk, split=chunk.split, joined=True, runner=runner)
+    outs = remote_map(*chunk.operands, fun=chunk, split=chunk.split, joined=True, runner=runner)
     spec = chunk.note.out_spec
     places = broadcast_prefix(out_dims, spec, "out_dims", "output")
     results = [
@@ -183,7 +183,7 @@ def mapped_rows(function: Callable[..., Any], xs: Any, chunk_size: int | None, e
     runner = ChunkRunner(
         engine_of(executor, "map"), f"func.map({name_of(function)})", rows, progress=progress, unit="rows"
     )
-    outs = spread(*chunk.operands, fun=chunk, split=chunk.split, joined=True, runner=runner)
+    outs = remote_map(*chunk.operands, fun=chunk, split=chunk.split, joined=True, runner=runner)
     return tree.unflatten(chunk.note.out_spec, own(list(outs)))
 
 
@@ -327,7 +327,7 @@ def jacobian(blocks: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: s
         label = f"func.{blocks.transform}({name_of(blocks.function)})"
         unit = "columns" if mode == "fwd" else "rows"
         runner = ChunkRunner(engine_of(executor, blocks.transform), label, rows, progress=blocks.progress, unit=unit)
-        stacks = spread(*chunk.operands, np.arange(total), fun=chunk, split=chunk.split, joined=True, runner=runner)
+        stacks = remote_map(*chunk.operands, np.arange(total), fun=chunk, split=chunk.split, joined=True, runner=runner)
     else:
         stacks = [full_like(x, 0, (0, *shape_of(x))) for x in across]
     table = [

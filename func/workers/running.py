@@ -15,7 +15,7 @@ import numpy as np
 from func.backends import namespace_of
 from func.backends.records import Record
 from func.interpreters.calls.partition import select
-from func.interpreters.calls.spread import Joined, bind_data, innermost_function, is_joined
+from func.interpreters.calls.remote_map import Joined, bind_data, innermost_function, is_joined
 from func.interpreters.core import shape_of
 from func.interpreters.core.errors import ExecutorError, RaggedChunksError, WorkerLostError, WorkerLostWarning
 from func.interpreters.host.source import user_line
@@ -45,7 +45,7 @@ class KeptChunks(Record):
 
 
 class ChunkRunner:
-    """Computes the chunks of `spread` calls on an engine. The chunks do not depend on the number of workers.
+    """Computes the chunks of `remote_map` calls on an engine. The chunks do not depend on the number of workers.
 
     Runners are equal where they compute the same chunks of the same data on the same executor.
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 from func.interpreters import drivers
 from func.interpreters.calls.partition import select
-from func.interpreters.calls.spread import bind_data, innermost_function
+from func.interpreters.calls.remote_map import bind_data, innermost_function
 from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.core import ZERO, Tracer, zeros_like
 from func.interpreters.core.errors import ChunkError, TravelError

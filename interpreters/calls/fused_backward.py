@@ -47,7 +47,7 @@ from func.interpreters.grad import (
 from func.interpreters.host.garbage import rare_collections
 from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
-from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS
+from func.interpreters.primitives.elementwise.pointwise import HOST_ARRAYS
 from func.interpreters.program.content_keys import exact_key
 from func.interpreters.program.plain_runs import plain_run
 from func.interpreters.program.program import Program

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.structural.identity import barrier, late_tag
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var

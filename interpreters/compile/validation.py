@@ -28,7 +28,7 @@ from func.backends import is_device_array, messages
 from func.interpreters.compile.shrinking import smallest
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ValidationError
-from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.identity import seed
 from func.interpreters.program.plain_runs import Run, evaluated, plain_run, steps_of_last, unit_of

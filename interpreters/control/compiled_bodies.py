@@ -10,8 +10,9 @@ import numpy as np
 from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall, batched_avals
 from func.interpreters.core import Array, Aval, Shaped, Tracer, is_inexact, materialize, shape_of
+from func.interpreters.primitives.structural.filling import iota
 from func.interpreters.primitives.structural.reductions import argmax
-from func.interpreters.primitives.structural.shapes import iota, reshape, where
+from func.interpreters.primitives.structural.shapes import reshape, where
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage, Stage
 

@@ -1,14 +1,14 @@
-"""What the parameters of primitives may be: the kinds by which every primitive declares its own.
+"""What a primitive declares besides its rules: the kinds of its parameters, and `Facts`.
 
-Programs that come from elsewhere are checked by these declarations, so that generated code is made of values of known
-kinds. A kind looks at the parameter, at the avals of the operands and at the other parameters.
+Programs from files are checked by these declarations, so generated code contains values of known kinds only. A kind
+looks at the parameter, at the avals of the operands and at the other parameters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -250,3 +250,68 @@ def refusal_of(primitive: Primitive, avals: Sequence[Aval], params: Params) -> s
     if fits is not None and not Kind("", lambda *_: fits(*avals, **params)).accepts(None, avals, params):
         return "its operands do not fit each other or its parameters"
     return None
+
+
+Formula: TypeAlias = Callable[[Sequence[Aval], Sequence[Aval], Params], float]
+COMPLEX = 4
+"""Real operations in an operation on complex numbers."""
+
+
+if TYPE_CHECKING:
+
+    class Facts(TypedDict, total=False):
+        """What is true of a primitive besides its rules. Every entry is an attribute of the primitive."""
+
+        cost: float | Formula
+        """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
+        them; on complex numbers they count `COMPLEX` times."""
+        layout: Callable[..., Any]
+        """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view
+        of one of them, or as a new array with its axes in this order, from the slowest to the fastest. A list has one
+        entry for each output. Without it: as what `impl` makes of stand-ins, if it is always a `view`, else in C
+        order."""
+        view: bool | Callable[[Sequence[Aval]], bool]
+        """The output lies in the memory of the first input, always or for inputs of these avals."""
+        reduces: str
+        """The ufunc by which it reduces or accumulates."""
+        checks_indices: bool
+        """It raises an error for indices outside an axis, also where the output has no elements."""
+        reads_selected: bool
+        """Of the first input only as much is read as the output holds."""
+        recompute: bool
+        """A backward program computes it again rather than keep its output as a residual."""
+        commutative: bool
+        """Both orders of two operands give the same output."""
+        numpy_suffices: bool
+        """Compiled code of one such equation alone is no faster than NumPy."""
+        calls_python: bool
+        """It calls a Python function, which does what is not known; its derivative alone may call others."""
+        tells_passes: bool
+        """Passes read from its equation what its value does not say, so it stays an equation also of known values."""
+        communicates: bool
+        """It exchanges messages with other processes, which do the same in the same order: its equations are neither
+        merged nor folded, those that a traced program needs are not dropped by passes, and they keep their order. """
+        body: Callable[[Params], Callable[..., Sequence[Any]]]
+        """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
+        undefined: Callable[..., bool]
+        """undefined(*operands, **params): whether NumPy leaves the outputs undefined for these arrays."""
+        passes_on: Callable[..., Sequence[Any]]
+        """passes_on(*operands, **params): the operands that are the outputs; it computes nothing."""
+        scipy: str
+        """The function of scipy.special that computes it."""
+        parameters: Kinds
+        """What each of its parameters may be. Programs from files are checked by it."""
+        fits: Callable[..., bool] | None
+        """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not
+        look."""
+        factored_by: str
+        """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
+        mask: str | None
+        """How the structural zeros of a linear primitive pass through it (`live`): "elementwise", each to its place;
+        "covered", an output element is a sum of input elements; "padded", the same or zero; "body", as through the
+        primitives of its body. Without it one element that is not a structural zero makes all output elements such."""
+        covers: bool
+        """Every input element has a part in the output: the pullback makes no structural zeros."""
+
+else:
+    Facts = dict  # whose class type checkers alone need: to make it takes half a millisecond

@@ -23,19 +23,16 @@ The other interpreters ask for less: Vmap for `batch`, Stage for `aval`, evaluat
 from __future__ import annotations
 
 import functools
-import importlib
-import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from numpy import ndarray
 
 from func.backends import namespace_of
 from func.backends.support.arrays import scipy_of
-from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
-from func.interpreters.core.modes import MODE, WATCHED
-from func.interpreters.core.parameters import NO_PARAMETERS, Kinds, hold_no_program
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.parameters import NO_PARAMETERS, Facts, hold_no_program
 from func.interpreters.core.types import (
     PYTHON_SCALARS,
     ZERO,
@@ -50,76 +47,11 @@ from func.interpreters.core.types import (
     dtype_of,
     is_inexact,
     kept,
-    new_tracer,
     shape_of,
 )
-from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.source import at_line
+from func.interpreters.core.wiring import PRIMITIVES, WIRING, importing_module, primitive_named
 
 Transpose: TypeAlias = Callable[..., tuple[Any, ...]]
-Formula: TypeAlias = Callable[[Sequence[Aval], Sequence[Aval], Params], float]
-COMPLEX = 4
-"""Real operations in an operation on complex numbers."""
-
-
-if TYPE_CHECKING:
-
-    class Facts(TypedDict, total=False):
-        """What is true of a primitive besides its rules. Every entry is an attribute of the primitive."""
-
-        cost: float | Formula
-        """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
-        them; on complex numbers they count `COMPLEX` times."""
-        layout: Callable[..., Any]
-        """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view
-        of one of them, or as a new array with its axes in this order, from the slowest to the fastest. A list has one
-        entry for each output. Without it: as what `impl` makes of stand-ins, if it is always a `view`, else in C
-        order."""
-        view: bool | Callable[[Sequence[Aval]], bool]
-        """The output lies in the memory of the first input, always or for inputs of these avals."""
-        reduces: str
-        """The ufunc by which it reduces or accumulates."""
-        checks_indices: bool
-        """It raises an error for indices outside an axis, also where the output has no elements."""
-        reads_selected: bool
-        """Of the first input only as much is read as the output holds."""
-        recompute: bool
-        """A backward program computes it again rather than keep its output as a residual."""
-        commutative: bool
-        """Both orders of two operands give the same output."""
-        numpy_suffices: bool
-        """Compiled code of one such equation alone is no faster than NumPy."""
-        calls_python: bool
-        """It calls a Python function, which does what is not known; its derivative alone may call others."""
-        tells_passes: bool
-        """Passes read from its equation what its value does not say, so it stays an equation also of known values."""
-        communicates: bool
-        """It exchanges messages with other processes, which do the same in the same order: its equations are neither
-        merged nor folded, those that a traced program needs are not dropped by passes, and they keep their order. """
-        body: Callable[[Params], Callable[..., Sequence[Any]]]
-        """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
-        undefined: Callable[..., bool]
-        """undefined(*operands, **params): whether NumPy leaves the outputs undefined for these arrays."""
-        passes_on: Callable[..., Sequence[Any]]
-        """passes_on(*operands, **params): the operands that are the outputs; it computes nothing."""
-        scipy: str
-        """The function of scipy.special that computes it."""
-        parameters: Kinds
-        """What each of its parameters may be. Programs from files are checked by it."""
-        fits: Callable[..., bool] | None
-        """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not
-        look."""
-        factored_by: str
-        """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
-        mask: str | None
-        """How the structural zeros of a linear primitive pass through it (`live`): "elementwise", each to its place;
-        "covered", an output element is a sum of input elements; "padded", the same or zero; "body", as through the
-        primitives of its body. Without it one element that is not a structural zero makes all output elements such."""
-        covers: bool
-        """Every input element has a part in the output: the pullback makes no structural zeros."""
-
-else:
-    Facts = dict  # whose class type checkers alone need: to make it takes half a millisecond
 
 
 class Primitive:
@@ -189,7 +121,7 @@ class Primitive:
         self.passes_on = facts.get("passes_on")
         self.undefined = facts.get("undefined")
         self.covers = facts.get("covers", False)
-        self.defined_in = _importing_module()
+        self.defined_in = importing_module()
         """The module that was being imported when it was made."""
         if register:
             if name in PRIMITIVES:
@@ -243,56 +175,6 @@ class Primitive:
         return primitive_named, (self.name,)
 
 
-def _importing_module() -> str:
-    """The module whose body is running; an empty string where none is."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_name != "<module>":
-        outer = frame.f_back
-        if outer is None:
-            return ""
-        frame = outer
-    return str(frame.f_globals.get("__name__", ""))
-
-
-PRIMITIVES: dict[str, Primitive] = {}
-"""Every primitive by name."""
-
-
-PROVIDERS: dict[str, str] = {
-    "callback": "func.interpreters.calls.callback",
-    "checkpoint_call": "func.interpreters.calls.checkpoint",
-    "cond_call": "func.interpreters.control.branches",
-    "custom_jvp_call": "func.interpreters.calls.custom_rules",
-    "custom_vjp_call": "func.interpreters.calls.custom_rules",
-    "custom_vmap_call": "func.interpreters.calls.custom_rules",
-    "linear_call": "func.interpreters.calls.call_primitives",
-    "program_call": "func.interpreters.calls.compiled_call",
-    "pure_callback": "func.interpreters.calls.callback",
-    "saved_output": "func.interpreters.calls.checkpoint",
-    "scan_call": "func.interpreters.control.scan",
-    "scipy_distribution": "func.scipy.stats",
-    "spread": "func.interpreters.calls.spread",
-    "while_call": "func.interpreters.control.while_loops",
-}
-"""The modules of the primitives that are defined outside of `func.interpreters.primitives` and not always imported."""
-
-
-def primitive_named(name: str) -> Primitive:
-    """The primitive of a name from a pickle or saved program; imports the modules that define primitives if need be."""
-    if name not in PRIMITIVES and name in PROVIDERS:
-        importlib.import_module(PROVIDERS[name])
-    if name not in PRIMITIVES:
-        import pkgutil  # which loading alone needs
-
-        primitives = importlib.import_module("func.interpreters.primitives")
-        modules = [module.name for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}.")]
-        for module in sorted(modules, key=lambda module: ".structural" not in module):  # first what most programs have
-            importlib.import_module(module)
-            if name in PRIMITIVES:
-                break
-    return PRIMITIVES[name]
-
-
 def evaluate(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
     """Run a primitive on concrete arrays, on their backend; host arrays beside device arrays move to the device."""
     xp = namespace_of(args)
@@ -312,40 +194,6 @@ def bind(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
     if top is None:
         return evaluate(primitive, args, params)
     return top.apply(primitive, args, params)
-
-
-class Evaluate(Interpreter):
-    """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that it can be
-    written with traced values later."""
-
-    is_readable = True
-
-    def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
-        out = primitive(x._value if type(x) is Tracer else x, y._value if type(y) is Tracer else y)
-        return self._boxed(primitive, out)
-
-    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        values = tuple([arg._value if type(arg) is Tracer else arg for arg in args])
-        return self._boxed(primitive, evaluate(primitive, values, params))
-
-    def _boxed(self, primitive: Primitive, out: Any) -> Any:
-        """The outputs in boxes, which inference mode marks."""
-        if WATCHED.inference and MODE.get() is not None:
-            return (
-                tuple([WIRING.mark_tensor(value) for value in out]) if primitive.multiple else WIRING.mark_tensor(out)
-            )
-        if primitive.multiple:
-            return tuple([new_tracer(self, value, None) for value in out])
-        return new_tracer(self, out, None)
-
-
-EVALUATE = Evaluate("evaluate")
-EVALUATE.level = 0
-
-
-def unboxed(value: Array) -> Array:
-    """A box of level 0 as the array inside: what interpreters above compute with."""
-    return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 
 class Linear(Primitive):
@@ -559,13 +407,3 @@ def leading_axes(primitive_name: str) -> Callable[..., Any]:
         return PRIMITIVES[primitive_name](*materialize(size, batched, args), **params)
 
     return batch_leading
-
-
-def refuse_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
-    """Raise where an output of a called function is traced by the level that called it: a captured traced value."""
-    for out in outs:
-        if type(out) is Tracer and out._interpreter.level >= interpreter.level:
-            raise CustomRuleError(
-                f"a function with a custom rule or checkpoint uses a traced value that it was not given{at_line()}\n"
-                "Its derivative would be lost: pass the value as an argument."
-            )

@@ -114,6 +114,23 @@ class TransformEntry(Entry):
             self.staging, self.mapped = outer.staging, outer.mapped
 
 
+class TracedValues:
+    """Whether traced values may be in what functions of NumPy and SciPy get."""
+
+    __slots__ = ("pending", "run", "stay")
+
+    def __init__(self) -> None:
+        self.run = False
+        """Whether a transform runs."""
+        self.stay = False
+        """Whether a tensor has ever been made, which lives as long as the user likes."""
+        self.pending: list[str] = []
+        """Imported modules of NumPy and SciPy whose functions do not all look for traced values yet."""
+
+
+TRACED = TracedValues()
+
+
 class TransformScope(Scope):
     """The scope in which the function of a transform runs."""
 

@@ -1,7 +1,7 @@
-"""The types that everything else is written in: abstract values, tracers, and the interpreters that own tracers.
+"""The types on which everything else builds: abstract values, tracers, and the interpreters that own tracers.
 
-`Aval` is what is known of an array without its data; `ZERO` is the zero that is never stored. A `Tracer` stands in for
-an array; its `Interpreter` says what applying a primitive means. `operand` turns an argument into what primitives take.
+An `Aval` describes an array without its data; `ZERO` is the zero that nothing stores. A `Tracer` represents an array;
+its `Interpreter` says what applying a primitive means.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
+from func.backends import HOST_TYPES, is_device_array
 from func.backends.defensive_copies import LARGE, kept_copy
-from func.interpreters.core.containers import as_plain_array, refuse_array
 from func.interpreters.core.errors import LeakedTracerError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import Line, user_line
@@ -200,7 +199,7 @@ class Tracer:
             """What isinstance answers by: the class of the value that this one stands for. The engine asks type()."""
             if type(self._value) is ndarray and self._interpreter.differentiates:
                 return ndarray
-            return class_behind(self)
+            return WIRING.class_behind(self)  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> Shape:
@@ -212,31 +211,6 @@ class Tracer:
 
 
 Tracer.__name__ = "TracedArray"  # what Python's own errors call it: "'TracedArray' object is not callable"
-
-
-def class_behind(tracer: Tracer) -> type:
-    """The class that the value would have without the transform: ndarray, that of a device's arrays, or of a scalar.
-
-    Where there is no such value (batch elements, variables) it is what NumPy's functions return: a scalar for shape ().
-    A device has no scalars, and takes what is an ndarray to NumPy for an array on the host.
-    """
-    bottom = innermost(tracer)
-    interpreter = tracer._interpreter
-    if isinstance(interpreter, ClosedInterpreter):
-        return ndarray
-    shape = interpreter.shape(tracer)
-    if bottom is not None and tracer._value is not None and shape_of(bottom) == shape:
-        return type(bottom)
-    array_class = type(bottom) if is_device_array(bottom) else np.ndarray
-    if shape:
-        return array_class
-    aval = interpreter.aval(tracer)
-    if aval.weak and aval.dtype.kind in _WEAK_CLASSES:
-        return _WEAK_CLASSES[aval.dtype.kind]
-    return aval.dtype.type if array_class is ndarray else array_class
-
-
-_WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
 def is_plain_array(value: Any) -> TypeIs[ndarray[Any, Any]]:
@@ -387,59 +361,6 @@ def concrete(value: Array) -> Any:
     return value
 
 
-class TracedValues:
-    """Whether traced values may be in what functions of NumPy and SciPy get."""
-
-    __slots__ = ("pending", "run", "stay")
-
-    def __init__(self) -> None:
-        self.run = False
-        """Whether a transform runs."""
-        self.stay = False
-        """Whether a tensor has ever been made, which lives as long as the user likes."""
-        self.pending: list[str] = []
-        """Imported modules of NumPy and SciPy whose functions do not all look for traced values yet."""
-
-
-TRACED = TracedValues()
-
-
-def is_readable(value: Any) -> bool:
-    """Whether every level of a value lets code read its numbers."""
-    while type(value) is Tracer:
-        if not value._interpreter.is_readable:
-            return False
-        value = value._value
-    return value is not None
-
-
-def innermost(value: Array) -> Any:
-    """The plain array at the bottom of a stack of tracers, asked for its backend; its numbers are `known_value`'s.
-
-    For an abstract one it is the example that its stage has: an empty array of the device, or None.
-    """
-    while type(value) is Tracer:
-        inner = value._value
-        value = value._interpreter.example if inner is None else inner
-    return value
-
-
-def known_value(value: Array) -> Any:
-    """The plain array at the bottom of a stack of tracers, batch axes included, or None for an abstract one."""
-    while type(value) is Tracer:
-        value = value._value
-    return value
-
-
-def example_of(value: Array) -> Any:
-    """What a stage may know of the arrays that its values represent: an empty array of their device, None on the host.
-
-    It never knows the numbers: code that read them would take them for those of later calls.
-    """
-    bottom = innermost(value)
-    return namespace_of((bottom,)).empty(0) if is_device_array(bottom) else None
-
-
 def snapshot(value: Array) -> Array:
     """A value that later in-place writes of the user cannot change."""
     kind = type(value)
@@ -453,35 +374,12 @@ def snapshot(value: Array) -> Array:
 
 
 def kept(value: Array) -> Array:
-    """What a graph or a program saves of a value: a `snapshot` that nobody writes to, and one for a large array.
+    """What a graph or a program saves of a value: a `snapshot`; of a large array that recurs, one snapshot.
 
-    See `copies.py`.
+    See `func/backends/defensive_copies.py`.
     """
     if type(value) is ndarray:
         if not value.flags.writeable:
             return value
         return value.copy("K") if value.nbytes < LARGE else kept_copy(value)
     return snapshot(value)
-
-
-def operand(value: Any) -> Array:
-    """An argument as primitives take it: lists and containers become arrays, what cannot be traced is refused."""
-    kind = type(value)
-    if kind is Tracer:
-        return value
-    if kind is ndarray or kind in HOST_TYPES:
-        dtype = getattr(value, "dtype", None)
-        if dtype is not None and dtype.kind in "OSUVMmT" and dtype.name != "bfloat16":
-            return WIRING.array_of_objects(value) if dtype.kind == "O" else refuse_array(value)
-        return value
-    if isinstance(value, (list, tuple)):
-        return WIRING.array_from_sequence(value)
-    if namespace_of_type(kind) is not None:
-        return value
-    if kind in CARRIERS:
-        return CARRIERS[kind](value)
-    return operand(as_plain_array(value))
-
-
-CARRIERS: dict[type, Callable[[Any], Array]] = {}
-"""Further classes whose objects represent an array, with the function that gives the array."""

@@ -1,4 +1,4 @@
-"""Late binding: the functions that lower modules call and higher modules define.
+"""Late binding: functions that lower modules call and higher modules define, and primitives that files name.
 
 A module of the engine imports only what lies below it. Where it needs a function from above (`bind` needs `linearize`,
 which is made of interpreters), it calls an attribute of `WIRING`. The first use imports the module that `PORTS` names.
@@ -7,7 +7,11 @@ which is made of interpreters), it calls an attribute of `WIRING`. The first use
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from func.interpreters.core.primitive import Primitive
 
 PORTS = {
     "func.autograd.tensor": "tensor_repr",
@@ -15,10 +19,12 @@ PORTS = {
     "func.interpreters.calls.fused_backward": "fused_walk note_backward",
     "func.interpreters.compile.execution": "compile_program expect_programs reroll_loops",
     "func.interpreters.compile.validation": "check_translation validated_pass",
+    "func.interpreters.core.traced_values": "class_behind",
     "func.interpreters.imperative.interpreter": "mark_tensor",
     "func.interpreters.nan_safe": "run_nan_safe",
-    "func.interpreters.primitives.elementwise.builder": "add",
-    "func.interpreters.primitives.structural.shapes": "broadcast zeros_like",
+    "func.interpreters.primitives.elementwise.builder": "add conjugate scale",
+    "func.interpreters.primitives.structural.filling": "zeros_like",
+    "func.interpreters.primitives.structural.shapes": "broadcast",
     "func.interpreters.program.checking": "check_program",
     "func.interpreters.program.cost": "program_cost",
     "func.interpreters.program.drawing": "draw_program",
@@ -51,3 +57,57 @@ class Wiring:
 
 
 WIRING = Wiring()
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+"""Every primitive by name."""
+
+
+PROVIDERS: dict[str, str] = {
+    "callback": "func.interpreters.calls.callback",
+    "checkpoint_call": "func.interpreters.calls.checkpoint",
+    "cond_call": "func.interpreters.control.branches",
+    "custom_jvp_call": "func.interpreters.calls.custom_rules",
+    "custom_vjp_call": "func.interpreters.calls.custom_rules",
+    "custom_vmap_call": "func.interpreters.calls.custom_rules",
+    "linear_call": "func.interpreters.calls.call_primitives",
+    "program_call": "func.interpreters.calls.compiled_call",
+    "pure_callback": "func.interpreters.calls.callback",
+    "remote_map": "func.interpreters.calls.remote_map",
+    "saved_output": "func.interpreters.calls.checkpoint",
+    "scan_call": "func.interpreters.control.scan",
+    "scipy_distribution": "func.scipy.stats",
+    "while_call": "func.interpreters.control.while_loops",
+}
+"""The modules outside of `func.interpreters.primitives` that define primitives."""
+
+RENAMED = {"spread": "remote_map"}
+"""Names of primitives in files and pickles of earlier versions, each with the present one."""
+
+
+def primitive_named(name: str) -> Primitive:
+    """The primitive of a name from a pickle or saved program; imports the modules that define primitives if need be."""
+    name = RENAMED.get(name, name)
+    if name not in PRIMITIVES and name in PROVIDERS:
+        importlib.import_module(PROVIDERS[name])
+    if name not in PRIMITIVES:
+        import pkgutil  # which loading alone needs
+
+        primitives = importlib.import_module("func.interpreters.primitives")
+        modules = [module.name for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}.")]
+        for module in sorted(modules, key=lambda module: ".structural" not in module):  # first what most programs have
+            importlib.import_module(module)
+            if name in PRIMITIVES:
+                break
+    return PRIMITIVES[name]
+
+
+def importing_module() -> str:
+    """The module whose body is running; an empty string where none is."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>":
+        outer = frame.f_back
+        if outer is None:
+            return ""
+        frame = outer
+    return str(frame.f_globals.get("__name__", ""))

@@ -1,4 +1,4 @@
-"""Reverse mode without a transform around it: an interpreter that stays open, the state of tensors, writes to them.
+"""Derivatives without a transform around them: interpreters that stay open, the state of tensors, writes to them.
 
 The graph is that of the grad interpreter, but each node has a NodeState: the saved values (until the graph is freed),
 hooks, the primitive with its arguments where only these can be differentiated again, and the line.
@@ -15,6 +15,7 @@ import numpy as np
 from func.interpreters.core import (
     EVALUATE,
     TRACED,
+    ZERO,
     Array,
     Interpreter,
     Params,
@@ -23,6 +24,7 @@ from func.interpreters.core import (
     array_aval,
     dtype_of,
     shape_of,
+    unboxed,
 )
 from func.interpreters.core.errors import InferenceTensorError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, in_force, is_suspended, saving
@@ -32,6 +34,7 @@ from func.interpreters.grad import AVAL, NEEDS_COTANGENT, PARAMS, PARENTS, RULE,
 from func.interpreters.grad_fast import FastGrad
 from func.interpreters.imperative.anomalies import line_and_operands
 from func.interpreters.imperative.node_state import CALL, LINE, STATE, NodeState, pack
+from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.stage import Stage
 
@@ -274,3 +277,22 @@ def ambient_of(transform: Interpreter | None) -> Imperative:
         interpreter = transform.ambient = Imperative("backward")
         interpreter.level = transform.level + 0.5
     return interpreter
+
+
+class DualLevel(Jvp):
+    """Forward mode without a function: its values are dual numbers that users take apart, also under `no_grad`."""
+
+    follows_modes = False
+    has_recorded_tangents = False
+    """Whether a tangent that requires a gradient has been given."""
+
+    def parts(self, value: Any) -> tuple[Any, Any]:
+        """(primal, tangent or ZERO) of a value, which users see."""
+        if type(value) is not Tracer or value._interpreter is not self:
+            return value, ZERO
+        primal, tangent = self.unpack(value)
+        return WIRING.mark_tensor(primal), tangent if tangent is ZERO else WIRING.mark_tensor(tangent)
+
+    def of(self, primal: Any, tangent: Any) -> Any:
+        """The dual number of two parts."""
+        return self.lift(unboxed(primal), unboxed(tangent))

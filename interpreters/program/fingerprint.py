@@ -15,8 +15,9 @@ import numpy as np
 
 from func.backends.hashing import new_hash
 from func.interpreters.core.parameters import PLACES, TAG
-from func.interpreters.core.primitive import PRIMITIVES, Primitive
+from func.interpreters.core.primitive import Primitive
 from func.interpreters.core.types import PYTHON_SCALARS, Params
+from func.interpreters.core.wiring import PRIMITIVES
 from func.interpreters.program.program import Program, Var
 
 PACKAGE = "func."

@@ -13,7 +13,7 @@ import func
 from func.interpreters import grad_fast
 from func.interpreters.core import Interpreter
 from func.interpreters.grad import PARENTS, RULE, Grad
-from func.interpreters.primitives.elementwise.builder import Partial
+from func.interpreters.primitives.elementwise.partials import Partial
 from func.interpreters.primitives.elementwise.table import cos
 from func.interpreters.primitives.special.bessel import struve
 from func.interpreters.primitives.structural.shapes import where

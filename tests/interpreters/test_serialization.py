@@ -31,7 +31,7 @@ CALLS = (
     "custom_vmap_call",
     "linear_call",
     "pure_callback",
-    "spread",
+    "remote_map",
 )
 OF_FACTORS = tuple([name for name, primitive in PRIMITIVES.items() if primitive.factored_by])
 """Primitives whose operands must come from another one in the same program."""

@@ -14,7 +14,8 @@ import func.backends.llvm
 import func.backends.loops
 import func.interpreters.compile
 import func.interpreters.primitives
-from func.interpreters.core.primitive import PRIMITIVES, PROVIDERS, Primitive
+from func.interpreters.core.primitive import Primitive
+from func.interpreters.core.wiring import PRIMITIVES, PROVIDERS
 from tools.enumerate import scope
 
 pytest.importorskip("llvmlite")

@@ -8,7 +8,7 @@ import numpy as np
 
 from func.interpreters.calls.custom_rules import KnownOutputs
 from func.interpreters.core import Aval
-from func.interpreters.core.primitive import PROVIDERS, primitive_named
+from func.interpreters.core.wiring import PROVIDERS, primitive_named
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import sin
 from func.interpreters.primitives.structural.contraction import spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.interpreters.core.primitive import primitive_named
+from func.interpreters.core.wiring import primitive_named
 from tests.support.sampling import Sample, complex_, real, restart
 
 restart(9)

@@ -8,8 +8,8 @@ import numpy as np
 
 from func.interpreters.calls.compiled_call import trace_function
 from func.interpreters.core import Aval
+from tests.support.remote_map_runner import runner
 from tests.support.sampling import Sample, complex_, real, restart
-from tests.support.spread_runner import runner
 
 restart(5)
 
@@ -35,7 +35,7 @@ def rows_and_sums(x: Any, w: Any) -> list[Any]:
 
 
 SAMPLES: dict[str, list[Sample]] = {
-    "spread": [
+    "remote_map": [
         Sample(
             args,
             {"fun": rows_and_sums, "split": (True, False), "joined": (True, False), "runner": runner(2)},

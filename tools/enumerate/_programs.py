@@ -15,8 +15,8 @@ import numpy as np
 
 from func.interpreters.core import Aval, Primitive, aval_of
 from func.interpreters.core.parameters import refusal_of
-from func.interpreters.core.primitive import primitive_named
-from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.core.wiring import primitive_named
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.structural.contraction import spec
 from func.interpreters.program.program import Equation, Program, Var
 

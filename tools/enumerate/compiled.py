@@ -33,7 +33,7 @@ from func.interpreters.compile import passes, recomputation
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native import native_parts
 from func.interpreters.core import PRIMITIVES, Aval, aval_of, is_inexact
-from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.program.liveness import liveness
 from func.interpreters.program.program import Equation, Program, Var
 from tools.enumerate import _compiled_calls as calls

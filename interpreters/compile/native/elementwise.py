@@ -16,7 +16,7 @@ from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.core import Aval
-from func.interpreters.primitives.elementwise.builder import is_numpy_ufunc
+from func.interpreters.primitives.elementwise.pointwise import is_numpy_ufunc
 
 BOOL = np.dtype(bool)
 SIGNED, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)

@@ -18,7 +18,7 @@ from numpy import ndarray
 from func.backends.support.arrays import broadcast_shape
 from func.interpreters.core import Array, Shaped, Tracer, known_value
 from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise, multiply
-from func.interpreters.primitives.elementwise.builder import is_followed as is_followed
+from func.interpreters.primitives.elementwise.partials import is_followed as is_followed
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 F = TypeVar("F", bound=Callable[..., Any])

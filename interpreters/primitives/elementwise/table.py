@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from func.backends.support import arrays
+from func.backends.support.arrays import broadcast_shape
 from func.backends.support.arrays import make_complex as make_complex_into
 from func.backends.support.strides import iterated_order
-from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
-from func.interpreters.primitives.elementwise.builder import (
-    SHARES,
-    Elementwise,
-    elementwise,
-    elementwise_constant,
-    formula,
-    is_followed,
+from func.interpreters.core import (
+    PYTHON_SCALARS,
+    Array,
+    Aval,
+    Facts,
+    Linear,
+    Shaped,
+    aval_of,
+    dtype_of,
+    linear,
+    shape_of,
 )
+from func.interpreters.primitives.elementwise.builder import SHARES, Elementwise, elementwise
 from func.interpreters.primitives.elementwise.builder import add as add
 from func.interpreters.primitives.elementwise.builder import conjugate as conjugate
 from func.interpreters.primitives.elementwise.builder import multiply as multiply
@@ -27,7 +32,38 @@ from func.interpreters.primitives.elementwise.builder import nan_safe_multiply a
 from func.interpreters.primitives.elementwise.builder import negative as negative
 from func.interpreters.primitives.elementwise.builder import not_equal as not_equal
 from func.interpreters.primitives.elementwise.conventions import by_convention, on_arrays
-from func.interpreters.primitives.structural.shapes import align_ranks, convert, fit_cotangent, full_like, where
+from func.interpreters.primitives.elementwise.partials import Rule, is_followed
+from func.interpreters.primitives.elementwise.pointwise import elementwise_constant
+from func.interpreters.primitives.structural.shapes import (
+    align_ranks,
+    broadcast,
+    convert,
+    fit_cotangent,
+    full_like,
+    where,
+)
+
+
+def formula(
+    name: str,
+    expression: Callable[..., Array],
+    *partials: Rule,
+    impl: Callable[..., Any] | None = None,
+    **facts: Unpack[Facts],
+) -> Elementwise:
+    """An elementwise primitive that is an expression of others, but has partials of its own: those of the expression
+    would lose digits. Compiled code sees the expression; `impl` computes the same with fewer calls."""
+
+    def whole(*operands: Array) -> Array:
+        out = expression(*operands)
+        shape = broadcast_shape([shape_of(x) for x in operands])
+        if aval_of(out).weak:
+            out = convert(out, dtype=dtype_of(out))
+        return out if shape_of(out) == shape else broadcast(out, shape=shape)
+
+    facts["body"] = lambda params: lambda *operands: (whole(*operands),)
+    return elementwise(name, *partials, impl=impl or (lambda xp, *args: whole(*args)), **facts)
+
 
 equal = elementwise_constant("equal", 2, commutative=True)
 less = elementwise_constant("less", 2)

@@ -26,7 +26,8 @@ from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import make_complex, real
 from func.interpreters.primitives.scipy_functions import reporting_missing
-from func.interpreters.primitives.structural.shapes import expand, fit_cotangent, full_like, zeros_like
+from func.interpreters.primitives.structural.filling import zeros_like
+from func.interpreters.primitives.structural.shapes import expand, fit_cotangent, full_like
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 

@@ -29,7 +29,8 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import FLAG, integer
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import conjugate, is_followed, multiply
+from func.interpreters.primitives.elementwise.builder import conjugate, multiply
+from func.interpreters.primitives.elementwise.partials import is_followed
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import (
     are_equal,

@@ -26,7 +26,8 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
-from func.interpreters.primitives.elementwise.builder import add, conjugate, is_followed, multiply, nan_safe_multiply
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply
+from func.interpreters.primitives.elementwise.partials import is_followed
 from func.interpreters.primitives.elementwise.table import (
     absolute,
     divide,
@@ -38,6 +39,7 @@ from func.interpreters.primitives.elementwise.table import (
     subtract,
 )
 from func.interpreters.primitives.structural.contraction import Spec, contract, matmul_spec, spec
+from func.interpreters.primitives.structural.filling import iota
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.reductions import reduce_max
 from func.interpreters.primitives.structural.shapes import (
@@ -46,7 +48,6 @@ from func.interpreters.primitives.structural.shapes import (
     expand,
     full_like,
     inverse_permutation,
-    iota,
     permute,
     reduce_sum,
     reshape,

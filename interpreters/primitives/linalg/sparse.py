@@ -27,13 +27,13 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import FLAG, Kind, are_integers, integer
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
+from func.interpreters.primitives.structural.filling import iota
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     convert,
     expand,
     fit_cotangent,
-    iota,
     move_axis,
     reduce_sum,
     reshape,

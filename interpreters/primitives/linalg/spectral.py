@@ -52,9 +52,10 @@ from func.interpreters.primitives.linalg.matrices import (
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec
+from func.interpreters.primitives.structural.filling import iota
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.reductions import argmax
-from func.interpreters.primitives.structural.shapes import convert, iota, reduce_sum, reshape
+from func.interpreters.primitives.structural.shapes import convert, reduce_sum, reshape
 
 
 def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Any, Any]:

@@ -15,15 +15,9 @@ from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import ORDER
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import (
-    Elementwise,
-    ElementwiseConstant,
-    Rule,
-    add,
-    elementwise,
-    elementwise_constant,
-    multiply,
-)
+from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply
+from func.interpreters.primitives.elementwise.partials import Rule
+from func.interpreters.primitives.elementwise.pointwise import ElementwiseConstant, elementwise_constant
 from func.interpreters.primitives.elementwise.table import absolute, equal, less, power
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, full_like, where

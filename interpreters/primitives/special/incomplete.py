@@ -8,7 +8,8 @@ from collections.abc import Callable
 from func.backends.support import special
 from func.interpreters.core import Array
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import Elementwise, Rule, add, elementwise, multiply, negative
+from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
+from func.interpreters.primitives.elementwise.partials import Rule
 from func.interpreters.primitives.elementwise.table import (
     divide,
     exp,

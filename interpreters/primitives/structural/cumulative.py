@@ -1,4 +1,5 @@
-"""Running products and extrema. Their derivatives are prefix scans by doubling, exact also at zeros and ties."""
+"""Running sums, products and extrema. Products and extrema differentiate by prefix scans that double their steps,
+exact also at zeros and ties."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from func.backends.support.arrays import running_extremum
 from func.backends.support.strides import iterated_order
-from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, shape_of
-from func.interpreters.core.parameters import AXIS
+from func.interpreters.core import Array, Aval, Linear, Primitive, dtype_of, general, linear, shape_of
+from func.interpreters.core.parameters import AXIS, FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.conventions import by_convention
@@ -34,6 +35,28 @@ from func.interpreters.primitives.structural.shapes import (
     where,
 )
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
+
+
+def _cumsum_impl(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
+    if not reverse:
+        return xp.cumsum(x, axis)
+    backwards = (slice(None),) * axis + (slice(None, None, -1),)
+    return xp.cumsum(x[backwards], axis)[backwards]
+
+
+cumsum: Linear = linear(
+    "cumsum",
+    _cumsum_impl,
+    aval=lambda x, *, axis, reverse: Aval(x.shape, np.add.reduce(np.zeros(1, x.dtype)).dtype),
+    parameters={"axis": AXIS, "reverse": FLAG},
+    transpose=lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
+    batch=lambda x, *, axis, reverse: cumsum(x, axis=axis + 1, reverse=reverse),
+    cost=costs.per_input(1),
+    reduces="add",
+    layout=iterated_order,
+    mask="covered",
+    covers=True,
+)
 
 
 def _along(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:

@@ -17,7 +17,8 @@ from func.interpreters.core import COMPLEX, Array, Aval, Linear, Params, Shaped,
 from func.interpreters.core.parameters import AXIS, FLAG, integer, one_of
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import real
-from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, same_dtype, where
+from func.interpreters.primitives.structural.filling import iota
+from func.interpreters.primitives.structural.shapes import full_like, reshape, same_dtype, where
 
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 """The norm of the adjoint, and that of the other direction with the same factor."""

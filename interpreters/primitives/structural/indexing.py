@@ -29,12 +29,12 @@ from func.interpreters.core import (
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.primitives.structural.filling import iota
 from func.interpreters.primitives.structural.inplace_reuse import writable
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     fit_cotangent,
     full_like,
-    iota,
     move_axis,
     reshape,
     where,

@@ -1,4 +1,4 @@
-"""Linear primitives that convert, shape, choose and sum elements, and what undoes broadcasting in a pullback."""
+"""Linear primitives that convert, shape, choose and sum elements; `fit_cotangent` undoes broadcasting in a pullback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from func.backends import HOST_TYPES, blocks, namespace_of
+from func.backends import HOST_TYPES, blocks
 from func.backends.support.arrays import plain_where
 from func.backends.support.strides import axes_by_stride, iterated_order, reduced_order, without_copy
 from func.interpreters.core import (
@@ -25,13 +25,13 @@ from func.interpreters.core import (
     Tracer,
     bind,
     dtype_of,
-    innermost,
     kept,
     linear,
     shape_of,
 )
-from func.interpreters.core.parameters import AXES, AXIS, DTYPE, FLAG, OPTIONAL_DTYPE, SHAPE
+from func.interpreters.core.parameters import AXES, DTYPE, OPTIONAL_DTYPE, SHAPE
 from func.interpreters.primitives import costs
+from func.interpreters.primitives.structural.filling import full_like as full_like
 
 
 def align_ranks(size: int, batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
@@ -109,48 +109,9 @@ def result_dtype(*avals: Any) -> np.dtype[Any]:
     )
 
 
-# By their own names: `numpy` has a `__getattr__`, so that Python finds np.empty the long way; and while a transform
-# runs, np.array by a function.
-_add, _array, _empty, _nditer, _zeros = np.add, np.array, np.empty, np.nditer, np.zeros
+# By their own names: `numpy` has a `__getattr__`, so that Python finds np.empty the long way.
+_add, _empty, _nditer = np.add, np.empty, np.nditer
 _SINGLE = np.dtype(np.float32)
-
-
-def full_like(like: Array, fill: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
-    """A constant array of the shape and dtype of `like` (or as given), on its backend."""
-    shape = shape_of(like) if shape is None else shape
-    dtype = dtype_of(like) if dtype is None else dtype
-    value = innermost(like)
-    xp = namespace_of((value,))
-    if fill == 0 and type(fill) is int:
-        return _zeros(shape, dtype) if xp is np else xp.zeros(shape, dtype)
-    return _array(fill, dtype) if xp is np and shape == () else xp.full(shape, fill, dtype)
-
-
-def zeros_like(like: Array) -> Array:
-    """Zeros of the shape, dtype and backend of a value."""
-    return full_like(like, 0)
-
-
-def _absent_batch(x: Array, *, shape: Shape, dtype: Any) -> Array:
-    return absent(x, shape=(shape_of(x)[0], *shape), dtype=dtype)
-
-
-absent: Linear = linear(
-    "absent",
-    lambda xp, x, *, shape, dtype: xp.zeros(shape, dtype),
-    aval=lambda x, *, shape, dtype: Aval(shape, dtype),
-    parameters={"shape": SHAPE, "dtype": DTYPE},
-    transpose=lambda ct, x, *, shape, dtype: (absent(ct, shape=x.shape, dtype=x.dtype),),
-    batch=_absent_batch,
-    cost=0,
-    mask="padded",
-)
-"""Zeros in the place of a (co)tangent that there is none of, whatever the (co)tangent x is; they are structural."""
-
-
-def iota(length: int, like: Array) -> Array:
-    """0, 1, ..., length - 1 on the backend of `like`."""
-    return namespace_of((innermost(like),)).arange(length)
 
 
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
@@ -389,25 +350,3 @@ def fit_cotangent(ct: Array, target: Shaped) -> Array:
     if dtype_of(ct) != target.dtype:
         ct = convert(ct, dtype=target.dtype)
     return ct
-
-
-def _cumsum_impl(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
-    if not reverse:
-        return xp.cumsum(x, axis)
-    backwards = (slice(None),) * axis + (slice(None, None, -1),)
-    return xp.cumsum(x[backwards], axis)[backwards]
-
-
-cumsum: Linear = linear(
-    "cumsum",
-    _cumsum_impl,
-    aval=lambda x, *, axis, reverse: Aval(x.shape, np.add.reduce(np.zeros(1, x.dtype)).dtype),
-    parameters={"axis": AXIS, "reverse": FLAG},
-    transpose=lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
-    batch=lambda x, *, axis, reverse: cumsum(x, axis=axis + 1, reverse=reverse),
-    cost=costs.per_input(1),
-    reduces="add",
-    layout=iterated_order,
-    mask="covered",
-    covers=True,
-)

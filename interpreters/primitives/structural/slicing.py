@@ -12,9 +12,10 @@ import numpy as np
 from func.backends.support.strides import axes_by_stride, joined_order
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, dtype_of, linear, materialize, shape_of
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
+from func.interpreters.primitives.structural.filling import zeros_like
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.inplace_reuse import is_spare_cotangent, writable
-from func.interpreters.primitives.structural.shapes import fit_cotangent, zeros_like
+from func.interpreters.primitives.structural.shapes import fit_cotangent
 
 Index: TypeAlias = tuple[int | tuple[int, int, int] | None, ...]
 """A basic index, one entry per axis: an integer, (start, stop, step) within bounds, or None for a new axis."""

@@ -15,7 +15,7 @@ from func.backends.c import special_tables
 from func.backends.c.special_functions import ARITY
 from func.interpreters.compile.native.printed import WITH_SLOPES
 from func.interpreters.core.errors import NoSourceError
-from func.interpreters.core.primitive import primitive_named
+from func.interpreters.core.wiring import primitive_named
 from tests.support import special_expansions
 from tests.support.c_programs import STRICT, loaded, needs_compiler
 

@@ -18,7 +18,7 @@ import func.special
 from func.backends.quiet import quietly
 from func.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.core import PRIMITIVES, Aval
-from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.numpy.protocol import DIRECT, UFUNCS
 from func.special import by_equations, sequences, spherical
 from func.special.protocol import register_late

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.stats
 
 import func
-from func.interpreters.core.primitive import PRIMITIVES, PROVIDERS, primitive_named
+from func.interpreters.core.wiring import PRIMITIVES, PROVIDERS, primitive_named
 
 SCRIPT = """
 import sys
@@ -37,7 +37,7 @@ def test_every_primitive_is_found_by_its_name_in_a_process_that_has_just_importe
     script = f"""
 import func
 func.grad
-from func.interpreters.core.primitive import primitive_named
+from func.interpreters.core.wiring import primitive_named
 print([name for name in {own} if primitive_named(name).name != name])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

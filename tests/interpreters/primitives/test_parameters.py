@@ -39,7 +39,7 @@ OTHERS: list[Any] = [
 ]
 MAY_BE = {
     "barrier": [-7],
-    "spread": [True],
+    "remote_map": [True],
     "named": [CODE, ""],
     "variance": [-7, 1e300],
     "lstsq": [-7, 1e300, math.nan],

@@ -11,7 +11,8 @@ from scipy import special
 
 import func
 from func.interpreters.core import PRIMITIVES
-from func.interpreters.primitives.elementwise.builder import ULPS, Elementwise, is_numpy_ufunc
+from func.interpreters.primitives.elementwise.builder import ULPS, Elementwise
+from func.interpreters.primitives.elementwise.pointwise import is_numpy_ufunc
 
 pytest.importorskip("mpmath")
 pytest.importorskip("llvmlite")

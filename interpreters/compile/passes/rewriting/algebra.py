@@ -17,13 +17,8 @@ from func.interpreters.compile.passes.rewriting import (
 )
 from func.interpreters.compile.passes.rewriting.rewriter import Rule, rewrite
 from func.interpreters.core import Primitive
-from func.interpreters.primitives.elementwise.builder import (
-    Pointwise,
-    add,
-    conjugate,
-    multiply,
-    negative,
-)
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.elementwise.table import (
     absolute,
     equal,

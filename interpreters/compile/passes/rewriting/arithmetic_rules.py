@@ -28,7 +28,8 @@ from func.interpreters.primitives.elementwise.table import (
     square,
     subtract,
 )
-from func.interpreters.primitives.structural.shapes import absent, convert, where
+from func.interpreters.primitives.structural.filling import absent
+from func.interpreters.primitives.structural.shapes import convert, where
 from func.interpreters.program.program import Var
 
 _BINADES = 100

@@ -32,7 +32,7 @@ from tests.support.sampling import Sample
 WITHOUT_SOURCE = {
     *("checkpoint_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "linear_call"),
     "saved_output",
-    *("callback", "pure_callback", "spread", "cond_call", "while_call", "scan_call", "program_call"),
+    *("callback", "pure_callback", "remote_map", "cond_call", "while_call", "scan_call", "program_call"),
     *[name for name in PRIMITIVES if PRIMITIVES[name].communicates],
 }
 """Primitives whose parameters are functions, programs or communicators."""

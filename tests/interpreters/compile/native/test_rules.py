@@ -45,7 +45,7 @@ pytestmark = pytest.mark.skipif(not machine.available(), reason="no native code 
 CALLS = {
     name
     for name in SAMPLES
-    if name.endswith("_call") or name in ("callback", "pure_callback", "saved_output", "spread")
+    if name.endswith("_call") or name in ("callback", "pure_callback", "saved_output", "remote_map")
 }
 HERE = (contraction, convolution, diagonals, elementwise, reductions, cumulative, sorting, special, structural)
 RULES = all_rules()

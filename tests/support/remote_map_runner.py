@@ -1,4 +1,4 @@
-"""Runners for tests of `spread`: chunks of a few rows in this thread."""
+"""Runners for tests of `remote_map`: chunks of a few rows in this thread."""
 
 from func.workers.engines import HereEngine
 from func.workers.running import ChunkRunner

@@ -1,11 +1,11 @@
-"""`spread`: a function of the rows of arrays, computed chunk by chunk by a runner, on other processes or machines.
+"""`remote_map`: a runner computes a function of the rows of arrays chunk by chunk, on other processes or machines.
 
-`spread(*operands, fun, split, joined, runner)` is fun(*operands), where fun takes any number of rows at once. Operands
-in `split` are cut into chunks along their first axis; others go to every chunk as they are. An output in `joined` has
-its chunks one behind the other; any other output is the sum over the chunks. Tangents, cotangents and batches of a
-spread call are spread calls of other functions, so derivatives of every order are computed where the function is.
+`remote_map(*operands, fun, split, joined, runner)` is fun(*operands), where fun takes any number of rows at once. The
+runner cuts operands in `split` into chunks along their first axis; every chunk gets the others whole. The chunks of an
+output in `joined` are concatenated; any other output is the sum over the chunks. Tangents, cotangents and batches of a
+remote map are remote maps of other functions, so the workers compute derivatives of every order.
 
-A runner may hold data of its own, which each chunk gets a part of: `bind_data` gives it to the innermost function.
+A runner may own data: each chunk gets its part, which `bind_data` passes to the innermost function.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class TransposedChunk(ChunkFunction):
         return next((shape_of(x)[0] for x, is_split in zip(known, flags, strict=True) if is_split), None)
 
 
-class SpreadForward(ValueRecord):
+class RemoteMapForward(ValueRecord):
     """The linear map from tangents of the active operands to those of the outputs."""
 
     fun: Any
@@ -195,7 +195,7 @@ class SpreadForward(ValueRecord):
     active: tuple[bool, ...]
 
     def __call__(self, *args: Array) -> tuple[Array, ...]:
-        return spread(  # type: ignore[no-any-return]
+        return remote_map(  # type: ignore[no-any-return]
             *args,
             fun=PushedChunk(self.fun, self.active, True),
             split=(*self.split, *select(self.split, self.active)),
@@ -204,7 +204,7 @@ class SpreadForward(ValueRecord):
         )
 
 
-class SpreadBackward(ValueRecord):
+class RemoteMapBackward(ValueRecord):
     """Its transpose: from cotangents of outputs to those of the active operands."""
 
     fun: Any
@@ -216,7 +216,7 @@ class SpreadBackward(ValueRecord):
     def __call__(self, operands: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
         positions = tuple(sorted(ct))
         return list(
-            spread(
+            remote_map(
                 *operands,
                 *[ct[i] for i in positions],
                 fun=PulledChunk(self.fun, self.active, positions),
@@ -227,7 +227,7 @@ class SpreadBackward(ValueRecord):
         )
 
 
-class SpreadPrimitive(CallPrimitive):
+class RemoteMap(CallPrimitive):
     """A call whose chunks a runner computes."""
 
     __slots__ = ()
@@ -243,8 +243,8 @@ class SpreadPrimitive(CallPrimitive):
             douts = linear_call(
                 *primals,
                 *moving,
-                forward=SpreadForward(fun, split, joined, runner, active),
-                backward=SpreadBackward(fun, split, joined, runner, active),
+                forward=RemoteMapForward(fun, split, joined, runner, active),
+                backward=RemoteMapBackward(fun, split, joined, runner, active),
                 residuals=len(primals),
                 outs=avals_of(outs),
             )
@@ -271,11 +271,11 @@ class SpreadPrimitive(CallPrimitive):
             value, *gradients = self(
                 *values, fun=ObjectiveChunk(fun, active), split=split, joined=joined, runner=runner
             )
-            return (value,), SPREAD_PULLBACK, (params, active, values, gradients, None)
+            return (value,), REMOTE_MAP_PULLBACK, (params, active, values, gradients, None)
         if runner.keeps_results and not any([type(x) is Tracer for x in values]):
             outs, kept = runner.forward_and_keep(fun, active, split, params["joined"], values)
-            return tuple(outs), SPREAD_PULLBACK, (params, active, values, None, kept)
-        return self(*values, **params), SPREAD_PULLBACK, (params, active, values, None, None)
+            return tuple(outs), REMOTE_MAP_PULLBACK, (params, active, values, None, kept)
+        return self(*values, **params), REMOTE_MAP_PULLBACK, (params, active, values, None, None)
 
     def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
         """The outputs with the masks that the function gives them, chunk by chunk."""
@@ -304,7 +304,7 @@ class SpreadPrimitive(CallPrimitive):
         )
 
 
-def _spread_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
+def _remote_map_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     params, active, values, gradients, kept = saved
     cts: Sequence[Any]
     is_plain = not any([type(x) is Tracer for x in ct.values()])
@@ -314,40 +314,40 @@ def _spread_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
         cts = params["runner"].pull_kept(kept, ct)
     else:
         rest = (params["split"], params["joined"], params["runner"])
-        cts = SpreadBackward(params["fun"], *rest, active)(values, ct)
+        cts = RemoteMapBackward(params["fun"], *rest, active)(values, ct)
     return expand(cts, active)
 
 
-SPREAD_PULLBACK = CallPullback("spread", _spread_pull)
+REMOTE_MAP_PULLBACK = CallPullback("remote_map", _remote_map_pull)
 
 
-def _spread_impl(
+def _remote_map_impl(
     xp: Any, *args: Array, fun: Flat, split: tuple[bool, ...], joined: Joined, runner: Callable[..., Any]
 ) -> tuple[Array, ...]:
     return tuple(runner(fun, split, joined, args))
 
 
-def _spread_aval(*avals: Aval, fun: Flat, split: tuple[bool, ...], joined: Joined, runner: Any) -> tuple[Aval, ...]:
+def _remote_map_aval(*avals: Aval, fun: Flat, split: tuple[bool, ...], joined: Joined, runner: Any) -> tuple[Aval, ...]:
     return drivers.output_avals(runner.example(fun), avals)
 
 
-def _spread_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+def _remote_map_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     split, joined, which = params["split"], params["joined"], tuple(batched)
     operands = [
         move_axis(x, 0, 1) if is_batched and is_split else x
         for x, is_batched, is_split in zip(args, which, split, strict=True)
     ]
-    outs = spread(*operands, **{**params, "fun": BatchedChunk(params["fun"], size, which, split, joined)})
+    outs = remote_map(*operands, **{**params, "fun": BatchedChunk(params["fun"], size, which, split, joined)})
     return tuple([move_axis(out, 1, 0) if is_joined(joined, i) else out for i, out in enumerate(outs)])
 
 
-def _spread_transpose(
+def _remote_map_transpose(
     ct: dict[int, Any], *operands: Any, fun: Flat, split: tuple[bool, ...], joined: Joined, runner: Any
 ) -> tuple[Any, ...]:
     unknown = tuple([Aval(x.shape, x.dtype) if isinstance(x, Shaped) else None for x in operands])
     is_known = [aval is None for aval in unknown]
     positions = tuple(sorted(ct))
-    cts = spread(
+    cts = remote_map(
         *select(operands, is_known),
         *[ct[i] for i in positions],
         fun=TransposedChunk(fun, unknown, split, positions, joined),
@@ -367,13 +367,13 @@ JOINED = Kind(
     lambda value, avals, params: type(value) is bool or SPLIT.test(value, avals, params),
 )
 
-spread = SpreadPrimitive(
-    "spread",
-    _spread_impl,
-    aval=_spread_aval,
+remote_map = RemoteMap(
+    "remote_map",
+    _remote_map_impl,
+    aval=_remote_map_aval,
     parameters={"fun": FUNCTION, "split": SPLIT, "joined": JOINED, "runner": FUNCTION},
-    batch=_spread_batch,
-    transpose=_spread_transpose,
+    batch=_remote_map_batch,
+    transpose=_remote_map_transpose,
     multiple=True,
     cost=0,
     calls_python=True,
