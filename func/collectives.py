@@ -21,7 +21,7 @@ from func import tree
 from func.interpreters.core import Array, Primitive, shape_of
 from func.interpreters.core.errors import ArgumentError, AxisNameError
 from func.interpreters.core.scopes import live_entries, present_stage, running_vmaps
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.elementwise.table import divide

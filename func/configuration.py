@@ -15,7 +15,7 @@ import numpy as np
 
 from func.backends.array_memory import MEMORY
 from func.backends.defensive_copies import forget_copies
-from func.interpreters.compiled_backward import FUSION
+from func.interpreters.compiled_backward import BACKWARD
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.program.translations import TRANSLATIONS
 
@@ -121,7 +121,7 @@ class Config:
         if name not in COMPILERS:
             raise ArgumentError(f"func.config.compiler={name!r} is not one of {', '.join(map(repr, COMPILERS))}")
         self._compiler = name
-        FUSION.on_host, FUSION.on_device = name in (None, "llvm"), name in (None, "cuda")
+        BACKWARD.on_host, BACKWARD.on_device = name in (None, "llvm"), name in (None, "cuda")
 
     @property
     def check_frozen(self) -> bool:
@@ -195,11 +195,11 @@ class Config:
             ...     func.config.compile_backward
             False
         """
-        return FUSION.is_on
+        return BACKWARD.is_on
 
     @compile_backward.setter
     def compile_backward(self, is_on: bool) -> None:
-        FUSION.is_on = bool(is_on)
+        BACKWARD.is_on = bool(is_on)
 
     @property
     def array_cache(self) -> int:

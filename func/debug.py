@@ -18,7 +18,7 @@ from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.modes import holding
 from func.interpreters.core.scopes import present_stage
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite

@@ -14,7 +14,7 @@ from func.interpreters.core.errors import (
     SolverWarning, StagingError, StaticArgumentError, TangentError, TracerConversionError, TravelError,
     UnsupportedArrayError, UnsupportedFunctionError, ValidationError, WorkerLostError, WorkerLostWarning,
 )
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 
 __all__ = [
     "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BlockedArrayError", "BranchError",

@@ -18,7 +18,7 @@ from func import tree
 from func.backends import namespace_of
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import without_engine_frames
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.forward import jvp

@@ -15,7 +15,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError, UnsupportedArrayError
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.primitives.structural.shapes import convert, reshape

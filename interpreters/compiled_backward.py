@@ -1,6 +1,6 @@
 """Backward passes by compiled code: frequent ones, if the settings allow it and nothing has to be bit-equal.
 
-What decides is a function of the calls that were made, never of the time that they took.
+The decision is a function of the earlier calls, never of the time that they took.
 """
 
 from __future__ import annotations
@@ -20,61 +20,61 @@ from func.interpreters.grad import AVAL, PARENTS, PULLING, RULE, SERIAL
 from func.interpreters.live import Live
 
 MOST = 1024
-MOST_READERS = 4
-"""Structures that are told apart by readers, where passes look the same."""
+MOST_MATCHERS = 4
+"""Structures of one signature that matchers tell apart."""
 
 
-class Look:
-    """What is known of the passes that look the same from outside."""
+class PassHistory:
+    """The passes of one graph signature so far: how many were examined, and the matchers of those that have code."""
 
-    __slots__ = ("hits", "misses", "readers", "waits")
+    __slots__ = ("hits", "matchers", "misses", "waits")
 
     def __init__(self) -> None:
-        self.readers: list[Any] = []
-        """What recognises graphs whose passes have code, and runs it."""
+        self.matchers: list[Any] = []
+        """Each recognises the graphs of one structure and runs its code."""
         self.waits: float = 0
-        """How many passes run node by node before the graph of one is looked at again."""
+        """How many passes run node by node before a graph is examined again."""
         self.hits = self.misses = 0
-        """How many of the graphs that were looked at had been seen before, and how many had not."""
+        """How many examined graphs had a known structure, and how many a new one."""
 
-    def add(self, reader: Any) -> None:
-        """Ask this reader too, from now on."""
-        if reader not in self.readers and len(self.readers) < MOST_READERS:
-            self.readers.append(reader)
+    def add(self, matcher: Any) -> None:
+        """From now on the matcher examines every graph of this signature."""
+        if matcher not in self.matchers and len(self.matchers) < MOST_MATCHERS:
+            self.matchers.append(matcher)
 
     def give_up(self) -> None:
-        """Look at no graph again."""
+        """Examine no graph of this signature again."""
         self.waits = math.inf
 
 
-class BackwardFusion:
+class CompiledBackward:
     """`is_on` is `func.config.compile_backward`; `on_host` and `on_device` say whether `func.config.compiler` makes
     native code and kernels."""
 
-    __slots__ = ("is_on", "looks", "on_device", "on_host")
+    __slots__ = ("histories", "is_on", "on_device", "on_host")
 
     def __init__(self) -> None:
         self.is_on = self.on_host = self.on_device = True
-        self.looks: dict[Any, Look] = {}
-        """By what passes look like from outside."""
+        self.histories: dict[Any, PassHistory] = {}
+        """By graph signature."""
 
-    def new_look(self, sketch: Any) -> Look:
-        """What is known of passes that look like this: nothing."""
-        if len(self.looks) >= MOST:
-            self.looks.clear()
-        look = self.looks[sketch] = Look()
-        return look
+    def new_history(self, signature: Any) -> PassHistory:
+        """Make the empty history of a signature."""
+        if len(self.histories) >= MOST:
+            self.histories.clear()
+        history = self.histories[signature] = PassHistory()
+        return history
 
 
-FUSION = BackwardFusion()
+BACKWARD = CompiledBackward()
 
 BY_NODES: ContextVar[bool] = ContextVar("func_by_nodes", default=False)
-"""Whether backward passes run node by node, whatever has run before."""
+"""Whether backward passes run node by node, whatever ran before."""
 
 
 @contextlib.contextmanager
 def by_nodes() -> Iterator[None]:
-    """Inside, backward passes run node by node: their memory is the one that is planned, and none is compiled."""
+    """Inside, backward passes run node by node: they need the memory that was planned, and none is compiled."""
     token = BY_NODES.set(True)
     try:
         yield
@@ -84,14 +84,14 @@ def by_nodes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def passes_by_nodes() -> Iterator[None]:
-    """`by_nodes` in one thread: chunks and ranks give results that do not depend on which process, or how many,
-    computed which of them before."""
+    """`by_nodes` in one thread: results of chunks and ranks do not depend on which processes computed which of them
+    before."""
     with by_nodes(), in_one_thread():
         yield
 
 
 def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values: Sequence[Array] = ()) -> list[Any]:
-    """Cotangents of the leaves, given those of some outputs, whose `values` tell which outer levels take part.
+    """Cotangents of the leaves from those of some outputs, whose `values` tell the outer levels that take part.
 
     ZERO where a leaf is not reached.
     """
@@ -99,29 +99,29 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values:
 
 
 def walk(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], live: Live | None = None) -> list[Any]:
-    """`grad.walk`, by compiled code for passes that are frequent."""
+    """`grad.walk`, by compiled code for frequent passes."""
     if live is not None or not leaves or PULLING.get() is not None:
         return grad.walk(seeds, leaves, live)
     seeds = list(seeds)
-    if not seeds or not (FUSION.is_on and (FUSION.on_host or FUSION.on_device)) or BY_NODES.get():
+    if not seeds or not (BACKWARD.is_on and (BACKWARD.on_host or BACKWARD.on_device)) or BY_NODES.get():
         return grad.walk(seeds, leaves)
-    sketch = _sketch(seeds, leaves)
-    look = FUSION.looks.get(sketch)
-    if look is None:
-        look = FUSION.new_look(sketch)
-    for read in look.readers:
+    signature = _signature(seeds, leaves)
+    history = BACKWARD.histories.get(signature)
+    if history is None:
+        history = BACKWARD.new_history(signature)
+    for read in history.matchers:
         cotangents: list[Any] | None = read(seeds, leaves)
         if cotangents is not None:
             return cotangents
-    if look.waits:
-        look.waits -= 1
+    if history.waits:
+        history.waits -= 1
         return grad.walk(seeds, leaves)
-    fused: list[Any] = WIRING.fused_walk(seeds, leaves, look)
-    return fused
+    pulled: list[Any] = WIRING.compiled_walk(seeds, leaves, history)
+    return pulled
 
 
-def _sketch(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:
-    """What is alike in passes over one graph, and soon found: how many nodes were made, and the kind of the ends."""
+def _signature(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> Any:
+    """The signature of a graph, in constant time: the number of its nodes, and the rules and shapes at its ends."""
     root, leaf = seeds[0][0], leaves[0]
     last = root[PARENTS][0] if root[PARENTS] else None
     return root[SERIAL] - leaf[SERIAL], root[RULE], last and last[RULE], leaf[AVAL].shape, len(leaves)

@@ -1,4 +1,4 @@
-"""Transforming flat functions: callables that take and return lists of arrays.
+"""Transforms of flat functions: callables that take and return lists of arrays.
 
 The public transforms and the primitives that call functions are both made of these few drivers.
 """
@@ -43,7 +43,7 @@ Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 
 class running:
-    """Context in which an interpreter's function runs, inside its `TransformScope`.
+    """The context in which an interpreter's function runs, inside its `TransformScope`.
 
     At the end the interpreter is closed. Errors leave without the engine's frames. NumPy allocates with the caching
     allocator inside.
@@ -103,12 +103,12 @@ _SHARED = (
 
 
 def is_failed_conversion(error: BaseException) -> bool:
-    """Whether this is what NumPy raises where an element becomes a number; the error behind it says why it cannot."""
+    """Whether NumPy raised this where an element became a number; the error behind it tells the reason."""
     return type(error) is ValueError and str(error).startswith("setting an array element with a sequence")
 
 
 def without_tensors(values: Sequence[Array], interpreter: Interpreter) -> list[Array]:
-    """Values as a transform takes them: without the graph of tensors that were made inside it."""
+    """Outputs without the graph of tensors that the transform's function made."""
     home = interpreter.ambient
     stripped = list(values)
     if home is not None:
@@ -120,7 +120,7 @@ def without_tensors(values: Sequence[Array], interpreter: Interpreter) -> list[A
 
 
 def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
-    """Outputs and their tangents (ZERO where there is none); by plain rules."""
+    """Outputs and their tangents (ZERO where there is none), by plain rules."""
     interpreter = Jvp("jvp")
     with TransformScope(interpreter), running(interpreter):
         duals = [interpreter.lift(p, t) for p, t in zip(primals, tangents, strict=True)]
@@ -132,7 +132,7 @@ def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tu
 def taylor_flat(
     fun: Flat, order: int, values: Sequence[Array], coefficients: Sequence[Sequence[Any] | None]
 ) -> list[list[Any]]:
-    """The coefficients of each output (ZERO where there is none), for those of the arguments beyond the first."""
+    """The coefficients of each output (ZERO where there is none), from those of the arguments beyond the first."""
     from func.interpreters.taylor import Taylor  # start-up time
 
     interpreter = Taylor("jet", order)
@@ -142,7 +142,7 @@ def taylor_flat(
 
 
 def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: dict[int, Any]) -> list[Any]:
-    """Cotangents of the active arguments, given {output position: cotangent}; by plain rules."""
+    """Cotangents of the active arguments, from {output position: cotangent}, by plain rules."""
     interpreter = grad_interpreter("vjp")
     with TransformScope(interpreter), running(interpreter):
         args = list(primals)
@@ -161,7 +161,7 @@ def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: d
 
 
 def value_and_pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int]) -> tuple[list[Array], list[Any]]:
-    """Outputs, of which the first is a real number, and its gradients by the active arguments; by plain rules."""
+    """The outputs, of which the first is a real number, and its gradients by the active arguments; by plain rules."""
     pullback = PullbackFlat(fun, primals, active)
     return pullback.outs, pullback({0: full_like(pullback.outs[0], 1)})
 
@@ -183,7 +183,7 @@ class PullbackFlat:
             self.outs = [out._value if flag else out for out, flag in zip(outs, is_traced, strict=True)]
 
     def __call__(self, cts: dict[int, Any]) -> list[Any]:
-        """The cotangents of the active arguments, given {output position: cotangent}."""
+        """The cotangents of the active arguments, from {output position: cotangent}."""
         seeds = [(self._nodes[i], ct) for i, ct in cts.items() if self._nodes[i] is not None]
         return walk(seeds, self._leaves)
 
@@ -225,7 +225,7 @@ def map_flat(
 
 
 def _split_behind(error: BaseException, level: Vmap) -> SplitBatch | None:
-    """The signal that an error stands for: C code wraps what float() raises, or goes on to another error."""
+    """The signal behind an error: C code wraps what float() raises, or raises another error after it."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, SplitBatch):
@@ -235,7 +235,7 @@ def _split_behind(error: BaseException, level: Vmap) -> SplitBatch | None:
 
 
 def _merge_parts(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Array], list[bool]]:
-    """Outputs of the parts of a batch, concatenated and put back in the order of its elements."""
+    """The outputs of the parts of a batch, concatenated in the order of its elements."""
     counts = {len(outs) for _, outs, _ in parts}
     if len(counts) != 1:
         raise RaggedLanesError(f"batch elements of a vmap returned different numbers of outputs: {sorted(counts)}")
@@ -257,7 +257,7 @@ def _merge_parts(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Arra
 
 
 def all_mapped(outs: Sequence[Array], mapped: Sequence[bool], size: int) -> list[Array]:
-    """Every output with the leading batch axis."""
+    """Every output with a leading batch axis."""
     return [
         out if is_mapped else broadcast(out, shape=(size, *shape_of(out)))
         for out, is_mapped in zip(outs, mapped, strict=True)
@@ -282,7 +282,7 @@ def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:
 
 
 def output_strides(fun: Flat, arguments: Sequence[Any]) -> list[Any]:
-    """Arrays without memory that lie as the outputs do, for arguments that lie as these."""
+    """Arrays without memory in the layouts of the outputs, for arguments in these layouts."""
     stage = Stage("eval_shape")
     with TransformScope(stage), running(stage):
         inputs = [stage.variable(Aval(x.shape, x.dtype)) for x in arguments]

@@ -1,6 +1,6 @@
 """Reverse mode: record what each primitive saves for its pullback, then pull cotangents back through the graph.
 
-This is the general form, right for every primitive; `grad_fast` does the same faster for what eager code is made of.
+This is the general form, right for every primitive; `grad_fast` does the same faster for frequent primitives.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from func.interpreters.live import Live, is_live, without_mask
 
 
 class Node(NamedTuple):
-    """A recorded application of a primitive: where a value came from and what its pullback needs.
+    """A recorded application of a primitive: the origin of a value, and the needs of its pullback.
 
-    In the engine a node is the plain tuple of these fields, in this order, as Python makes plain tuples ten times
-    faster than objects. Nodes hold values, never the boxes that users write to. Values of equal shape and dtype share
-    their aval object, so that `is` compares.
+    In the engine a node is a plain tuple of these fields, in this order: Python makes tuples ten times faster than
+    objects. Nodes refer to values, never to boxes, which users write to. Values of equal shape and dtype share their
+    aval object, so `is` compares.
     """
 
     serial: int
-    """Falls with creation: it orders a graph and names the node."""
+    """Falls with each new node; it orders a graph and names the node."""
     rule: Any
-    """What pulls cotangents back: rule.pull(ct, needs_cotangent, saved, params)."""
+    """Pulls cotangents back: rule.pull(ct, needs_cotangent, saved, params)."""
     parents: Sequence[Any]
     """For each argument its node, or None."""
     needs_cotangent: Sequence[Any]
-    """For each argument the aval of its cotangent, or None where none is needed."""
+    """For each argument the aval of its cotangent, or None if it needs none."""
     saved: Any
     params: Params | None
     aval: Any
 
 
 SERIAL, RULE, PARENTS, NEEDS_COTANGENT, SAVED, PARAMS, AVAL = range(7)
-"""The fields of a node, by which the engine reads the plain tuple."""
+"""The places of the fields in the plain tuple."""
 
 SERIALS = itertools.count(0, -1)
 """The serials of new nodes."""
 
 
 class LeafRule:
-    """The rule of a leaf: nothing to pull back."""
+    """The rule of a leaf: there is nothing to pull back."""
 
     name = "leaf"
     pulls_by_primitives = True
@@ -80,7 +80,7 @@ class LeafRule:
 
 
 class OutputRule:
-    """Selects one output of a node with several; its parent collects {position: cotangent}."""
+    """Selects one output of a node with several. Its parent collects {position: cotangent}."""
 
     name = "output"
     pulls_by_primitives = True
@@ -104,7 +104,7 @@ def leaf_node(aval: Aval) -> Any:
 
 
 class Grad(Interpreter):
-    """Carries a value and its node. Outputs that cannot carry a derivative leave as plain values."""
+    """Carries a value and its node. Outputs that have no derivative leave as plain values."""
 
     differentiates = True
 
@@ -118,7 +118,7 @@ class Grad(Interpreter):
         return self.recorded(primitive, args, params)
 
     def unrecorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """The primitive on the values alone, as gradients are off here; in a body, as an equation of that."""
+        """Apply the primitive to the values alone, as gradients are off here; in a body, as an equation of the body."""
         body = body_above(self.level)
         if body is not None:
             return body.apply(primitive, args, params)
@@ -126,7 +126,7 @@ class Grad(Interpreter):
         return bind(primitive, tuple(values), params)
 
     def recorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """The primitive on the values, with a node for each output that can carry a derivative."""
+        """Apply the primitive to the values, and make a node for each output that can have a derivative."""
         values = []
         parents = []
         for arg in args:
@@ -157,13 +157,13 @@ class Grad(Interpreter):
 
 
 class Pulling:
-    """Tells which node a backward pass is at: `serial` is None outside of backward passes."""
+    """Tells the present node of a backward pass; `serial` is None outside of backward passes."""
 
     serial: int | None = None
 
 
 PULLING: ContextVar[Setting | None] = ContextVar("func_pulling", default=None)
-"""The Pulling that the backward passes of this thread or task report to, if something watches them."""
+"""The Pulling to which the backward passes of this thread or task report, if something watches them."""
 
 
 def walk(
@@ -172,10 +172,10 @@ def walk(
     live: Live | None = None,
     opened: Callable[[Any, Any], Any] | None = None,
 ) -> list[Any]:
-    """Cotangents of the leaves: nodes are pulled back in decreasing order of creation, each once.
+    """Cotangents of the leaves. The pass pulls each node back once, the newest first.
 
-    With `live`, cotangents are traced by it from where they can have structural zeros. Where nodes do not hold what
-    they saved themselves, `opened(node, ct)` gives it just before the node is pulled back.
+    With `live`, cotangents are traced from where they can have structural zeros. `opened(node, ct)` returns what a node
+    saved, just before its pullback, if the node itself does not contain it.
     """
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []
@@ -222,7 +222,7 @@ def walk(
 
 
 def contribute(cotangents: dict[int, Any], queue: list[Any], node: Any, ct: Any) -> None:
-    """Add to the cotangent of a node, which joins the queue if it had none."""
+    """Add to the cotangent of a node, which joins the queue if it has none yet."""
     serial = node[SERIAL]
     if serial in cotangents:
         cotangents[serial] = accumulate(cotangents[serial], ct)

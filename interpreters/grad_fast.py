@@ -1,8 +1,8 @@
-"""Reverse mode, faster for what eager NumPy code is made of: elementwise primitives, products, linear maps of arrays.
+"""Reverse mode, faster for the primitives of most eager code: elementwise ones, products, linear maps of arrays.
 
-`FastGrad` is `Grad` with shorter ways for single kinds of primitives. Each does what `Grad.recorded`, the primitive's
-`record` and its `pull` say in general, without the steps that its kind or its values do not need: where nothing but
-NumPy arrays takes part, a primitive is NumPy's own function, and a partial derivative one NumPy expression.
+`FastGrad` is `Grad` with shorter ways for single kinds of primitives. Each does the work of `Grad.recorded`, the
+primitive's `record` and its `pull` without the steps that its kind or its values do not need: on NumPy arrays alone, a
+primitive is NumPy's own function, and a partial derivative one NumPy expression.
 `grad_interpreter` chooses between the two; the gradients are the same.
 """
 
@@ -50,7 +50,7 @@ from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage
 
 ENABLED = True
-"""Whether transforms use what this file defines. Tests switch it off, to compare with the general form."""
+"""Whether transforms use this file. Tests switch it off, to compare with the general form."""
 
 
 def grad_interpreter(transform: str) -> Grad:
@@ -189,7 +189,7 @@ class FastGrad(Grad):
         return new_tracer(self, out, node)
 
     def _linear_map_of_several(self, primitive: Linear, args: Sequence[Array], params: Params) -> Any:
-        """A linear primitive of several arrays saves those in which it is not linear, and of the others their avals."""
+        """A linear primitive of several arrays saves those in which it is not linear, and the avals of the others."""
         values = []
         parents: list[Any] = []
         for arg in args:
@@ -219,7 +219,7 @@ class FastGrad(Grad):
         return new_tracer(self, out, (next(SERIALS), primitive, parents, needs_cotangent, saved, params, aval))
 
     def _product(self, primitive: Bilinear, x: Array, y: Array, params: Params) -> Any:
-        """A product saves each operand where the other one is traced."""
+        """A product saves each operand if the other one is traced."""
         node_x: Any = None
         node_y: Any = None
         if type(x) is Tracer:
@@ -253,7 +253,7 @@ def _output_aval(out: Array) -> Aval:
 
 
 class FastPartial:
-    """A partial derivative on plain arrays: compiled to a NumPy expression when it is first evaluated."""
+    """A partial derivative on plain arrays: its first evaluation compiles it to a NumPy expression."""
 
     __slots__ = ("constant", "evaluate", "factors", "partial")
     evaluate: Callable[..., Array]
@@ -277,7 +277,7 @@ class FastPartial:
 
 
 class UncheckedPartial(FastPartial):
-    """A partial of values of one real dtype, which it is given as well.
+    """A partial of values of one real dtype, with a result of that dtype.
 
     Most partials have it by themselves. But SciPy computes in double precision where a number of Python stands beside
     an array, as in struve(0.0, x), and so does NumPy's choice between numbers.
@@ -294,7 +294,7 @@ class UncheckedPartial(FastPartial):
         place = self.partial.needs[0]
 
         def rounded(saved: Any) -> Array:
-            factor: Any = evaluate(saved)  # traced where saved values are, in a pass that is recorded
+            factor: Any = evaluate(saved)  # a pass that is recorded has traced saved values
             dtype = saved[place].dtype
             return np.asarray(factor, dtype) if type(factor) in PYTHON_SCALARS else factor.astype(dtype, copy=False)
 
@@ -302,14 +302,14 @@ class UncheckedPartial(FastPartial):
 
 
 def _keeps_single(evaluate: Callable[[Any], Any], count: int) -> bool:
-    """Whether a function of saved values gives single precision for it, or a number of Python, which adapts."""
+    """Whether a function of saved values returns single precision for it, or a Python number, which adapts."""
     one = np.ones(1, np.float32)
     factor = quietly(evaluate, [one] * count)
     return type(factor) in PYTHON_SCALARS or factor.dtype == one.dtype
 
 
 class FastRule:
-    """The pullback of an elementwise primitive: real arrays are multiplied at once, all else by primitives."""
+    """The pullback of an elementwise primitive: NumPy multiplies real arrays at once, primitives all else."""
 
     pulls_by_primitives = True
     __slots__ = ("covers", "keeps_out", "keeps_x", "name", "partials", "primitive", "pull_cost", "selects", "unchecked")
@@ -356,7 +356,7 @@ class FastRule:
 
 
 def _pull_cost(primitive: Elementwise) -> float:
-    """What a pullback takes for an element, in products: partials that are computed take what the function does."""
+    """The cost of a pullback for an element, in products: a partial that is computed costs what its function costs."""
     is_computed = any([partial is not None and callable(partial.rule) for partial in primitive.partials])
     return 1 + 0.2 * primitive.cost if is_computed and isinstance(primitive.cost, (int, float)) else 1
 
@@ -392,8 +392,8 @@ class FastBinary(FastRule):
 
 
 class UncheckedRule:
-    """The pullback of an elementwise primitive whose operands and output are real arrays of one shape and dtype:
-    factor times cotangent. `FastRule` does what is not that."""
+    """The pullback of an elementwise primitive whose operands and output are real arrays of one shape and dtype: factor
+    times cotangent. `FastRule` pulls everything else back."""
 
     pulls_by_primitives = True
     __slots__ = ("checked", "covers", "name", "pull_cost", "retraced")
@@ -459,7 +459,7 @@ def _scaling(partial: FastPartial) -> Callable[[Any, Array], Array]:
 
 
 def fast_rule(primitive: Elementwise) -> FastUnary | FastBinary:
-    """The fast pullback of a primitive, made when it is first recorded."""
+    """The fast pullback of a primitive, made at its first record."""
     if primitive.fast is None:
         primitive.fast = FastUnary(primitive) if primitive.arity == 1 else FastBinary(primitive)
     rule: FastUnary | FastBinary = primitive.fast
@@ -472,11 +472,11 @@ def unchecked_rule(primitive: Elementwise) -> Any:
 
 
 def compile_partial(partial: Partial) -> Callable[..., Any]:
-    """A partial as a function of the saved values, by NumPy functions alone where its primitives are ufuncs; one that
-    maps directions, as a function of saved values and a real direction.
+    """A partial as a function of the saved values, by NumPy functions alone if its primitives are ufuncs; one that maps
+    directions, as a function of saved values and a real direction.
 
-    A partial is written with primitives, so that it can be traced and differentiated. On plain arrays their dispatch
-    is overhead: `1 + out * out` becomes np.add(np.square(out), 1). A partial may be another expression for
+    Partials call primitives, so transforms can trace and differentiate them. On plain arrays the dispatch is overhead:
+    `1 + out * out` becomes np.add(np.square(out), 1). A partial may be another expression for
     complex values, which keep to a side of a branch cut. One that follows a convention may have its own NumPy code.
     """
     on_arrays = getattr(partial.rule, "on_arrays", None)
@@ -495,7 +495,8 @@ def compile_partial(partial: Partial) -> Callable[..., Any]:
 
 
 def _on_arrays(partial: Partial, on_arrays: Callable[..., Any]) -> Callable[[Any], Any]:
-    """NumPy code for a partial on arrays of the host, the rule for all else and where the code has no answer."""
+    """A partial with NumPy code for arrays of the host; the rule takes everything else, and what the code leaves
+    open."""
     needs = partial.needs
 
     def evaluate(saved: Any) -> Any:
@@ -510,7 +511,7 @@ def _on_arrays(partial: Partial, on_arrays: Callable[..., Any]) -> Callable[[Any
 
 
 def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str | None:
-    """The source of a partial for values of a dtype; its ufuncs are added to the namespace.
+    """The source of a partial for values of a dtype; adds its ufuncs to the namespace.
 
     None where one of its primitives is no ufunc, or has no loop for the dtype.
     """
@@ -527,7 +528,7 @@ def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str 
 
 
 def _traced(rule: Callable[..., Array], count: int, dtype: Any) -> Program:
-    """The program of a rule for so many numbers of a dtype."""
+    """The program of a rule for this many numbers of a dtype."""
     stage = DerivedStage("partial")
     try:
         inputs = [stage.variable(Aval((), dtype)) for _ in range(count)]
@@ -541,8 +542,8 @@ def _is_ufunc(primitive: Any) -> bool:
 
 
 def _source(program: Program, needs: tuple[int, ...], namespace: dict[str, Any]) -> str:
-    """The program as the source of a function `partial(saved)`, or `partial(saved, direction)` where it has an input
-    more than it needs; its ufuncs are added to the namespace."""
+    """The program as the source of a function `partial(saved)`, or `partial(saved, direction)` if it has an input more
+    than it needs; adds its ufuncs to the namespace."""
     names = [f"saved[{place}]" for place in needs]
     is_map = len(program.inputs) > len(names)
     words: dict[Var, str] = dict(zip(program.inputs, ["direction", *names] if is_map else names, strict=True))

@@ -22,12 +22,12 @@ from func.interpreters.live import Live, without_mask
 
 
 class Jvp(Interpreter):
-    """Carries (primal, tangent). With `live`, tangents know their structural zeros. With `copies_operands`, outer
-    arrays are copied as they enter: linearize stages the tangents for later calls."""
+    """Carries (primal, tangent). With `live`, tangents know their structural zeros. With `copies_operands` it copies
+    outer arrays as they enter: linearize traces the tangents for later calls."""
 
     differentiates = True
     follows_modes = True
-    """Whether it records nothing under `no_grad`, as reverse mode does: both give one derivative."""
+    """Whether it records nothing under `no_grad`, as reverse mode: both compute one derivative."""
 
     def __init__(self, transform: str, live: Live | None = None, copies_operands: bool = False) -> None:
         super().__init__(transform)
@@ -35,7 +35,7 @@ class Jvp(Interpreter):
         self.copies_operands = copies_operands
 
     def lift(self, primal: Array, tangent: Any) -> Any:
-        """A traced dual number of the caller's tangent, or the primal itself where that is zero."""
+        """The traced dual number of a primal and the caller's tangent; the primal itself if the tangent is ZERO."""
         if tangent is ZERO:
             return primal
         return Tracer(self, primal, tangent if self.live is None else self.live.seed(tangent))

@@ -88,7 +88,7 @@ class JacobianBlock:
 
 @dataclass(slots=True)
 class Second:
-    """What a value carries: its Jacobian by the number of the input, and its Laplacian or ZERO."""
+    """The attachment of a value: its Jacobian by the number of the input, and its Laplacian or ZERO."""
 
     blocks: dict[int, JacobianBlock]
     laplacian: Any
@@ -261,13 +261,13 @@ class Laplace(Interpreter):
         return {number: self._alike(number, by_place) for number, by_place in aligned.items()}
 
     def _alike(self, number: int, blocks: dict[int, JacobianBlock]) -> dict[int, JacobianBlock]:
-        """Blocks of one input that carry the same axes at the same places, those that all of them carry."""
+        """Blocks of one input that carry equal axes at equal places: those that all of them carry."""
         first, *others = blocks.values()
         kept = [a for a, axis in first.carried.items() if all([other.carried.get(a) == axis for other in others])]
         return {place: self._carrying(number, block, kept) for place, block in blocks.items()}
 
     def _carrying(self, number: int, block: JacobianBlock, kept: Sequence[int]) -> JacobianBlock:
-        """A block that carries no other axes of the input than these; the others become directions."""
+        """A block that carries only these axes of the input; the others become directions."""
         if len(kept) == len(block.carried):
             return block
         stack, carried = block.stack, dict(block.carried)
@@ -424,7 +424,7 @@ class Laplace(Interpreter):
     def _contracted(
         self, primitive: Primitive, number: int, blocks: dict[int, JacobianBlock], params: Params
     ) -> tuple[dict[int, JacobianBlock], Axes]:
-        """The blocks of the operands of a product as it needs them, and the axes that the product carries.
+        """The blocks of the operands of a product in the form that it needs, and the axes that the product carries.
 
         A contraction carries an axis that it does not sum over, and that the other operand carries too if it depends
         on the input.
@@ -444,7 +444,7 @@ class Laplace(Interpreter):
     def _general(
         self, primitive: Primitive, values: tuple[Array, ...], seconds: Sequence[Second | None], params: Params
     ) -> tuple[Any, list[Second]]:
-        """By the jvp of the primitive and the jvp of that, mapped over the directions of each input."""
+        """Apply the jvp of the primitive and the jvp of that, mapped over the directions of each input."""
         tangents = tuple([ZERO if second is None else second.laplacian for second in seconds])
         laplacian: Any = ZERO
         if all([tangent is ZERO for tangent in tangents]):
@@ -511,7 +511,7 @@ def _along(
 
 
 def _axes_after(primitive: Linear, shape: Shape, out: Shape, params: Params) -> Axes:
-    """Where the axes of an operand are in the output, as far as a linear primitive leaves their elements apart."""
+    """The places of an operand's axes in the output, as far as a linear primitive keeps their elements apart."""
     if primitive.mask == "elementwise":
         return {axis: axis for axis in range(len(shape))}
     if primitive is permute:

@@ -1,21 +1,21 @@
-"""Structural zeros: tangents and cotangents that know which of their elements are live.
+"""Structural zeros: tangents and cotangents that know which of their elements are reached.
 
-An element of a derivative is *live* where it is reached from a seed. It is *dead*, a structural zero, where the
-caller's tangent or cotangent has a zero, and where a value was not selected: by `where`, a maximum, an index, padding,
-an overwritten element, a branch. A dead element stays exactly zero, whatever it is multiplied by. A zero that was
-computed (1/inf, an underflow, 2·x at 0) is live: times infinity it is NaN, as in IEEE arithmetic.
+A seed *reaches* an element of a derivative, or the element is a structural zero: where the caller's tangent or
+cotangent has a zero, and where a value was not selected (by `where`, a maximum, an index, padding, an overwritten
+element, a branch). A structural zero stays exactly zero under every product. A zero that was computed (1/inf, an
+underflow, 2·x at 0) is reached: times infinity it is NaN, as in IEEE arithmetic.
 
-`Live` is the interpreter that carries this. It runs the ordinary rules, on tracers that hold a (co)tangent and the mask
-of its live elements, so that no rule knows of it. How masks pass through a primitive follows from the primitive:
+The interpreter `Live` runs the ordinary rules on tracers with a (co)tangent and the mask of its reached elements, so no
+rule knows of masks. The primitive determines how masks pass:
 
-    elementwise primitives    by their partials: where one is linear in the (co)tangents, dead elements stay dead
-    linear primitives         by `mask` of their definition; without it one live element makes all elements live
-    products                  a sum of products is live where one of its terms is
-    loops, and functions      by their bodies; but what has a custom rule stays as it is, for the levels below
-    all others                one live element makes all elements live
+    elementwise primitives    by their partials: where one is linear in the (co)tangents, structural zeros stay
+    linear primitives         by `mask` of their definition; without it one reached element makes all reached
+    products                  a sum of products is reached where one of its terms is
+    loops, and functions      by their bodies; functions with a custom rule stay calls, for the levels below
+    all others                one reached element makes all reached
 
-So a primitive of which nothing is known gives NaN where another one gives zero, and never the reverse. When derivatives
-are computed in this way is the policy of `nan_safe`.
+So a primitive without such facts returns NaN where another one returns zero, and never the reverse. `nan_safe` decides
+when derivatives are computed in this way.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ from func.interpreters.primitives.structural.shapes import Where, broadcast, con
 
 
 class Live(Interpreter):
-    """Carries a (co)tangent whose dead elements are zero, and the mask of its live elements; None stands for all."""
+    """Carries a (co)tangent that is zero where it is not reached, and the mask of its reached elements; None means
+    all."""
 
     transform = "live"
     checks_nan = False
@@ -78,7 +79,8 @@ class Live(Interpreter):
         return value if is_live(value) else Tracer(self, value, seed_mask(value))
 
     def seed_series(self, coefficients: Sequence[Any]) -> list[Any]:
-        """The coefficients of a caller, ZERO or an array each: an element is dead where all of them are zero."""
+        """The coefficients of a caller, ZERO or an array each: an element is a structural zero where all of them are
+        zero."""
         masks = [seed_mask(x) for x in coefficients if x is not ZERO and not is_live(x)]
         mask = None if any([mask is None for mask in masks]) or not masks else functools.reduce(logical_or, masks)
         return [x if x is ZERO or is_live(x) else Tracer(self, x, mask) for x in coefficients]
@@ -89,13 +91,13 @@ class Live(Interpreter):
         return value if mask is None else Tracer(self, value, mask)
 
     def lifted(self, ct: Any) -> Any:
-        """A cotangent, or {position: cotangent}, traced here, with all elements live if it was not."""
+        """A cotangent, or {position: cotangent}, traced here; if it was not, all its elements are reached."""
         if type(ct) is dict:
             return {position: self.lifted(each) for position, each in ct.items()}
         return ct if is_live(ct) else Tracer(self, ct, None)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        own_rule = getattr(primitive, "apply_live", None)  # of the calls of programs
+        own_rule = getattr(primitive, "apply_live", None)  # for calls of programs
         if own_rule is not None:
             return own_rule(self, args, params)
         if primitive.mask == "body" and primitive.body is not None:
@@ -104,7 +106,7 @@ class Live(Interpreter):
         return quietly(self._apply, primitive, args, params)
 
     def _apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """A primitive; the ordinary run has given NumPy's warnings."""
+        """Apply a primitive without warnings: the ordinary run has given NumPy's."""
         values, masks = self.unpacked(args)
         if isinstance(primitive, Where):
             return self._where(primitive, values, masks)
@@ -122,7 +124,7 @@ class Live(Interpreter):
         return self._mixed(primitive, values, masks, params)
 
     def unpacked(self, args: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-        """The values and the masks of arguments, UNTRACED for those that are not traced here."""
+        """The values and the masks of arguments, UNTRACED for arguments without a mask."""
         values, masks = [], []
         for arg in args:
             if type(arg) is Tracer and arg._interpreter is self:
@@ -134,13 +136,13 @@ class Live(Interpreter):
         return tuple(values), tuple(masks)
 
     def product(self, x: Tracer, y: Tracer) -> Array:
-        """x · y of two traced values, which is dead where one of them is."""
+        """x · y of two traced values: a structural zero where one of them is one."""
         out = multiply(x._value, y._value)
         masks = [mask for mask in (x._attached, y._attached) if mask is not None]
         return self._cleaned(out, _spread(functools.reduce(logical_and, masks), shape_of(out)) if masks else None)
 
     def _cleaned(self, out: Array, mask: Array) -> Array:
-        """A result whose dead elements may be NaN."""
+        """A result that may be NaN at structural zeros."""
         return Tracer(self, out if mask is None else where(mask, out, full_like(out, 0, ())), mask)
 
     def _pointwise(self, primitive: Pointwise, values: Sequence[Array], masks: Sequence[Any]) -> Array:
@@ -179,7 +181,7 @@ class Live(Interpreter):
             linear_mask(value, mask) if flag else UNTRACED
             for value, mask, flag in zip(values, masks, linear, strict=True)
         ]
-        has_elements = all([0 not in shape_of(value) for value in values])  # a sum of nothing is a structural zero
+        has_elements = all([0 not in shape_of(value) for value in values])  # a sum of no terms is a structural zero
         if primitive.mask == "covered" and has_elements and all([mask is None or mask is UNTRACED for mask in known]):
             return Tracer(self, out, None)
         numbers = [
@@ -188,7 +190,8 @@ class Live(Interpreter):
         return Tracer(self, out, not_equal(bind(primitive, tuple(numbers), params), 0))
 
     def _product(self, primitive: Primitive, values: tuple[Array, ...], masks: Sequence[Any], params: Params) -> Array:
-        """A product that is linear in one traced operand. Dead elements meet only finite elements of the other one."""
+        """A product that is linear in one traced operand. Structural zeros meet finite elements of the other one
+        alone."""
         place = 1 if masks[0] is UNTRACED else 0
         mask, value, other = masks[place], values[place], values[1 - place]
 
@@ -208,7 +211,7 @@ class Live(Interpreter):
         return Tracer(self, where(unbounded, product(value, other), bounded), reached)
 
     def _mixed(self, primitive: Primitive, values: tuple[Array, ...], masks: Sequence[Any], params: Params) -> Any:
-        """One live element makes all elements live."""
+        """One reached element makes all elements reached."""
         out = bind(primitive, values, params)
         traced = [mask for mask in masks if mask is not UNTRACED]
         outs = out if primitive.multiple else (out,)
@@ -240,12 +243,12 @@ def is_live(value: Any) -> bool:
 
 
 def without_mask(value: Any) -> Any:
-    """A (co)tangent alone."""
+    """A (co)tangent without its mask."""
     return value._value if is_live(value) else value
 
 
 def replaced_by(ct: Any, value: Array) -> Array:
-    """What a hook puts in the place of a cotangent; elements that were dead and are still zero stay dead."""
+    """A cotangent that a hook has replaced: structural zeros that are still zero stay structural."""
     if not is_live(ct) or is_live(value) or ct._attached is None:
         return value
     return ct._interpreter.lift(value, logical_or(ct._attached, nonzero(value)))
@@ -257,14 +260,15 @@ def with_mask_of(like: Any, value: Any) -> Any:
 
 
 def absent_like(like: Array, shape: Shape, dtype: Any) -> Array:
-    """Zeros in the place of a (co)tangent that there is none of, beside another one; they are structural."""
+    """Structural zeros in the place of an absent (co)tangent, beside another one."""
     if is_live(like) or is_abstract_value(like):
         return absent(like, shape=shape, dtype=dtype)
     return full_like(like, 0, shape, dtype)
 
 
 def seed_mask(value: Array) -> Any:
-    """The elements of a seed that are not zero; None for all. What is differentiated itself is live everywhere."""
+    """The elements of a seed that are not zero; None for all. A seed that is differentiated itself is reached
+    everywhere."""
     if type(value) is not Tracer and shape_of(value) == () and value != 0:
         return None
     if is_differentiated(value):
@@ -283,7 +287,7 @@ def is_differentiated(value: Any) -> bool:
 
 
 def nonzero(value: Array) -> Array:
-    """The elements that are not zero; all of an unknown of a linear program, in which nothing may depend on numbers."""
+    """The elements that are not zero; all of an unknown of a linear program, where nothing may depend on numbers."""
     inner = value
     while type(inner) is Tracer:
         if inner._interpreter.is_linear:
@@ -293,7 +297,7 @@ def nonzero(value: Array) -> Array:
 
 
 def is_recorded(value: Any) -> bool:
-    """Whether a level of reverse mode, or a linear program that is being staged, records a value that is known.
+    """Whether a level of reverse mode, or a linear program under trace, records a known value.
 
     What they record cannot be computed again where a derivative of it has a NaN.
     """
@@ -309,7 +313,7 @@ def is_recorded(value: Any) -> bool:
 
 
 def linear_mask(value: Array, mask: Any) -> Any:
-    """The mask of an operand of a linear primitive; one that is not traced is a zero that the engine put there."""
+    """The mask of an operand of a linear primitive; an untraced operand is a zero of the engine."""
     if mask is not UNTRACED:
         return mask
     return value != 0 if type(value) in PYTHON_SCALARS else nonzero(value)
@@ -321,7 +325,7 @@ def is_linear_in(primitive: Primitive, place: int) -> bool:
 
 
 def _as_numbers(mask: Any, like: Array) -> Array:
-    """A mask as zeros and ones, in the real dtype that goes with a value."""
+    """A mask as zeros and ones, in the real dtype of a value."""
     dtype = np.real(np.zeros((), dtype_of(like))).dtype if dtype_of(like).kind == "c" else dtype_of(like)
     if mask is None:
         return full_like(like, 1, None, dtype)
@@ -329,7 +333,7 @@ def _as_numbers(mask: Any, like: Array) -> Array:
 
 
 def _union(masks: Sequence[Any], shape: Shape) -> Any:
-    """The elements that are live in some operand."""
+    """The elements that are reached in some operand."""
     traced = [mask for mask in masks if mask is not UNTRACED]
     if any([mask is None for mask in traced]):
         return None
@@ -358,7 +362,7 @@ def _linearity(primitive: Elementwise, traced: tuple[bool, ...]) -> tuple[bool, 
 
 
 def _is_finite(value: Array) -> bool:
-    """Whether a value is known to have neither infinities nor NaN."""
+    """Whether a value certainly has neither infinities nor NaN."""
     if not is_inexact(dtype_of(value)):
         return True
     return type(value) is ndarray and math.isfinite(abs(np.vdot(value, value)))

@@ -1,21 +1,21 @@
-"""NaN-safe derivatives: when derivatives are computed with their structural zeros.
+"""NaN-safe derivatives: when func computes derivatives with their structural zeros.
 
 A value that was not selected, as in the branch that `np.where` does not take, has a (co)tangent of exact zero. The
 partials there may be infinite or NaN: the plain product is NaN, the derivative is zero. `live` computes with such
 zeros, at the cost of a mask beside each (co)tangent. So plain rules run first, and NaN decides:
 
-1. Where a gradient has a NaN, the pullback runs again with live cotangents: `pull`. Where a tangent has one, the
-   function runs again with live tangents: `push`.
-2. While a derivative is traced, its numbers are not known. The stage is told (`note_pullback`), so that its program has
-   a NaN-safe variant, the same function traced with `structural_zeros` from the start. The variant runs where an output
-   of the program has a NaN: `with_fallback` under transforms, `checked` where code is executed.
-3. What an outer level of reverse mode records cannot be computed again when that level finds the NaN: there the inner
-   derivative is live from the start.
+1. If a gradient has a NaN, `pull` runs the pullback again with structural zeros. If a tangent has one, `push` runs the
+   function again.
+2. A derivative under trace has no numbers. `note_pullback` tells the stage, and its program gets a NaN-safe variant,
+   the same function traced with `structural_zeros` from the start. The variant runs if an output of the program is NaN:
+   `with_fallback` under transforms, `checked` in executed code.
+3. An outer level of reverse mode cannot repeat what it records when it finds the NaN: there the inner derivative has
+   structural zeros from the start.
 
-Where the pass or the function exchanges messages with other processes, all of them repeat it, or none: `agreed`.
+If the pass or the function exchanges messages with other processes, all of them repeat it, or none: `agreed`.
 
-Rules of users may have side effects and draw random numbers, so a pass that starts again does not call them again if it
-can be helped: see `Attempt`.
+Rules of users may have side effects and draw random numbers, so a pass that starts again avoids calling them again: see
+`Attempt`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ATTEMPT: ContextVar[Setting | None] = ContextVar("func_attempt", default=None)
 
 
 class WithVariant(Protocol):
-    """A program that may have pullbacks inside, and then has a NaN-safe variant."""
+    """A program that may have pullbacks inside; with one it has a NaN-safe variant."""
 
     @property
     def has_pullbacks(self) -> bool: ...
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 def has_nan(value: Any) -> bool:
-    """Whether the numbers of a value, or of its tangents, have a NaN; False where they are not known.
+    """Whether the numbers of a value, or of its tangents, have a NaN; False if they are unknown.
 
     Arrays are read once: a sum of squares is NaN where an element is.
     """
@@ -77,7 +77,7 @@ def has_nan(value: Any) -> bool:
 
 
 class FreshCotangents(list[Any]):
-    """Cotangents that compiled code has computed: none is NaN, and the arrays were made for this list."""
+    """Cotangents of compiled code: none is NaN, and the arrays were made for this list."""
 
 
 def any_nan(values: Sequence[Any]) -> bool:
@@ -86,7 +86,7 @@ def any_nan(values: Sequence[Any]) -> bool:
 
 
 def note_pullback(values: Sequence[Any]) -> None:
-    """Tell the stages in which some values are traced that a pullback is inside."""
+    """Tell the stages that trace some of the values that a pullback is inside."""
     for value in values:
         while type(value) is Tracer:
             stage: Any = value._interpreter
@@ -97,15 +97,15 @@ def note_pullback(values: Sequence[Any]) -> None:
 
 @contextlib.contextmanager
 def structural_zeros() -> Iterator[None]:
-    """Inside, every derivative is computed with its structural zeros from the start."""
+    """Inside, every derivative has its structural zeros from the start."""
     with holding(STRUCTURAL, True):
         yield
 
 
 def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -> list[Any]:
-    """The cotangents that `walk(None)` gives; where one is NaN, those of `walk(live)`.
+    """The cotangents that `walk(None)` returns; if one is NaN, those of `walk(live)`.
 
-    So are they at once where an outer level records the pullback of these output values.
+    The walk has structural zeros at once if an outer level records the pullback of these output values.
     """
     if are_zeros_structural():
         return walk(Live())
@@ -139,33 +139,32 @@ def _pull_in_attempt(walk: Callable[[Live | None], list[Any]]) -> list[Any]:
 
 
 def _begin() -> None:
-    """A pass without hooks needs to know nothing before it calls a rule of a user."""
+    """For a pass without hooks, before the first rule of a user: there is nothing to check."""
 
 
 class StartAgain(Exception):
-    """A tentative pass would have to be repeated; raised before it calls a rule of a user."""
+    """Raised before a rule of a user, if a tentative pass would have to repeat it."""
 
 
 class Attempt:
-    """A backward pass that may start again, and what rules of users have returned in it.
+    """A backward pass that may start again, and the results of users' rules in it.
 
-    A tentative pass calls no rule of a user, and repeats no checkpointed function, with a NaN in its cotangents, nor
-    where `begin` raises StartAgain: it starts again before. Among several processes no pass is tentative, since the
-    others would not start again with it. A pass that starts again takes what a rule has returned to
-    the same cotangents. It calls the rule again only for cotangents that have structural zeros now; the rule must then
-    return the same numbers.
+    With a NaN in its cotangents, or if `begin` raises StartAgain, a tentative pass starts again before it calls a rule
+    of a user or repeats a checkpointed function. Among several processes no pass is tentative, since the others would
+    not start again with it. A pass that starts again reuses the results of a rule for equal cotangents. It calls the
+    rule again only if the cotangents have structural zeros now; the rule must then return the same numbers.
     """
 
     __slots__ = ("begin", "counts", "is_tentative", "results")
 
     ever = False
-    """Whether a rule of a user was ever recorded: it spares passes without rules the attempt."""
+    """Whether a rule of a user was ever recorded: passes without rules make no attempt."""
 
     def __init__(self, begin: Callable[[], None]) -> None:
         self.begin = begin
         self.is_tentative = not has_company()
         self.results: dict[tuple[int, int], tuple[Any, Sequence[Any], Sequence[Any]]] = {}
-        """By rule and the number of its call: the rule, its cotangents, and what it returned."""
+        """By rule and the number of its call: the rule, its cotangents, and its results."""
         self.counts: dict[int, int] = {}
 
     def start_again(self, is_tentative: bool) -> None:
@@ -174,14 +173,14 @@ class Attempt:
         self.is_tentative = is_tentative and not has_company()
 
     def check(self, cts: Iterable[Any]) -> None:
-        """Before a function of a user is called with cotangents: raises StartAgain where that would be for nothing."""
+        """Called before a user's function gets cotangents: raises StartAgain if the call would be useless."""
         if self.is_tentative:
             self.begin()
             if any_nan([ct for ct in cts if ct is not None and not is_abstract_value(ct)]):
                 raise StartAgain
 
     def pulled(self, rule: Any, call: Callable[[Sequence[Any]], Sequence[Any]], cts: Sequence[Any]) -> Sequence[Any]:
-        """What a rule of a user returns, by `call(cts)`."""
+        """The results of a user's rule, by `call(cts)`."""
         if any([is_abstract_value(ct) for ct in cts if ct is not None]):
             return call(cts)
         count = self.counts[id(rule)] = self.counts.get(id(rule), 0) + 1
@@ -212,7 +211,7 @@ def present_attempt() -> Attempt | None:
 
 @contextlib.contextmanager
 def in_attempt(attempt: Attempt | None) -> Iterator[None]:
-    """Inside, rules of users belong to this pass; None stands for the code of such a rule."""
+    """Inside, rules of users belong to this pass; None means the code of such a rule."""
     with holding(_ATTEMPT, attempt):
         yield
 
@@ -237,7 +236,7 @@ def _agree(x: Any, y: Any) -> bool:
 def push(
     run: Callable[[Live | None], tuple[list[Any], list[Any]]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The outputs and their tangents that `run(None)` gives; where a tangent is NaN, those of `run(live)`.
+    """The outputs and their tangents that `run(None)` returns; if a tangent is NaN, those of `run(live)`.
 
     A function that returns other outputs when it runs again keeps the first ones, and its NaN.
     """
@@ -256,7 +255,7 @@ def push(
 
 
 def push_linear(run: Callable[[Sequence[Any]], Sequence[Any]], seeds: Sequence[Any]) -> list[Any]:
-    """What a linear program gives for these (co)tangents; where that has a NaN, what it gives for live ones."""
+    """The outputs of a linear program for these (co)tangents; if they have a NaN, its outputs with structural zeros."""
     if not are_zeros_structural():
         moment = LEDGER.moment
         outs = list(quietly(run, seeds))
@@ -279,7 +278,7 @@ def _are_equal(outs: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def with_fallback(run: Callable[..., T], programs: Sequence[WithVariant], outputs: Callable[[T], Sequence[Any]]) -> T:
-    """`run(*programs)`; where its outputs have a NaN and pullbacks are inside, `run` of the NaN-safe variants."""
+    """`run(*programs)`; if its outputs have a NaN and pullbacks are inside, `run` of the NaN-safe variants."""
     has_variants = any([program.has_pullbacks for program in programs])
     if has_variants and are_zeros_structural():
         return run(*[program.nan_safe_variant() or program for program in programs])
@@ -294,7 +293,7 @@ def with_fallback(run: Callable[..., T], programs: Sequence[WithVariant], output
 
 
 def form_for(program: C, args: Sequence[Any]) -> C:
-    """The form of a program that is called on traced arguments, whose stages learn which pullbacks are inside."""
+    """The form of a program for traced arguments, whose stages learn which pullbacks are inside."""
     if program.has_pullbacks:
         note_pullback(args)
         if are_zeros_structural():
@@ -303,9 +302,9 @@ def form_for(program: C, args: Sequence[Any]) -> C:
 
 
 def run_nan_safe(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
-    """The outputs of a program with a NaN-safe variant, which runs where one of them has a NaN.
+    """The outputs of a program, or of its NaN-safe variant if one of them has a NaN.
 
-    It runs at once where an outer level records what it is given.
+    The variant runs at once if an outer level records the arguments.
     """
     assert program.nan_safe is not None
     if are_zeros_structural() or any([type(value) is Tracer and is_recorded(value) for value in args]):
@@ -317,7 +316,7 @@ def run_nan_safe(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class CheckedRun:
-    """A function that runs its NaN-safe variant where an output has a NaN."""
+    """A function that runs its NaN-safe variant if an output has a NaN."""
 
     __slots__ = ("run", "variant")
 
@@ -337,5 +336,5 @@ class CheckedRun:
 
 
 def checked(run: Callable[..., Any], variant: Callable[..., Any] | None) -> Callable[..., Any]:
-    """A function, checked for NaN if it has a NaN-safe variant."""
+    """A function, with a check for NaN if it has a NaN-safe variant."""
     return run if variant is None else CheckedRun(run, variant)

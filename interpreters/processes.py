@@ -1,7 +1,7 @@
-"""Ranks: the processes that run one program together, as primitives see them, and who has communicated since when.
+"""Ranks: the processes that run one program together, as primitives see them, and a ledger of their messages.
 
 The engine knows nothing of MPI. A collective over processes is a primitive with an object of this class as its
-parameter; the public package has the class that communicates.
+parameter; a class of the public package communicates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SERIALS = itertools.count()
 
 
 class Ranks:
-    """`size` processes, of which this one has the number `index`. Compared by identity.
+    """`size` processes; this one has the number `index`. Compared by identity.
 
     The methods take and return plain NumPy arrays. All ranks call the same methods in the same order. `label` says for
     which value, so that errors can name it.
@@ -68,7 +68,7 @@ class Ranks:
         raise NotImplementedError
 
     def agree(self, flag: bool) -> bool:
-        """Whether the flag is set on some rank."""
+        """Whether some rank has set the flag."""
         raise NotImplementedError
 
     def note(self) -> None:
@@ -83,7 +83,7 @@ class Ranks:
 
 
 class _Company:
-    """Whether this process has ever communicated with another one."""
+    """Whether this process ever communicated with another one."""
 
     exists = False
 
@@ -131,7 +131,7 @@ ONE_RANK = OneRank()
 
 
 class _Ledger(threading.local):
-    """When this thread has last communicated with which ranks; `moment` counts the collectives of all of them."""
+    """When this thread last communicated with which ranks; `moment` counts the collectives of all of them."""
 
     def __init__(self) -> None:
         self.moment = 0
@@ -142,7 +142,7 @@ LEDGER = _Ledger()
 
 
 def agreed(flag: bool, moment: int) -> bool:
-    """A decision that may repeat what has run since a moment of the ledger: the same on all ranks that took part.
+    """Decide whether to repeat what ran since a moment of the ledger: alike on all ranks that took part.
 
     If one rank found a NaN and repeated a pass with collectives alone, the others would not answer it.
     """

@@ -1,4 +1,4 @@
-"""The axis of processes: what collectives find under the name that `func.spmd` gave it."""
+"""The axis of processes, which collectives find under its name in `func.spmd`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from func.interpreters.program.program import Program
 
 
 class RankAxis(Interpreter):
-    """Gives collectives the number of this process as a traced value, of a level below all that runs inside.
+    """Gives collectives the number of this process as a traced value, of a level below all others.
 
-    Where nothing is traced it means nothing: primitives compute with the number. Where a program is traced, the number
-    is a captured value, and so an input of the program. So programs are the same on all ranks, nothing is decided from
-    the number while tracing, and a collective of constants is an equation.
+    Without a trace, primitives compute with the plain number. In a traced program the number is a captured value, and
+    so an input. So programs are equal on all ranks, no trace depends on the number, and a collective of constants is an
+    equation.
     """
 
     def __init__(self, name: str, ranks: Ranks, vmaps: int) -> None:
@@ -28,7 +28,7 @@ class RankAxis(Interpreter):
         self.name = name
         self.ranks = ranks
         self.vmaps = vmaps
-        """How many vmaps run around it."""
+        """The number of vmaps around it."""
         self.number = Tracer(self, np.int64(ranks.index), None)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
@@ -76,12 +76,12 @@ def is_rank_number(value: Any) -> bool:
 
 
 def plain_number(value: Any) -> Any:
-    """The number of a process as a number; any other value as it is."""
+    """The plain number for the traced number of a process; any other value itself."""
     return value._value if type(value) is Tracer and type(value._interpreter) is RankAxis else value
 
 
 def with_plain_numbers(program: Program) -> Program:
-    """A program that is to be executed, with numbers in the place of the traced ones among its constants."""
+    """A program for execution, with plain numbers for the traced ones among its constants."""
     if not any([is_rank_number(value) for value in program.constants.values()]):
         return program
     constants = {var: plain_number(value) for var, value in program.constants.items()}

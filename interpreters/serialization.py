@@ -1,10 +1,9 @@
 """Program files: a zip archive of one JSON document and of the arrays, each as an .npy member.
 
-Nothing is pickled, and loading runs no code of the file: primitives are found by name, parameters are of a closed set
-of types and of the kinds that their primitives declare, and what is read takes memory in proportion to the file. In the
-document a JSON null, bool, int, finite float or string is the value itself; any other value is an object of one key,
-its tag: {"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. Programs form a list, in which a program follows those that
-are nested in it.
+The file contains no pickle, and loading runs no code of the file: names identify primitives, parameters have a closed
+set of types and the kinds that their primitives declare, and memory grows in proportion to the file. In the document a
+JSON null, bool, int, finite float or string is the value itself; any other value is an object of one key, its tag:
+{"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. In the list of programs a program follows those nested in it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from func.interpreters.program.program import Equation, Program, Var
 
 
 def _spec(*labels: Any) -> Spec:
-    """A contraction. Its labels are checked first: it is compiled when it is made."""
+    """A contraction. Its labels are checked before it exists, since its creation compiles it."""
     for own in labels:
         if not is_shape(own) or len(set(own)) != len(own):
             raise ValueError(f"{reprlib.repr(own)} is no tuple of labels")
@@ -58,16 +57,16 @@ RECORDS: dict[str, tuple[type, Callable[[Any], Sequence[Any]], Callable[..., Any
     "scan": (ScanLoop, tuple, ScanLoop),
     "while": (WhileLoop, tuple, WhileLoop),
 }
-"""Classes of parameters by their tag: the class, the fields of an object, and the object of given fields."""
+"""Classes of parameters by their tag: the class, the fields of an object, and the constructor from fields."""
 
 KNOWN_COMPILERS = (None, "numpy", *[f"{name}{option}" for name in (BEST, "llvm") for option in ("", "+fast")])
-"""What a compiled call may name as its compiler."""
+"""The names of compilers that a compiled call may have."""
 EXTENSION_DTYPES = ("bfloat16",)
-"""Dtypes that NumPy does not know by itself; the package ml_dtypes has them."""
+"""Dtypes of the package ml_dtypes, which NumPy does not know by itself."""
 
 
 class MissingError(Exception):
-    """A file is sound, but it needs something that is not installed or not known."""
+    """A file is sound, but it needs something that is unknown or not installed."""
 
 
 class Writer:
@@ -84,7 +83,7 @@ class Writer:
         return self._once(program, self._add_program)
 
     def _once(self, value: Any, add: Callable[[Any], int]) -> int:
-        """The number of a value; the value is kept, so that no other gets its id."""
+        """The number of a value. The value is stored, so no other gets its id."""
         if id(value) not in self._known:
             self._known[id(value)] = value, add(value)
         return self._known[id(value)][1]
@@ -167,7 +166,7 @@ class Writer:
         at = self._at
         try:
             nan_safe = compiled.nan_safe_variant()
-        except LeakedTracerError:  # it would close over values of a trace that is over
+        except LeakedTracerError:  # it would close over values of a finished trace
             nan_safe = None
         number = self.program(compiled.program)
         nan_safe_number = None if nan_safe is None else self.program(nan_safe.program)
@@ -220,7 +219,7 @@ class Reader:
         self._compiled: dict[tuple[int, int | None, str | None], CompiledCall] = {}
 
     def add(self, written: Any) -> Program:
-        """Read one more program, which may hold those read before."""
+        """Read one more program, which may contain earlier ones."""
         variables: list[Var] = []
 
         def define(avals: Any) -> list[Var]:
@@ -335,13 +334,13 @@ _TAGS: dict[str, Callable[[Reader, Any], Any]] = {
 
 
 def _check_variant(call: CompiledCall, nan_safe: CompiledCall) -> None:
-    """Raise ValueError unless a program and its NaN-safe variant have the same arguments and outputs."""
+    """Raise ValueError unless a program and its NaN-safe variant have equal arguments and outputs."""
     if not (takes(nan_safe, call.in_avals) and agree(nan_safe.out_avals, call.out_avals)):
         raise ValueError("a program and its NaN-safe variant have other arguments or outputs")
 
 
 def _check_factors(program: Program) -> None:
-    """Raise ValueError where LAPACK would trust factors that are not made in the same program."""
+    """Raise ValueError if LAPACK would trust factors that the same program has not made."""
     makers = {var: equation for equation in program.equations for var in equation.outputs}
     for equation in program.equations:
         if equation.primitive.factored_by is not None:
@@ -356,7 +355,7 @@ def _check_factors(program: Program) -> None:
 
 
 def find_primitive(name: Any) -> Primitive:
-    """The primitive of that name; the modules of func that define primitives are imported where it is missing."""
+    """The primitive of a name; imports the modules of func that define primitives if need be."""
     try:
         return primitive_named(_of(str, name))
     except KeyError:
@@ -372,13 +371,13 @@ def _of(kind: type, value: Any) -> Any:
 
 
 def _printable(value: Any) -> str:
-    """A name as it may be printed: without escape sequences and line breaks, and not long."""
+    """A name for printing: without escape sequences and line breaks, and not long."""
     text = _of(str, value)[:NAME_LENGTH]
     return text if text.isprintable() else "".join([letter if letter.isprintable() else "?" for letter in text])
 
 
 def _index(value: Any) -> int:
-    """An index of a list; Python would take negative ones as well."""
+    """An index of a list; Python would accept negative ones."""
     if type(value) is not int or value < 0:
         raise TypeError(f"{reprlib.repr(value)} is not an index")
     return value
@@ -389,7 +388,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 NAME_LENGTH = 200
-"""Most letters of a name that come from a file."""
+"""Most letters of a name from a file."""
 MESSAGE_LENGTH = 1000
 """Most letters of an error's text that quote a file."""
 FORMAT = "func program"
@@ -400,8 +399,7 @@ DOCUMENT = "program.json"
 def write_program(program: Program, path: str) -> None:
     """Write a program file atomically: a reader finds the old file or the whole new one.
 
-    The new file is written under a name that nobody else has, and takes the place of whatever has the name of the
-    path: of a link, not of the file that it points to.
+    The new file has a unique name first, and then replaces whatever the path names: a link, not the file behind it.
     """
     writer = Writer()
     writer.program(program)
@@ -429,7 +427,7 @@ def write_program(program: Program, path: str) -> None:
 
 
 def _keep_name(target: str) -> None:
-    """Write the folder's entry of a file to the disk, where the system can."""
+    """Write the folder's entry of a file to the disk, if the system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(os.path.dirname(target), os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:
@@ -444,7 +442,7 @@ def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def read_program(path: str) -> Program:
-    """The program of a file. Raises ProgramFileError where it holds none."""
+    """The program of a file. Raises ProgramFileError if the file contains none."""
     with open(path, "rb") as file:
         data = io.BytesIO(file.read())
     try:
@@ -461,7 +459,7 @@ def read_program(path: str) -> Program:
         ) from error
     except (OSError, EOFError, NotImplementedError) as error:
         raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({_excerpt(error)})") from error
-    except Exception as error:  # whatever a file does that nobody thought of, it is not a program
+    except Exception as error:  # a file that fails in an unforeseen way contains no program
         raise ProgramFileError(
             f"func.load: {path!r} is damaged: its program cannot be read ({type(error).__name__}: {_excerpt(error)})"
         ) from error
@@ -528,7 +526,7 @@ _HEADER = re.compile(
 
 
 def _array(data: bytes) -> np.ndarray[Any, Any]:
-    """A read-only array of as many elements as its member has bytes for."""
+    """A read-only array with as many elements as its member has bytes for."""
     member = io.BytesIO(data)
     version = np.lib.format.read_magic(member)
     if version != (1, 0):

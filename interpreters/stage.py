@@ -1,4 +1,4 @@
-"""Staging: primitives are applied to variables and recorded as the equations of a Program."""
+"""Staging: record applications of primitives to variables as the equations of a Program."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.host.source import at_line, user_line
 from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
+from func.interpreters.program.evaluation import EVALUATED
 from func.interpreters.program.layouts import Layouts
-from func.interpreters.program.program import EVALUATED, Equation, Program, Var
+from func.interpreters.program.program import Equation, Program, Var
 
 
 class Stage(Interpreter):
@@ -36,7 +37,7 @@ class Stage(Interpreter):
 
     is_stage = True
     plans_eager_code = False
-    """Whether it stands for eager code, which runs operation by operation."""
+    """Whether it represents eager code, which runs operation by operation."""
     keeps_lines = True
     copies_constants = True
     checks_nan = True
@@ -48,15 +49,15 @@ class Stage(Interpreter):
         self.layouts = Layouts(self.equations, self.constants)
         self._constant_vars: dict[int, tuple[Array, Var]] = {}
         self._forgotten: set[int] = set()
-        """The ids of equations that are left out."""
+        """The ids of equations that the program leaves out."""
         self.names_of_arguments: Callable[[], Sequence[str]] = tuple
-        """How a user would write each input."""
+        """Returns how a user writes each input."""
         self.arguments: Sequence[Var] = ()
         """The inputs that have names."""
         self.axes: dict[str, Any] = {}
-        """The axes that collectives in the code have named, each with what it was."""
+        """The axes that collectives in the code name, each with its key."""
         self.has_pullbacks = False
-        """Whether a pullback was traced, whose cotangents could not be checked for NaN."""
+        """Whether it traced a pullback, whose cotangents nothing could check for NaN."""
 
     def variable(self, aval: Aval) -> Tracer:
         """A new input."""
@@ -85,7 +86,7 @@ class Stage(Interpreter):
         raise error
 
     def _note_frozen(self, box: Tracer) -> None:
-        """Note on a tensor from outside, or the base of a view of it, that its numbers become a constant."""
+        """Note on a tensor from outside, or on its base, that its numbers become a constant."""
         while (base := getattr(getattr(box, "_view_of", None), "base", None)) is not None:
             box = base
         state = getattr(box, "_state", None)
@@ -93,7 +94,7 @@ class Stage(Interpreter):
             state.frozen_in = self.transform
 
     def atom(self, value: Array) -> Any:
-        """What an equation holds for an argument: a variable or a Python scalar."""
+        """The entry of an equation for an argument: a variable or a Python scalar."""
         if self.transform == "jit" and type(value) is Tracer and value._interpreter is EVALUATE:
             self._note_frozen(value)
         value = unboxed(value)
@@ -116,7 +117,7 @@ class Stage(Interpreter):
         inputs = []
         avals = []
         for arg in args:
-            # what `atom` does, written out for the most frequent case
+            # `atom`, written out for the most frequent case
             x = arg._attached if type(arg) is Tracer and arg._interpreter is self else self.atom(arg)
             inputs.append(x)
             avals.append(x.aval if type(x) is Var else aval_of(x))
@@ -135,7 +136,7 @@ class Stage(Interpreter):
 
     @contextlib.contextmanager
     def lines_of_programs(self) -> Iterator[None]:
-        """Inside, equations have the lines of the programs that are evaluated, not that of the call."""
+        """Inside, equations have the lines of evaluated programs, not that of the call."""
         keeps_lines, self.keeps_lines = self.keeps_lines, False
         try:
             yield
@@ -147,7 +148,7 @@ class Stage(Interpreter):
         return new_tracer(self, None, var)
 
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
-        """The recorded equations that the outputs need. Inputs are variables, as functions may write to their boxes."""
+        """The recorded equations that the outputs need. Inputs are variables, since functions may write to boxes."""
         atoms = [self.atom(output) for output in outputs]
         equations: Sequence[Equation] = self.equations
         if self._forgotten:
@@ -155,7 +156,7 @@ class Stage(Interpreter):
         return Program(inputs, equations, atoms, self.constants).pruned()
 
     def forget_effects(self, mark: int) -> None:
-        """Leave out the effects of the equations since a moment, of which nothing is used."""
+        """Leave out the effects of the equations since `mark`, whose results are unused."""
         self._forgotten.update([id(equation) for equation in self.equations[mark:] if equation.has_effect])
 
     def close(self) -> None:
@@ -169,7 +170,7 @@ _OF_MODES = (stop_gradient, renumbered)
 
 
 class DerivedStage(Stage):
-    """Stages the engine's own code: its arrays are never written to; lines are those of a Program that it evaluates."""
+    """Stages code of the engine: nobody writes to its arrays; lines come from the Program that it evaluates."""
 
     keeps_lines = False
     copies_constants = False
@@ -177,6 +178,6 @@ class DerivedStage(Stage):
 
 
 class LinearStage(DerivedStage):
-    """Stages what is linear in its variables, to be transposed: nothing may be decided by their numbers."""
+    """Stages code that is linear in its variables, for transposition: their numbers must not decide anything."""
 
     is_linear = True

@@ -1,14 +1,14 @@
-"""Rules of general primitives, staged once for all arguments of the same shapes and dtypes.
+"""Rules of general primitives, traced once for all arguments of equal shapes and dtypes.
 
-A general primitive has a jvp, written with other primitives. Its pullback is that jvp with staged tangents, transposed
-(`transpose.py`). To stage it in each call takes ten times as long as a small factorization. But for plain arrays
-nothing in it depends on their numbers, so the second call with arguments of a kind makes two programs:
+The jvp of a general primitive calls other primitives. Its pullback is that jvp with traced tangents, transposed
+(`transpose.py`). Tracing it in each call takes ten times as long as a small factorization. For plain arrays the trace
+does not depend on their numbers, so the second call with arguments of a kind makes two programs:
 
-    forward:   arguments → outputs, and residuals: what the tangents are multiplied by
+    forward:   arguments → outputs, and residuals: the factors of the tangents
     pullback:  residuals, cotangents → cotangents of the arguments; one for each set of outputs that have one
 
-From then on they run, equation by equation. A rule is one object for all nodes of its kind, and its pullback consists
-of primitives, so that frequent backward passes with it become code (`calls/fused_backward.py`).
+From then on these run, equation by equation. A rule is one object for all nodes of its kind, and its pullback consists
+of primitives, so frequent backward passes with it become code (`calls/backward_plans.py`).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from func.interpreters.transpose import LINEARIZED, LINEARIZED_AT_FIRST, lineari
 from func.interpreters.vmap import Vmap
 
 AT_ONCE = False
-"""Whether the first call with arguments of a kind stages the rule, not the second. For tests."""
+"""Whether the first call with arguments of a kind traces the rule, not the second. For tests."""
 MOST_RULES = 512
-"""Rules that are remembered."""
+"""The most rules in the cache."""
 MOST_BYTES = 1 << 18
-"""Bytes of the constants of one rule: with large ones, such as masks of large matrices, staging is a small part."""
+"""Bytes of the constants of one rule: beside large ones, such as masks of large matrices, tracing takes little time."""
 OPERATIONS_OF_STEP = 15_000
-"""As how many arithmetic operations of a matrix routine a step counts, beside its own."""
+"""The cost of a step in arithmetic operations of a matrix routine, beside its own."""
 
 
 def _has_aval_of(value: Any, out: Var) -> bool:
@@ -64,7 +64,7 @@ def _has_aval_of(value: Any, out: Var) -> bool:
 
 
 def without_conventions(program: Program) -> Program:
-    """The program for plain arrays, of which no further derivative is taken."""
+    """The program for plain arrays without further derivatives."""
     names: dict[Any, Any] = {}
     equations: list[Equation] = []
     for equation in program.equations:
@@ -149,7 +149,7 @@ class StagedRule:
     def __init__(
         self, primitive: Primitive, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params
     ) -> None:
-        """Raises whatever a rule raises that is decided by numbers."""
+        """Raises the error of a rule that depends on numbers."""
         self.primitive = primitive
         self.name = primitive.name
         self._residuals: list[Var] = []
@@ -233,7 +233,7 @@ class StagedRule:
         return made
 
     def pull_operations(self, saved: Any, aval: Any, params: Params) -> float:
-        """As how many arithmetic operations a pullback counts."""
+        """The cost of a pullback in arithmetic operations."""
         return self._operations
 
 
@@ -250,18 +250,18 @@ def _is_known(value: Any) -> bool:
 
 
 class Rules:
-    """The staged rules of the process, by what they depend on."""
+    """The rules of the process, by everything on which they depend."""
 
     __slots__ = ("_rules",)
 
     def __init__(self) -> None:
         self._rules: dict[Any, StagedRule | bool] = {}
-        """True for arguments that have been met once, False where there is no such rule."""
+        """True for arguments seen once, False for arguments without such a rule."""
 
     def rule(
         self, primitive: Primitive, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params
     ) -> StagedRule | bool:
-        """The rule, from the second call on: True at the first one, False where there is none."""
+        """The rule, from the second call on: True at the first one, False if there is none."""
         if primitive.calls_python or primitive.communicates or not primitive.defined_in.startswith(DEFINED_IN):
             return False
         kinds: list[Any] = [primitive, *[parent is not None for parent in parents]]
@@ -277,7 +277,7 @@ class Rules:
         key = tuple(kinds)
         try:
             rule = self._rules.get(key)
-        except TypeError:  # a parameter that is not hashable
+        except TypeError:  # a parameter is unhashable
             return False
         if rule is None and not AT_ONCE:
             while len(self._rules) >= MOST_RULES:
@@ -303,7 +303,7 @@ class Rules:
 
 
 def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params) -> None:
-    """Raise ValidationError where a staged rule computes something else than the rule that is staged in each call."""
+    """Raise ValidationError if a rule computes something else than the rule traced in each call."""
     primitive = rule.primitive
     inputs = [
         None if type(value) in PYTHON_SCALARS else Var(Aval(shape_of(value), dtype_of(value))) for value in values
@@ -340,14 +340,14 @@ def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Sha
 
 
 DEFINED_IN = "func.interpreters.primitives."
-"""Where the primitives are defined whose rules are staged so."""
+"""The package of the primitives whose rules are traced so."""
 RULES = Rules()
 
 
 def linearize_primitive(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
-    """(the output, a rule, what it saves) of a general primitive."""
+    """(the output, a rule, its saved values) of a general primitive."""
     values = tuple([value if p is not None else kept(value) for value, p in zip(values, parents, strict=True)])
     rule = RULES.rule(primitive, values, parents, params)
     if type(rule) is StagedRule:

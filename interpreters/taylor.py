@@ -1,21 +1,20 @@
 """Taylor mode: values with the coefficients of their power series in one variable t.
 
-A traced value stands for x(t) = x₀ + x₁ t + x₂ t² + …: its box has x₀ as value and a `Series` of all coefficients
-attached. A coefficient may be ZERO. The series of a primitive's output comes from the row of the primitive:
+A traced value represents x(t) = x₀ + x₁ t + x₂ t² + …: its value is x₀, its attachment a `Series` of all coefficients.
+A coefficient may be ZERO. The series of a primitive's output follows from the primitive:
 
     linear                 coefficient by coefficient
     bilinear, multiply     a convolution
     divide, power          recurrences of their own
     elementwise            y′ = Σ ∂y/∂xᵢ · xᵢ′, so k yₖ = Σᵢ Σⱼ j xᵢⱼ pᵢ,ₖ₋ⱼ with the series pᵢ of the partial
     calls of programs      the same call of programs of series (`apply_series` of the primitive)
-    custom rules           k yₖ is coefficient k-1 of what the rule gives at series that are one shorter (the same)
+    custom rules           k yₖ is coefficient k-1 of the rule's result at series that are one shorter (the same)
     all others             k yₖ is coefficient k-1 of the tangent, by the primitive's jvp at (x, x′)
 
-In the elementwise rule and the last one the derivative is computed with series again, and with y itself: coefficient
-k-1 of it needs no more than the coefficients of y below k. So series inside a rule are lazy: they compute a coefficient
-when it is asked for. What a rule computes twice (the sine in the derivative of the derivative of a sine) is found by
-its operands, and has one series. Elementwise rows therefore take O(K²) operations for K coefficients, where nested
-forward mode takes 2ᴷ.
+The elementwise rule and the last one compute the derivative with series again, and with y itself: its coefficient k-1
+needs only the coefficients of y below k. So series inside a rule are lazy: they compute a coefficient at its first use.
+Equal operands share one series (the sine in the derivative of the derivative of a sine). Elementwise primitives
+therefore take O(K²) operations for K coefficients, where nested forward mode takes 2ᴷ.
 
 Source: A. Griewank and A. Walther, Evaluating Derivatives (2008), chapter 13.
 """
@@ -71,10 +70,10 @@ class Taylor(Interpreter):
         self.order = order
         self.live = live
         self.known: dict[Any, Any] | None = None
-        """What the rule of the present primitive has computed: results and operands, by primitive and operands."""
+        """Results of the present primitive's rule: values and operands, by primitive and operands."""
 
     def lift(self, value: Array, coefficients: Sequence[Any] | None) -> Any:
-        """A traced value of given coefficients beyond its first; the value itself for None."""
+        """A traced value with these coefficients beyond its first; the value itself for None."""
         if coefficients is None:
             return value
         if self.live is not None:
@@ -98,7 +97,7 @@ class Taylor(Interpreter):
         args = tuple([arg if self.owns(arg) else unboxed(arg) for arg in args])
         if not primitive.differentiable or (MODE.get() is not None and is_suspended(self.level)):
             return bind(primitive, tuple([self.value_of(arg) for arg in args]), params)
-        series_body = getattr(primitive, "series_body", None)  # of those that are what this function is
+        series_body = getattr(primitive, "series_body", None)  # which make up this function
         if series_body is not None:
             outs = tuple(series_body(params)(*args))
             return outs if primitive.multiple else outs[0]
@@ -112,14 +111,14 @@ class Taylor(Interpreter):
                     _ = value._attached[self.order]
         finally:
             known, self.known = self.known, None
-            for outs, _ in known.values():  # those that are not complete are not needed; what extends them holds them
+            for outs, _ in known.values():  # nobody needs incomplete ones; their own functions keep them alive
                 for value in outs:
                     if self.owns(value):
                         value._attached.extend = None
         return out
 
     def _within_rule(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """The outputs, lazy ones. Boxes of users are rebound by writes: rules and results have boxes of their own."""
+        """The lazy outputs. Writes of users rebind boxes, so rules and results have separate boxes."""
         assert self.known is not None
         args = tuple([Tracer(self, arg._value, arg._attached) if self.owns(arg) else arg for arg in args])
         key = (primitive, tuple([self._identity(arg) for arg in args]), tuple(params.items()))
@@ -130,7 +129,7 @@ class Taylor(Interpreter):
         return outs if primitive.multiple else outs[0]
 
     def _identity(self, arg: Array) -> Any:
-        """What tells operands apart: series by themselves, small arrays and numbers by what they hold."""
+        """A key that tells operands apart: series by identity, small arrays and numbers by content."""
         if self.owns(arg):
             return id(arg._attached)
         kind = type(arg)
@@ -144,7 +143,7 @@ class Taylor(Interpreter):
 
     def _applied(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> tuple[Array, ...]:
         values = tuple([self.value_of(arg) for arg in args])
-        own_rule = getattr(primitive, "apply_series", None)  # of the calls of programs
+        own_rule = getattr(primitive, "apply_series", None)  # for calls of programs
         if own_rule is not None and all([not self.owns(arg) or arg._attached.extend is None for arg in args]):
             pairs = own_rule(self.order, values, [self._coefficients(arg, self.order) for arg in args], params)
             return tuple([self.complete(value, coefficients) for value, coefficients in pairs])
@@ -162,7 +161,7 @@ class Taylor(Interpreter):
         return boxes
 
     def complete(self, value: Array, coefficients: Sequence[Any] | None) -> Array:
-        """A value with the coefficients that a primitive's own rule has given."""
+        """A value with the coefficients of a primitive's own rule."""
         return value if coefficients is None else Tracer(self, value, Series([value, *coefficients]))
 
     def _coefficients(self, arg: Array, order: int) -> list[Any] | None:
@@ -171,7 +170,7 @@ class Taylor(Interpreter):
     def _call_rule(
         self, own_rule: Any, args: Sequence[Array], values: tuple[Array, ...], params: Params
     ) -> Callable[[int], Any]:
-        """A primitive's own rule at operands that are lazy: once for each coefficient."""
+        """Run a primitive's own rule on lazy operands: once for each coefficient."""
 
         def extend(k: int) -> list[Any]:
             pairs = own_rule(k, values, [self._coefficients(arg, k) for arg in args], params)
@@ -180,7 +179,7 @@ class Taylor(Interpreter):
         return extend
 
     def _rule(self, primitive: Primitive, args: tuple[Array, ...], params: Params, outs: Sequence[Array]) -> Any:
-        """The function that gives coefficient k of the output, or those of all outputs."""
+        """The function that returns coefficient k of the output, or of all outputs."""
         series = [self.series_of(arg) for arg in args]
         values = tuple([self.value_of(arg) for arg in args])
         if isinstance(primitive, Linear):
@@ -277,7 +276,7 @@ class Taylor(Interpreter):
         return extend
 
     def _power_rule(self, base: Array, exponent: float, out: Series) -> Callable[[int], Any]:
-        """The power to a number of Python: products for an integer, and for others x yₖ = Σ …, from x y′ = p x′ y."""
+        """The power with a Python number: products for an integer; for others x yₖ = Σ …, from x y′ = p x′ y."""
         products = max(MAX_PRODUCTS, self.order)
         if math.isfinite(exponent) and exponent == int(exponent) and abs(exponent) <= products:
             chain = self._integer_power(base, int(exponent))
@@ -304,7 +303,7 @@ class Taylor(Interpreter):
         return extend
 
     def _integer_power(self, base: Array, exponent: int) -> Array:
-        """A power by squaring; its own box is another one than that of the primitive, with the same coefficients."""
+        """A power by squaring; its box differs from the primitive's, its coefficients do not."""
         if exponent < 0:
             return ops.divide(1, self._integer_power(base, -exponent))
         result: Any = None
@@ -358,10 +357,10 @@ class Taylor(Interpreter):
 
 POWERS = (ops.power, ops.float_power)
 MAX_PRODUCTS = 64
-"""Up to this integer, and up to the order, a power is made of products: they are right at zero too, where coefficients
+"""Up to this integer, and up to the order, a power consists of products: they are right at zero too, where coefficients
 below the exponent are zero."""
 SMALL = 1024
-"""Bytes of an array up to which its contents are compared."""
+"""The largest array, in bytes, whose contents are compared."""
 
 
 def _linear_rule(
@@ -449,12 +448,12 @@ def _product(x: Array, y: Array) -> Array:
 
 
 def _bilinear(primitive: Bilinear, x: Array, y: Array, params: Params) -> Array:
-    """The same of a bilinear primitive; of two with structural zeros those of the first count."""
+    """The same for a bilinear primitive; of two operands with structural zeros those of the first count."""
     return bind(primitive, (x, without_mask(y) if is_live(x) else y), params)
 
 
 def _real_number(value: Array) -> float | None:
-    """A real number of Python or NumPy as one of Python."""
+    """A real number of Python or NumPy as a Python number."""
     if type(value) in (int, float):
         return value  # type: ignore[no-any-return]
     if type(value) is not Tracer and isinstance(value, (np.number, np.ndarray)) and value.shape == ():

@@ -1,4 +1,4 @@
-"""Transposition: a linear Program is walked backwards, from cotangents of its outputs to those of its inputs."""
+"""Transposition: walk a linear Program backwards, from cotangents of its outputs to those of its inputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from func.interpreters.stage import LinearStage
 
 
 def not_linear(primitive: Primitive, params: Params) -> NotDifferentiableError:
-    """The error for an equation that is to be transposed and is not linear; a rule may say why in its own words."""
+    """The error for transposing an equation that is not linear; a rule may state the reason."""
     reason: str | None = getattr(params.get("bwd"), "refusal", None)
     return NotDifferentiableError(reason or f"{primitive.name} is not linear and cannot be transposed")
 
@@ -45,7 +45,7 @@ def _known_or_zeros(x: Any, values: dict[Any, Any], linear: set[Var]) -> Any:
 def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of the inputs of a linear program. Cotangents may be ZERO, before and after."""
     linear: set[Var] = set(program.inputs)
-    decisions: set[Var] = set()  # what has been decided by the numbers of the inputs
+    decisions: set[Var] = set()  # variables that depend on the numbers of the inputs
     for equation in program.equations:
         are_unknown = [type(x) is Var and x in linear for x in equation.inputs]
         if any(are_unknown):
@@ -57,7 +57,7 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
                 decisions.update(reached)
     values: dict[Any, Any] = dict(program.constants)
     for equation in program.equations:
-        if not all([out in linear for out in equation.outputs]):  # what is linear beside the known has no number yet
+        if not all([out in linear for out in equation.outputs]):  # linear ones have no number yet
             operands = tuple([_known_or_zeros(x, values, linear) for x in equation.inputs])
             out = bind(equation.primitive, operands, equation.params)
             values.update(zip(equation.outputs, out if equation.primitive.multiple else (out,), strict=True))
@@ -94,7 +94,7 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
 
 
 class LinearizedRule:
-    """The pullback of a general primitive: transposes the tangent program that was staged when it ran."""
+    """The pullback of a general primitive: it transposes the tangent program from the primitive's run."""
 
     name = "linearized"
     may_be_staged = False
@@ -121,7 +121,7 @@ LINEARIZED_AT_FIRST.may_be_staged = True
 def linearized(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
-    """Run a general primitive's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
+    """Run a general primitive's jvp with traced tangents: (out, LINEARIZED, the tangent program)."""
     values = tuple([value if p is not None else kept(value) for value, p in zip(values, parents, strict=True)])
     stage = LinearStage(primitive.name)
     stage.example = next((innermost(v) for v, p in zip(values, parents, strict=True) if p is not None), None)

@@ -26,16 +26,16 @@ from func.interpreters.host.source import at_line
 
 
 class MappedCall:
-    """One call of a mapped function: the parts and chunks in which its `size` batch elements run share it."""
+    """One call of a mapped function with `size` batch elements; its parts and chunks share this object."""
 
     def __init__(self, size: int) -> None:
         self.size = size
 
 
 class SplitBatch(BaseException):
-    """Python asked for one value where batch elements differ; the driver runs the elements again in groups that agree.
+    """Python asked for one value where batch elements differ; the driver runs groups of equal elements again.
 
-    Not an Exception, so that `except Exception` in user code lets it pass.
+    It is no Exception, so `except Exception` in user code does not catch it.
     """
 
     def __init__(self, interpreter: Vmap, groups: list[np.ndarray[Any, Any]]) -> None:
@@ -48,8 +48,8 @@ class Vmap(Interpreter):
     """Carries arrays whose batch axis leads.
 
     `size` is the length of the batch axis; `elements` are the numbers of its elements within the whole `call`.
-    `axis_name` and `randomness` are those of func.vmap; where the engine maps a function itself (a custom rule, a
-    checkpoint), both are None. `is_stand_in` says that it carries the batch of another vmap through such a function.
+    `axis_name` and `randomness` are options of func.vmap; both are None if the engine maps a function itself (a custom
+    rule, a checkpoint). `is_stand_in`: it carries the batch of another vmap through such a function.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Vmap(Interpreter):
         self.axis_name = axis_name
         self.randomness = randomness
         self.wish: list[np.ndarray[Any, Any]] | None = None
-        """The groups of the signal that was raised for it."""
+        """The groups of the signal that it raised."""
 
     def part(self, group: np.ndarray[Any, Any]) -> Vmap:
         """The interpreter of some of the batch elements."""
@@ -111,7 +111,7 @@ class Vmap(Interpreter):
         return type(value) is Tracer and value._interpreter is self
 
     def concrete(self, tracer: Tracer) -> Any:
-        """The value that all batch elements share; where they differ, the batch of this or an outer vmap is split."""
+        """The value that all batch elements share; where they differ, this or an outer vmap splits its batch."""
         levels, stacked = _whole_batch(tracer)
         if not all([level.size for level in levels]):
             raise StagingError(
@@ -122,7 +122,7 @@ class Vmap(Interpreter):
         flat = np.reshape(stacked, (int(np.prod([level.size for level in levels])), -1))
         if len(flat) and (_bits(flat) == _bits(flat[:1])).all():
             return stacked[(0,) * len(levels)]
-        for depth, level in enumerate(levels):  # outermost first: an element of it holds all that lies inside
+        for depth, level in enumerate(levels):  # outermost first: its elements contain all inner ones
             elements = np.reshape(stacked, (*[outer.size for outer in levels[: depth + 1]], -1))
             groups = _equal_rows(np.moveaxis(elements, depth, 0).reshape(level.size, -1))
             if len(groups) > 1:
@@ -147,7 +147,7 @@ def _whole_batch(tracer: Tracer) -> tuple[list[Vmap], Any]:
 
 
 def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The bytes of an array, whose equality is identity of bits, so that NaN agrees with NaN."""
+    """The bytes of an array: bytes of equal NaN are equal."""
     return np.ascontiguousarray(array).view(np.uint8)
 
 

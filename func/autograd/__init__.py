@@ -15,7 +15,7 @@ from func.autograd.modes import (
 )
 from func.autograd.tensor import Tensor, attributes, tensor
 from func.numpy.methods import extend as _extend
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 
 if TYPE_CHECKING:
     from func.autograd import functional

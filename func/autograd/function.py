@@ -14,7 +14,7 @@ from func import tree
 from func.autograd.modes import no_grad, no_grad_of_tensors
 from func.backends import is_device_array, namespace_of
 from func.interpreters.calls import custom_rules
-from func.interpreters.calls.forward_run import ForwardRun, is_traced_number, mapping_level, needs_rule
+from func.interpreters.calls.primal_run import PrimalRun, is_traced_number, mapping_level, needs_rule
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.drivers import without_tensors
@@ -249,7 +249,7 @@ class _FunctionCall:
         }
         return [unboxed(operand(output)) for output in outs]
 
-    def _forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
+    def _forward(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """Outputs and residuals: what the context holds of the run."""
         tensors = as_user_tensors(leaves)
         box_arguments(run, self.cls.forward, tensors, leaves)
@@ -382,7 +382,7 @@ class _FunctionCall:
 class _Held:
     """An attribute of a context that holds values of the run: the residuals, for which `parts` has None."""
 
-    def __init__(self, name: str, value: Any, run: ForwardRun) -> None:
+    def __init__(self, name: str, value: Any, run: PrimalRun) -> None:
         self.name = name
         leaves, self.spec = tree.flatten(value)
         is_saved = name in ("_saved", "_forward")
@@ -397,7 +397,7 @@ class _Held:
         return tree.unflatten(self.spec, [next(tensors) if part is None else part[0] for part in self.parts])
 
 
-def _is_used_up(value: Tracer, run: ForwardRun) -> bool:
+def _is_used_up(value: Tracer, run: PrimalRun) -> bool:
     """Whether a traced value means nothing in backward as it is: it is of the run, or of a level below it."""
     (value,) = without_tensors([value], run)
     return run.owns(value) or (type(unboxed(value)) is Tracer and type(value._interpreter) is not Imperative)

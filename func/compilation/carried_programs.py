@@ -18,7 +18,7 @@ import numpy as np
 
 from func.backends import messages
 from func.backends.hashing import new_hash
-from func.interpreters.calls.outside_values import DEPTH, PLAIN, code_and_values
+from func.interpreters.calls.captured_values import DEPTH, PLAIN, code_and_values
 from func.interpreters.core import concrete
 
 LIMIT = 1 << 24

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.calls.outside_values import DEPTH, PLAIN, read_by, warn_of_frozen
+from func.interpreters.calls.captured_values import DEPTH, PLAIN, read_by, warn_of_frozen
 from func.interpreters.core import Tracer, concrete
 from func.interpreters.program.content_keys import exact_key
 

@@ -28,8 +28,8 @@ from func.compilation.inspection import Lowered, executable_of
 from func.compilation.profile import Profile, profile_of
 from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
+from func.interpreters.calls.backward_plans import PLANS
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
-from func.interpreters.calls.fused_backward import PLANS
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force

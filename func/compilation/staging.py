@@ -11,7 +11,7 @@ import numpy as np
 
 from func import tree
 from func.compilation.static_arguments import StaticArguments
-from func.interpreters.calls.outside_values import noticing_random_numbers
+from func.interpreters.calls.captured_values import noticing_random_numbers
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope

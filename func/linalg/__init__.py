@@ -33,7 +33,7 @@ from func.linalg.special_matrices import (
     block_diag, circulant, companion, convolution_matrix, dft, diagsvd, fiedler, hadamard, hankel, helmert, hilbert,
     invhilbert, invpascal, khatri_rao, leslie, norm, pascal, toeplitz,
 )
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

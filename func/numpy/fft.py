@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 from func.interpreters.primitives.elementwise.table import positive
 from func.interpreters.primitives.structural import fft as ops

@@ -327,7 +327,7 @@ def _shared_in_scope(function: Callable[..., Any], leaf: Array) -> str | None:
 
 def _arrays_in_scope(function: Callable[..., Any]) -> Iterator[tuple[str, Array]]:
     """What the function reads from its scope, members of lists and dicts one by one, each with its name."""
-    from func.interpreters.calls.outside_values import read_by  # start-up time
+    from func.interpreters.calls.captured_values import read_by  # start-up time
 
     for path, value in read_by(function).items():
         for array in tree.leaves(value) if type(value) in (list, tuple, dict) else (value,):

@@ -23,7 +23,7 @@ from func.random.discrete import (
 from func.random.generator import Generator, RandomnessError, default_rng
 from func.random.keys import bits, fold_in, key, split
 from func.random.multivariate import ball, multivariate_normal, orthogonal
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 
 __all__ = [
     "Generator", "RandomnessError", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",

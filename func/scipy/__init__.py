@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 
 _MODULES = (
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",

@@ -30,7 +30,7 @@ from func.special.logistic import *
 from func.special.protocol import register_primitives as _register_primitives
 from func.special.sequences import *
 from func.special.sums import *
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = []

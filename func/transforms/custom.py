@@ -15,7 +15,7 @@ from func import tree
 from func.backends.records import Record
 from func.host import patching
 from func.interpreters.calls import custom_rules
-from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
+from func.interpreters.calls.primal_run import PrimalRun, mapping_level, needs_rule
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -500,7 +500,7 @@ class _VjpForward(Record):
     residual_spec: Any = None
     static: Any = None
 
-    def __call__(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
+    def __call__(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         copies = self.flat.copies(self.fwd, leaves)
         with self.flat.watched(self.fwd, copies, leaves):
             result = self.fwd(*self.arguments(copies))
@@ -607,7 +607,7 @@ class _GradientRule:
         self.out_spec: Any = None
         self.pullback: Any = None
 
-    def forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
+    def forward(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """The outputs, and what the pullback holds of the run."""
         copies = self.flat.copies(self.function, leaves)
         with self.flat.watched(self.function, copies, leaves):

@@ -16,7 +16,7 @@ import numpy as np
 
 from func import tree
 from func.configuration import bytes_in
-from func.interpreters.calls.outside_values import restoring_random_numbers
+from func.interpreters.calls.captured_values import restoring_random_numbers
 from func.interpreters.core import Array, Aval, Tracer, aval_of, shape_of
 from func.interpreters.core.errors import ArgumentError, MemoryLimitError, StagingError
 from func.interpreters.core.scopes import TransformScope

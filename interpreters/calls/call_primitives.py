@@ -1,7 +1,7 @@
-"""Call primitives: primitives whose parameters are functions, and the linear call that their derivatives are made of.
+"""Call primitives: primitives whose parameters are functions, and the linear call, of which their derivatives consist.
 
 A function here takes and returns flat lists of arrays. Interpreters bind a call again with transformed functions, which
-are small classes with fields: they can be compared, printed and pickled.
+are small classes with fields: func compares, prints and pickles them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from func.interpreters.vmap import MappedCall, Vmap
 
 
 class CallPrimitive(Primitive):
-    """A primitive that calls its `fun`, itself where all arguments are concrete: `fun` may close over tracers."""
+    """A primitive that calls its `fun`, directly if all arguments are concrete: `fun` may close over tracers."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class CallPrimitive(Primitive):
     ) -> Sequence[tuple[Array, Any]]:
         """The outputs with their coefficients.
 
-        k yₖ is coefficient k-1 of the tangent, which the rule gives at series that are one coefficient shorter.
+        k yₖ is coefficient k-1 of the tangent, which the rule computes at series that are one coefficient shorter.
         """
         outs = bind(self, values, params)
         active = [own is not None and is_inexact(dtype_of(x)) for x, own in zip(values, coefficients, strict=True)]
@@ -90,12 +90,12 @@ class LinearCallPrimitive(CallPrimitive):
     __slots__ = ()
 
     def series_body(self, params: Params) -> Flat:
-        """What Taylor mode computes in its place."""
+        """The replacement in Taylor mode."""
         return params["forward"]  # type: ignore[no-any-return]
 
 
 class CallPullback(ValueRecord):
-    """The pullback of a call primitive: `pull_saved(saved, ct)` gives the cotangents of the arguments."""
+    """The pullback of a call primitive: `pull_saved(saved, ct)` returns the cotangents of the arguments."""
 
     name: str
     pull_saved: Callable[[Any, dict[int, Any]], Sequence[Any]]
@@ -110,7 +110,7 @@ def _function_call_impl(xp: Any, *args: Array, fun: Flat, **params: Any) -> tupl
 
 
 def _function_call_aval(*avals: Aval, fun: Flat, **params: Any) -> tuple[Aval, ...]:
-    known: tuple[Aval, ...] | None = getattr(fun, "out_avals", None)  # spares functions of users a run
+    known: tuple[Aval, ...] | None = getattr(fun, "out_avals", None)  # spares users' functions a run
     return drivers.output_avals(fun, avals) if known is None else known
 
 
@@ -124,7 +124,8 @@ def function_call(
     mask: str | None = None,
     kind: type[CallPrimitive] = CallPrimitive,
 ) -> CallPrimitive:
-    """A primitive that calls its parameter `fun`, a function of Python; those named in `rules` are functions too."""
+    """A primitive that calls its parameter `fun`, a Python function; the parameters named in `rules` are functions
+    too."""
     return kind(
         name,
         _function_call_impl,
@@ -178,7 +179,7 @@ def inexact_tangents(primals: Sequence[Array], tangents: Sequence[Any]) -> list[
 
 
 def without_integer_tangents(outs: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    """The tangents of outputs, ZERO for those that cannot have one."""
+    """The tangents of outputs, ZERO for those without derivatives."""
     return tuple([tangent if is_inexact(dtype_of(out)) else ZERO for out, tangent in zip(outs, tangents, strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""Calls of Python as equations: for their side effects, and for values that outside code computes."""
+"""Calls of Python as equations: for side effects, and for values that outside code computes."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ callback: NonDifferentiable = nondifferentiable(
     cost=0,
     calls_python=True,
 )
-"""function(*arrays), each time the program runs. Batched arguments arrive whole, with their batch axis."""
+"""function(*arrays), at each run of the program. Batched arguments arrive whole, with their batch axis."""
 
 VMAP_METHODS = (None, "sequential", "expand_dims", "broadcast_all")
 
 
 def name_of_function(function: Callable[..., Any]) -> str:
-    """How messages call a function of the outside."""
+    """The name of an outside function in messages."""
     return getattr(function, "name", None) or getattr(function, "__name__", None) or type(function).__name__
 
 
 def fitted(result: Any, aval: Aval, name: str) -> Array:
-    """One result of an outside function, as an array of its own with the dtype that was promised.
+    """One result of an outside function, as a new array with the promised dtype.
 
     Raises:
         CustomRuleError: The shape is another one, or the dtype holds what the promised one does not.
@@ -95,7 +95,7 @@ class ElementByElement(ValueRecord):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return name_of_function(self.function)
 
     def __call__(self, *args: Array) -> list[Array]:
@@ -154,4 +154,4 @@ pure_callback = Primitive(
     cost=0,
     calls_python=True,
 )
-"""function(*arrays): arrays of the avals `outs`, by code that is not traced; it has no derivative."""
+"""function(*arrays): arrays of the avals `outs`, by untraced code; it has no derivative."""

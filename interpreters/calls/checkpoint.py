@@ -1,4 +1,5 @@
-"""Checkpoints: outputs that are computed again for their derivative, and what a policy saves of the first run."""
+"""Checkpoints: outputs that func computes again for derivatives, and the values of the first run that a policy
+saves."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from func.interpreters.calls.call_primitives import (
     linear_call,
     without_integer_tangents,
 )
-from func.interpreters.calls.forward_run import ForwardRun, is_traced_number
 from func.interpreters.calls.partition import expand, select
+from func.interpreters.calls.primal_run import PrimalRun, is_traced_number
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -39,7 +40,7 @@ from func.interpreters.primitives.structural.identity import shielded, stop_grad
 
 
 class RecomputedForward(ValueRecord):
-    """(*inputs, *active tangents) -> tangents of the outputs, by computing them again."""
+    """(*inputs, *active tangents) -> tangents of the outputs, which it computes again."""
 
     fun: Flat
     active: tuple[bool, ...]
@@ -50,7 +51,7 @@ class RecomputedForward(ValueRecord):
 
 
 class RecomputedBackward(ValueRecord):
-    """(inputs, cotangents) -> cotangents of the active inputs, by computing the outputs again."""
+    """(inputs, cotangents) -> cotangents of the active inputs; it computes the outputs again."""
 
     fun: Flat
     active: tuple[bool, ...]
@@ -70,19 +71,19 @@ class RecomputedBackward(ValueRecord):
 
 
 def _calls_user(fun: Any) -> bool:
-    """Whether a function calls that of the user again, and does not repeat what it has applied."""
+    """Whether a function calls that of the user again, instead of repeating its recorded primitives."""
     while isinstance(fun, BatchedFunction):
         fun = fun.fun
     return isinstance(fun, SelectedOutputs)
 
 
 class _Checkpoint(CallPrimitive):
-    """Outputs that are known; where their derivative is asked for, a function computes them again from its inputs."""
+    """Known outputs; for their derivatives a function computes them again from its inputs."""
 
     __slots__ = ()
 
     def series_body(self, params: Params) -> Flat:
-        """What Taylor mode computes in its place: the outputs, again."""
+        """The replacement in Taylor mode: the outputs, computed again."""
         return lambda *operands: params["fun"](*operands[: len(operands) - params["outs"]])
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
@@ -107,7 +108,7 @@ class _Checkpoint(CallPrimitive):
         return outs, self, values[: len(values) - params["outs"]]
 
     def retraced(self, saved: Any, lift: Callable[..., Any]) -> Any:
-        """What was saved, as traced values."""
+        """The saved values, traced."""
         return [lift(place, x) for place, x in enumerate(saved)]
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
@@ -137,8 +138,8 @@ checkpoint_call = _Checkpoint(
     layout=lambda *operands, fun, outs: list(operands[len(operands) - outs :]),
     mask="body",
 )
-"""(*inputs, *outputs): the outputs of fun(*inputs), which are known. Where their derivative is asked for, fun computes
-them again: of a checkpoint the inputs are saved in place of the intermediate values."""
+"""(*inputs, *outputs): the outputs of fun(*inputs), which are known. For their derivatives fun computes them again; a
+checkpoint saves the inputs in place of the intermediate values."""
 
 
 class SelectedOutputs(ValueRecord):
@@ -153,14 +154,14 @@ class SelectedOutputs(ValueRecord):
 
 
 def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Flat | None = None) -> list[Array]:
-    """The outputs of a function, of which `args` are saved and what policy(primitive, params) chooses.
+    """The outputs of a function, of which func saves `args` and the values that policy(primitive, params) chooses.
 
     Derivatives apply the recorded primitives again, or call `rerun(*args)`, unless the function has reached traced
-    values that are not among the arguments. So do derivatives of values that are kept elsewhere.
+    values that are not among the arguments. So do derivatives of values that live on elsewhere.
     """
     nan_safe.Attempt.ever = True
     given, args = args, [snapshot(arg) for arg in args]
-    run = ForwardRun(args, policy)
+    run = PrimalRun(args, policy)
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
     WIRING.box_arguments(run, fun, inputs, given)
     try:
@@ -177,7 +178,7 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
 
 
 def _saved_output_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, primitive: Primitive, options: Any) -> Any:
-    """The value is the first argument, its derivative by the others that of the primitive."""
+    """The value of the first argument, with the derivative of the primitive by the others."""
     out = bind(saved_output, tuple(primals), {"primitive": primitive, "options": options})
     return out, primitive.tangent_of(tuple(primals[1:]), out, tuple(tangents[1:]), dict(options))
 
@@ -203,7 +204,7 @@ def _is_primitive(value: Any, avals: Sequence[Aval], params: Params) -> bool:
 
 
 def _are_options(value: Any, avals: Sequence[Aval], params: Params) -> bool:
-    """Whether the primitive takes these parameters and the operands behind the first, and gives the first."""
+    """Whether the primitive accepts these parameters and the operands behind the first, and returns the first."""
     if type(value) is not tuple:
         return False
     primitive, options = params["primitive"], dict(value)
@@ -223,4 +224,4 @@ saved_output = Primitive(
     body=lambda params: lambda out, *operands: (out,),
     mask="body",
 )
-"""primitive(*operands, **options), whose output was saved: it stands for an equation that does not run again."""
+"""primitive(*operands, **options), whose output is saved: it represents an equation that does not run again."""

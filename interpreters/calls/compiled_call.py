@@ -1,7 +1,7 @@
 """Compiled calls: `program_call(*args, compiled=...)`, one primitive for a traced Program under every transform.
 
-A `CompiledCall` is a Program and what is derived from it, each once: its executables, its partitions for forward and
-reverse mode, its batched forms, its NaN-safe variant.
+A `CompiledCall` is a Program with everything that derives from it, each once: its executables, its partitions for
+forward and reverse mode, its batched forms, its NaN-safe variant.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
-from func.interpreters.calls.outside_values import noticing_random_numbers
+from func.interpreters.calls.captured_values import noticing_random_numbers
 from func.interpreters.calls.partition import (
     Partition,
     active_arguments,
@@ -50,9 +50,9 @@ from func.interpreters.stage import DerivedStage, Stage
 
 T = TypeVar("T")
 SCANS_KEEP: ContextVar[tuple[int, int | None]] = ContextVar("func_scans_keep", default=(1 << 30, None))
-"""For what is being traced: the residuals in bytes beyond which a scan runs in blocks, and a length of all blocks."""
+"""For the present trace: the residuals in bytes beyond which a scan runs in blocks, and a length of all blocks."""
 BEST = "best"
-"""The compiler of jitted functions that name none: native code where there is a compiler for it, else NumPy."""
+"""The compiler of jitted functions that name none: native code if there is a compiler for it, else NumPy."""
 
 
 class CompiledCall:
@@ -94,7 +94,7 @@ class CompiledCall:
         return output_avals(self.program)
 
     def run_on(self, *args: Array) -> tuple[Any, ...]:
-        """The program's equations applied one by one, to arrays or traced values."""
+        """Apply the program's equations one by one to arrays or traced values."""
         return self.program.run(args)
 
     def execute(self, xp: Any, args: Sequence[Array]) -> tuple[Any, ...]:
@@ -103,7 +103,7 @@ class CompiledCall:
         return (self.executable(xp) if executable is None else executable).call(*args)  # type: ignore[no-any-return]
 
     def executable(self, xp: Any, donated: frozenset[int] = frozenset()) -> Any:
-        """The program compiled for arrays of a backend; the inputs in `donated` may be overwritten."""
+        """The program compiled for arrays of a backend; it may overwrite the inputs in `donated`."""
         key = (xp, donated) if donated else xp
         executable = self._executables.get(key)
         if executable is None:
@@ -114,7 +114,7 @@ class CompiledCall:
         return executable
 
     def memoized(self, key: Any, derive: Callable[[], T]) -> T:
-        """What `derive` gives, computed once for each key and for what scans may keep."""
+        """The result of `derive`, computed once for each key and for the present limit of scans."""
         key = key, SCANS_KEEP.get()
         result: Any = self._derived.get(key)
         if result is None:
@@ -128,7 +128,7 @@ class CompiledCall:
     def transformed(self, transform: Callable[[CompiledCall], Program]) -> CompiledCall:
         """A call of the program that `transform` makes of this one, and of its NaN-safe variant if there is one."""
 
-        make = self._make_variant  # this call may keep the other one, which must not refer to it
+        make = self._make_variant  # this call may keep the other one alive, which must not refer to it
         return CompiledCall(transform(self), make and (lambda: make().transformed(transform)), self.compiler)
 
     def batched(self, size: int, which: tuple[bool, ...]) -> CompiledCall:
@@ -159,11 +159,11 @@ class CompiledCall:
 
     @property
     def has_pullbacks(self) -> bool:
-        """Whether pullbacks were traced inside."""
+        """Whether pullbacks are inside."""
         return self._make_variant is not None
 
     def nan_safe_variant(self) -> CompiledCall | None:
-        """The same function with NaN-safe pullbacks, traced when first asked for; None without pullbacks inside."""
+        """The same function with NaN-safe pullbacks, traced at the first request; None without pullbacks inside."""
         return None if self._make_variant is None else self._make_variant()
 
     def unchecked(self) -> CompiledCall:
@@ -172,7 +172,7 @@ class CompiledCall:
 
 
 def _once(make: Callable[[], T]) -> Callable[[], T]:
-    """A function that gives what `make` gives, made when it is first called."""
+    """A function that returns the result of `make`, which its first call runs."""
     made: list[T] = []
     first: Callable[[], T] | None = make
 
@@ -180,14 +180,14 @@ def _once(make: Callable[[], T]) -> Callable[[], T]:
         nonlocal first
         if first is not None:
             made.append(first())
-            first = None  # what it needed is not needed any more
+            first = None  # free what it needed
         return made[0]
 
     return get
 
 
 class NanSafeRun:
-    """The NaN-safe variant of a program on arrays of a backend, traced when it is first needed."""
+    """The NaN-safe variant of a program on arrays of a backend, traced at its first use."""
 
     __slots__ = ("_variant", "xp")
 
@@ -216,7 +216,7 @@ def batched_program(program: Program, size: int, which: Sequence[bool]) -> Progr
 
 
 def batched_avals(avals: Sequence[Aval], size: int, which: Sequence[bool]) -> list[Aval]:
-    """Abstract values with a leading batch axis where `which` says so."""
+    """Abstract values, with a leading batch axis at the places in `which`."""
     return [
         Aval((size, *aval.shape), aval.dtype) if is_batched else aval
         for aval, is_batched in zip(avals, which, strict=True)
@@ -231,7 +231,7 @@ def _restored(program: Program, variant: Program | None, compiler: str | None) -
 class PartitionedCall:
     """A derivative as two compiled calls.
 
-    `known(*args)` gives the outputs and the residuals, `linear(*residuals, *seeds)` takes tangents of the active
+    `known(*args)` computes the outputs and the residuals. `linear(*residuals, *seeds)` maps tangents of the active
     arguments to tangents of outputs (forward mode), or cotangents of the inexact outputs to cotangents of active
     arguments (reverse mode). `has_result` tells which outputs (active arguments) have one.
     """
@@ -246,7 +246,7 @@ class PartitionedCall:
         outputs, residual_vars = partition.known.outputs[: self.outputs], partition.known.outputs[self.outputs :]
         position: dict[Any, int] = {var: i for i, var in enumerate(partition.known.inputs)}
         self._arguments = [position.get(x) for x in residual_vars]
-        """For each residual the argument that it is, if any: code would return a copy of it."""
+        """For each residual the argument with which it is identical, if any: code would return a copy."""
         made = [x for x in residual_vars if x not in position]
         self._run = self.known
         if len(made) < len(residual_vars):
@@ -280,7 +280,7 @@ def trace_function(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array = None
 ) -> tuple[CompiledCall, list[Array]]:
     """(compiled call, captured) of a body: traced values of outer levels that it closes over are additional leading
-    inputs. What it does with them, and with nothing else, are equations of the body, too.
+    inputs. Operations on these alone are equations of the body, too.
     """
 
     def trace(stage: Stage) -> Program:
@@ -295,8 +295,7 @@ def trace_call(
 ) -> tuple[CompiledCall, list[Array]]:
     """The program that `trace` records on a stage, as (compiled call, captured).
 
-    The NaN-safe variant is traced when it is needed, or at once where traced values are captured: later these are out
-    of use.
+    The NaN-safe variant is traced at its first use, or at once if the program captures traced values, which end before.
     """
 
     def new_stage() -> Stage:
@@ -427,13 +426,13 @@ class ProgramCallPrimitive(CallPrimitive):
 
 
 def outputs_and_tangents(result: tuple[Sequence[Any], Any]) -> list[Any]:
-    """What is looked through for NaN in a result of forward mode."""
+    """The values that forward mode checks for NaN."""
     outs, douts = result
     return [*outs, *([] if douts is ZERO else [dout for dout in douts if dout is not ZERO])]
 
 
 def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, ...]:
-    """Arguments as a node may keep them: no boxes, and copies of the arrays that users may write to."""
+    """Arguments for a node: no boxes, and copies of the arrays that users may write to."""
     return tuple([x if is_active else kept(unboxed(x)) for x, is_active in zip(values, active, strict=True)])
 
 
@@ -462,12 +461,12 @@ def _program_call_transpose(ct: Any, *operands: Any, compiled: CompiledCall) -> 
 
 
 def takes(compiled: CompiledCall, avals: Sequence[Aval]) -> bool:
-    """Whether values of these shapes and dtypes are the arguments of a call."""
+    """Whether values of these shapes and dtypes fit a call."""
     return agree(compiled.in_avals, avals)
 
 
 def agree(avals: Sequence[Aval], others: Sequence[Aval]) -> bool:
-    """Whether shapes and dtypes are the same; types may be weak on one side."""
+    """Whether shapes and dtypes are equal; types may be weak on one side."""
     return [(aval.shape, aval.dtype) for aval in avals] == [(aval.shape, aval.dtype) for aval in others]
 
 

@@ -22,8 +22,8 @@ from func.interpreters.calls.call_primitives import (
     without_integer_tangents,
 )
 from func.interpreters.calls.checkpoint import checkpoint_call
-from func.interpreters.calls.forward_run import ForwardRun, is_traced_number, mapping_level
 from func.interpreters.calls.partition import expand, select
+from func.interpreters.calls.primal_run import PrimalRun, is_traced_number, mapping_level
 from func.interpreters.calls.series_calls import active_series, present
 from func.interpreters.core import (
     EVALUATE,
@@ -59,7 +59,7 @@ from func.interpreters.transpose import transpose_program
 
 T = TypeVar("T")
 ROUNDING = 4096
-"""The difference of two runs that are taken for one, in units of the last place of the largest number."""
+"""The largest difference of two runs that count as equal, in units of the last place of the largest number."""
 Info: TypeAlias = tuple[tuple[int, ...], Any]
 """The shape and dtype of an argument or output."""
 
@@ -163,7 +163,7 @@ custom_jvp_call = function_call(
 
 
 def _needing(rule: Any, needed: tuple[bool, ...]) -> Any:
-    """A rule that knows which arguments are differentiated, if it asks for that by a method `needing`."""
+    """A rule that knows the differentiated arguments, if it has a method `needing`."""
     needing = getattr(rule, "needing", None)
     return rule if needing is None else needing(needed)
 
@@ -183,7 +183,7 @@ class CustomBackward(ValueRecord):
         return [absent_like(like, *info) if ct is ZERO else ct for ct, info in zip(cts, infos, strict=True)]
 
     def of_active(self, residuals: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
-        """The cotangents, ZERO where the rule gives none."""
+        """The cotangents, ZERO where the rule returns none."""
         like = next(iter(ct.values()))
         if getattr(self.bwd, "takes_missing", False):
             cts = [ct.get(i) for i in range(len(self.outs))]
@@ -197,7 +197,7 @@ class CustomBackward(ValueRecord):
         return [self._checked(arg_cts[i], i) for i, is_active in enumerate(self.active) if is_active]
 
     def _pulled(self, residuals: Sequence[Array], cts: Sequence[Any]) -> Sequence[Any]:
-        """What bwd returns, in a pass that may start again."""
+        """The result of bwd, in a pass that may start again."""
         attempt = nan_safe.present_attempt()
         if attempt is None:
             return self._called(residuals, cts)
@@ -205,7 +205,8 @@ class CustomBackward(ValueRecord):
             return attempt.pulled(self.bwd, functools.partial(self._called, residuals), cts)
 
     def _called(self, residuals: Sequence[Array], cts: Sequence[Any]) -> Sequence[Any]:
-        """What bwd returns. Where it cannot compute on traced cotangents, it gets arrays and no element is dead."""
+        """The result of bwd. If bwd cannot compute on traced cotangents, it gets arrays, and all elements count as
+        reached."""
         bwd = _needing(self.bwd, self.active)
         try:
             return bwd(residuals, cts)  # type: ignore[no-any-return]
@@ -246,7 +247,7 @@ class CustomForward(ValueRecord):
 
 
 class TransposedBackward(ValueRecord):
-    """The forward function of a linear call of which only the backward function is given."""
+    """The forward function of a linear call that has a backward function only."""
 
     backward: CustomBackward
     residuals: int
@@ -278,7 +279,7 @@ class BatchedBwd(ValueRecord):
 
     @property
     def takes_missing(self) -> bool:
-        """Whether the pullback takes None for cotangents that are zero."""
+        """Whether the pullback accepts None for zero cotangents."""
         return getattr(self.bwd, "takes_missing", False)
 
     def needing(self, needed: tuple[bool, ...]) -> BatchedBwd:
@@ -323,10 +324,10 @@ class BatchedPush(ValueRecord):
 
 
 class KnownOutputs(NamedTuple):
-    """What a custom_vjp has beside its rule: the layout of its operands (*arguments, *outputs, *others).
+    """The operands of a custom_vjp beside its rule, and their layout (*arguments, *outputs, *others).
 
-    The rule's residuals are operands; an output among them is the one that the rule differentiates. Those in `known`
-    are intermediate values: `fun` computes them from the operands in `inputs`.
+    The rule's residuals are operands; an output among them has the rule's derivative. Residuals in `known` are
+    intermediate values: `fun` computes them from the operands in `inputs`.
     """
 
     args: int
@@ -346,7 +347,7 @@ class KnownOutputs(NamedTuple):
         return {*self.residuals, *(self.inputs if self.known else ())}
 
     def residual_values(self, operands: Sequence[Array]) -> list[Array]:
-        """The rule's residuals, with the derivatives of intermediate values where somebody differentiates."""
+        """The rule's residuals, with the derivatives of intermediate values if something differentiates."""
         values = dict(enumerate(operands))
         if self.known and any([type(operands[i]) is Tracer for i in self.inputs]):
             known = [operands[i] for i in self.known]
@@ -356,7 +357,7 @@ class KnownOutputs(NamedTuple):
 
 
 class _CustomVjp(CallPrimitive):
-    """Outputs that are known, differentiated by a rule: what a forward function has computed in its one run."""
+    """Known outputs with a rule for their derivative: a forward function has computed them in its one run."""
 
     __slots__ = ()
 
@@ -364,7 +365,7 @@ class _CustomVjp(CallPrimitive):
         layout: KnownOutputs = params["layout"]
         outs = bind(self, primals, params)
         args, _, others = layout.split(primals)
-        dargs, douts, _ = layout.split(tangents)  # an output has a tangent where the forward function captured a value
+        dargs, douts, _ = layout.split(tangents)  # an output has a tangent if the forward function captured a value
         if all([tangent is ZERO for tangent in dargs]):
             return outs, tuple(douts)
         residuals = layout.residual_values((*args, *outs, *others))
@@ -403,7 +404,7 @@ class _CustomVjp(CallPrimitive):
         return outs, self, (operands, _infos(args), _infos(outs))
 
     def retraced(self, saved: Any, lift: Callable[..., Any]) -> Any:
-        """What was saved, as traced values: outputs by the rule, arguments as they are."""
+        """The saved values, traced: outputs by the rule, arguments unchanged."""
         operands, args, outs = saved
         start, end = len(args), len(args) + len(outs)
         traced = [lift(None, x, i - start) if start <= i < end else lift(i, x) for i, x in enumerate(operands)]
@@ -476,11 +477,11 @@ can be transposed."""
 
 
 _RULES: ContextVar[RuleEntry | None] = ContextVar("func_rules", default=None)
-"""The innermost rule whose forward function is running; it may have ended."""
+"""The innermost rule whose forward function runs; it may have ended."""
 
 
 class RuleEntry(Entry):
-    """The forward function of a rule is running."""
+    """The forward function of a rule runs."""
 
     __slots__ = ("rule",)
 
@@ -499,7 +500,7 @@ class RuleScope(Scope):
 
 
 def is_own_call(rule: Any) -> bool:
-    """Whether the function of a rule is called by the forward function of this rule."""
+    """Whether the forward function of this rule calls the function of a rule."""
     return any([entry.rule is rule for entry in live_entries(_RULES)])
 
 
@@ -512,10 +513,10 @@ def call_with_rule(
 ) -> tuple[Array, ...]:
     """The outputs of forward(run, *args) -> (outputs, residuals), which runs once, differentiated by a rule."""
     nan_safe.Attempt.ever = True
-    run = ForwardRun()
+    run = PrimalRun()
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
     WIRING.box_arguments(run, forward, inputs, args)
-    places = [(_key(run, x), x) for x in inputs]  # kept, as the function may write to its arguments
+    places = [(_key(run, x), x) for x in inputs]  # a copy, as the function may write to its arguments
     try:
         with RuleScope(rule):
             outs, residuals = [drivers.without_tensors(values, run) for values in forward(run, *inputs)]
@@ -540,13 +541,13 @@ def call_within_rule(args: Sequence[Array], function: Flat, rule: Flat) -> tuple
 
 
 def known_outputs(outs: Sequence[Array], args: Sequence[Array], bwd: Any) -> tuple[Array, ...]:
-    """Outputs that are known, differentiated by a rule of the arguments that has no residuals."""
+    """Known outputs; a rule of the arguments without residuals differentiates them."""
     layout = KnownOutputs(len(args), len(outs), (), (), (), None)
     return custom_vjp_call(*args, *outs, bwd=bwd, layout=layout, push=bwd)  # type: ignore[no-any-return]
 
 
 def with_tangents(outs: Sequence[Array], args: Sequence[Array], tangents: Any) -> tuple[Array, ...]:
-    """Outputs that are known, with the derivative tangents(args, outs, tangents of the args)."""
+    """Known outputs with the derivative tangents(args, outs, tangents of the args)."""
     count = len(args)
     layout = KnownOutputs(count, len(outs), tuple(range(count + len(outs))), (), (), None)
     known = [stop_gradient(out) if type(out) is Tracer else out for out in outs]
@@ -554,7 +555,7 @@ def with_tangents(outs: Sequence[Array], args: Sequence[Array], tangents: Any) -
 
 
 class TangentRule(ValueRecord):
-    """A tangent rule that is linear by itself: its transpose is that of the primitives that it applies."""
+    """A tangent rule that is linear by itself: primitives that it applies define its transpose."""
 
     rule: Any
     args: int
@@ -563,22 +564,22 @@ class TangentRule(ValueRecord):
         return self.rule(residuals[: self.args], residuals[self.args :], tangents)
 
 
-def _key(run: ForwardRun, value: Any) -> int:
-    """What tells a value of a run: boxes of one value have one key."""
+def _key(run: PrimalRun, value: Any) -> int:
+    """A key for a value of a run: boxes of one value have one key."""
     return id(value._attached) if run.owns(value) else id(value)
 
 
 def _refuse_captured(args: Sequence[Array], outs: Sequence[Array]) -> None:
-    """Raise where an output depends on the arguments' level otherwise than by the arguments."""
+    """Raise if an output depends on the arguments' level otherwise than by the arguments."""
     top = max([arg._interpreter for arg in args if type(arg) is Tracer], key=lambda x: x.level, default=EVALUATE)
     if top.differentiates:
         refuse_captured(top, outs)
 
 
 def _with_residuals(
-    run: ForwardRun, args: int, outs: int, residuals: Sequence[Any], positions: dict[int, int], operands: list[Array]
+    run: PrimalRun, args: int, outs: int, residuals: Sequence[Any], positions: dict[int, int], operands: list[Array]
 ) -> KnownOutputs:
-    """The layout of the operands, to which residuals that are neither arguments nor outputs are added."""
+    """The layout of the operands; adds residuals that are neither arguments nor outputs to them."""
     chosen: list[int] = []
     known: list[int] = []
     origins: list[Any] = []
@@ -643,7 +644,7 @@ class DualOfRule(ValueRecord):
 
 
 class TangentOf(ValueRecord):
-    """(*primals, *outputs, *active tangents) -> tangents of the outputs, which `fun` must give again."""
+    """(*primals, *outputs, *active tangents) -> tangents of the outputs, which `fun` must reproduce."""
 
     fun: Flat
     active: tuple[bool, ...]
@@ -677,7 +678,7 @@ class TangentOfRule(ValueRecord):
 
 
 def are_same(x: Array, y: Array) -> bool:
-    """Whether two runs gave the same numbers, but for rounding, which depends on how batches lie in memory.
+    """Whether two runs computed the same numbers up to rounding, which depends on the memory layout of batches.
 
     One of them may lack the batch axes of an outer vmap on which its values do not depend.
     """
@@ -691,7 +692,7 @@ def are_same(x: Array, y: Array) -> bool:
 
 
 def _check_same(outs: Sequence[Array], known: Sequence[Array]) -> None:
-    """Whether a function or rule that runs for a derivative gives the outputs of its first run."""
+    """Whether a function or rule that runs for a derivative reproduces the outputs of its first run."""
     for out, first in zip(outs, known, strict=False):
         x, y = known_value(out), known_value(first)
         if x is None or y is None or not is_inexact(dtype_of(x)):
@@ -756,7 +757,7 @@ class SeriesOf(ValueRecord):
     fun: Flat
     order: int
     present: tuple[tuple[int, ...], ...]
-    """For each value the numbers of the coefficients that are passed."""
+    """For each value the numbers of its coefficients among the operands."""
 
     def __call__(self, *args: Array) -> list[Array]:
         count = len(self.present)
@@ -867,12 +868,12 @@ custom_vmap_call = function_call(
 
 
 def _example(args: Sequence[Array]) -> Array:
-    """A value whose backend is that of the arguments."""
+    """A value on the backend of the arguments."""
     return next((arg for arg in args if type(arg) is Tracer), None)
 
 
 def call_with_batch_rule(args: Sequence[Array], fun: Flat, rule: Any) -> tuple[Array, ...]:
-    """fun(*args), batched by a rule. While a program is traced the function runs once: its program takes its place."""
+    """fun(*args) with a rule for batches. Under trace the function runs once: its program replaces it."""
     if isinstance(mapping_level(args), Stage):
         fun = drivers.stage_flat(fun, avals_of(args), DerivedStage("custom_vmap"), _example(args))
     return custom_vmap_call(*args, fun=fun, rule=rule)  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
-"""Partial evaluation of derivatives: a joint program is partitioned into a known and a linear program.
+"""Partial evaluation of derivatives: partition a joint program into a known and a linear program.
 
 The joint program of a derivative takes the arguments and, behind them, tangents (forward mode) or cotangents (reverse
-mode). What depends on the arguments alone is the known program; it gives the outputs and the residuals. The linear
-program takes the residuals and the (co)tangents. In reverse mode the two are the forward and the backward program.
+mode). The known program is the part that depends on the arguments alone; it computes the outputs and the residuals. The
+linear program takes the residuals and the (co)tangents. In reverse mode they are the forward and the backward program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Partition(NamedTuple):
     """(*residuals, *tangents of the active arguments) -> tangents of outputs. In reverse mode (*residuals, *cotangents
     of the inexact outputs) -> cotangents of active arguments."""
     has_result: tuple[bool, ...]
-    """Which outputs have a tangent; in reverse mode, which active arguments have a cotangent."""
+    """The outputs that have a tangent; in reverse mode, the active arguments that have a cotangent."""
 
 
 def partition_jvp(program: Program, active: Sequence[bool]) -> Partition:
@@ -84,10 +84,10 @@ def partition_vjp(program: Program, active: Sequence[bool], compiler: str | None
 
 
 def partition(program: Program, known_inputs: int, known_outputs: int) -> tuple[Program, Program]:
-    """(known, linear): what depends on the first inputs alone, and the rest.
+    """(known, linear): the part that depends on the first inputs alone, and the rest.
 
-    The known program gives the first outputs and the residuals, the linear one takes the residuals and the other inputs
-    to the other outputs. What a checkpoint computes again, behind a barrier, is computed in the linear one.
+    The known program computes the first outputs and the residuals, the linear one maps the residuals and the other
+    inputs to the other outputs. It also repeats the equations of a checkpoint, behind a barrier.
     """
     unknown_inputs = program.inputs[known_inputs:]
     unknown: set[Var] = set(unknown_inputs)

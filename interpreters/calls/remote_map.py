@@ -34,7 +34,7 @@ from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.shapes import full_like, move_axis
 
 Joined = bool | tuple[bool, ...]
-"""Which outputs are joined; a bool stands for all of them."""
+"""The outputs that are joined; a bool means all or none."""
 
 
 def is_joined(joined: Joined, place: int) -> bool:
@@ -43,21 +43,21 @@ def is_joined(joined: Joined, place: int) -> bool:
 
 
 def bind_data(fun: Any, data: Sequence[Any]) -> Flat:
-    """A chunk function with its part of the runner's data, which the innermost function takes by `with_data`."""
+    """A chunk function with its part of the runner's data; the innermost function takes it by `with_data`."""
     if isinstance(fun, ChunkFunction):
         return fun.with_fields(fun=bind_data(fun.fun, data))  # type: ignore[return-value]
     return fun.with_data(data)  # type: ignore[no-any-return]
 
 
 def innermost_function(fun: Any) -> Any:
-    """The function that others were derived from."""
+    """The function from which the others derive."""
     while isinstance(fun, ChunkFunction):
         fun = fun.fun
     return fun
 
 
 class ChunkFunction(ValueRecord):
-    """A function that is derived from another one, `fun`, and computed where that is."""
+    """A function that derives from another one, `fun`, and runs where that runs."""
 
     fun: Any
 
@@ -151,7 +151,7 @@ class TransposedChunk(ChunkFunction):
 
     fun: Any
     unknown: tuple[Aval | None, ...]
-    """What is known of the operands that are not known; None for the others."""
+    """The avals of the unknown operands; None for the others."""
     split: tuple[bool, ...]
     positions: tuple[int, ...]
     joined: Joined
@@ -278,7 +278,7 @@ class RemoteMap(CallPrimitive):
         return self(*values, **params), REMOTE_MAP_PULLBACK, (params, active, values, None, None)
 
     def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
-        """The outputs with the masks that the function gives them, chunk by chunk."""
+        """The outputs with the masks that the function computes, chunk by chunk."""
         values, masks = live.unpacked(args)
         which = tuple([mask is not UNTRACED for mask in masks])
         dense = [

@@ -1,6 +1,6 @@
-"""Validation of the programs that are derived from a call: its derivatives and its batched form.
+"""Validation of the programs that derive from a call: its derivatives and its batched form.
 
-A derivative is compared with that of the equations one by one, a batched program with the program on each element.
+Validation compares a derivative with that of the equations one by one, a batched program with that on each element.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def validated_partition(
     active: tuple[bool, ...],
     is_reverse: bool = False,
 ) -> Partition:
-    """The partition of a program for active arguments, validated where that is asked for."""
+    """The partition of a program for active arguments, validated if the settings say so."""
     made = partition(program, active)
     if not TRANSLATIONS.are_validated:
         return made
@@ -85,7 +85,7 @@ def validated_partition(
 
 
 def _dense(values: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
-    """(Co)tangents, with zeros where there is none."""
+    """(Co)tangents, with zeros for ZERO."""
     return [
         np.zeros(aval.shape, aval.dtype) if x is ZERO else np.broadcast_to(x, aval.shape)
         for x, aval in zip(values, avals, strict=True)
@@ -95,9 +95,9 @@ def _dense(values: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
 def check_batch(
     program: Program, size: int, which: Sequence[bool], batched: Callable[[Program, int, Sequence[bool]], Program]
 ) -> None:
-    """Raise ValidationError where a batched program is not the program on each element; a large batch becomes small.
+    """Raise ValidationError if a batched program differs from the program on each element; a large batch becomes small.
 
-    Elements that exchange values are not what they are alone.
+    Elements that exchange values differ from single ones.
     """
     if _exchanges(program):
         return

@@ -1,4 +1,4 @@
-"""The memory of compiled calls as it is planned: by native code, or equation by equation."""
+"""The planned memory of compiled calls: by native code, or equation by equation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.program.liveness import Liveness, liveness
 
 MOST_KEPT = 1 << 28
-"""Most bytes of an arena that native code keeps for its next call."""
+"""The largest arena, in bytes, that native code keeps for its next call."""
 NATIVE = "the arena of the compiled program, item by item"
 PLANNED = "the compiled program, equation by equation"
 
@@ -22,7 +22,7 @@ PLANNED = "the compiled program, equation by equation"
 def planned_liveness(
     compiled: CompiledCall, xp: Any = np, donated: frozenset[int] = frozenset()
 ) -> tuple[Liveness, str]:
-    """The memory of one call of a compiled program, and what it was read from. Nothing is compiled for it."""
+    """The memory of one call of a compiled program, and the source of the number. Nothing is compiled for it."""
     program = prepare_program(compiled.program)
     name = (compiled.compiler or "").partition("+")[0]
     if xp is np and name in execution.NATIVE and importlib.util.find_spec("llvmlite") is not None:
@@ -39,7 +39,7 @@ def planned_liveness(
 
 
 def call_in_eager_code(compiled: CompiledCall) -> tuple[Liveness, int]:
-    """The memory of one call of a compiled program, and how much of it the code keeps for its next call."""
+    """The memory of one call of a compiled program, and the part that the code keeps for its next call."""
 
     def plan() -> tuple[Liveness, int]:
         found, source = planned_liveness(compiled)

@@ -1,4 +1,4 @@
-"""From a Program to a callable: calls are inlined, passes optimise, and native code or NumPy source is generated."""
+"""From a Program to a callable: inline calls, run the passes, generate native code or NumPy source."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from func.interpreters.program.program import Program
 from func.interpreters.program.translations import PLAIN, TRANSLATIONS, validated
 
 NATIVE = ("llvm", "best")
-"""Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""
+"""Names of compilers that make native code if they can; None and "numpy" generate NumPy source."""
 ON_DEVICE = ("cuda", "best")
 """Names of compilers that make kernels for arrays of a device."""
 LONG = 1000
-"""Equations from which on the unrolled loops of a derivative are re-rolled before it is partitioned."""
+"""From this number of equations on, the unrolled loops of a derivative are re-rolled before partition."""
 
 
 _is_expected = False
 
 
 def expect_programs(compiler: str | None) -> None:
-    """A function is about to be traced: where native code will be made of it, and none has been made on this machine
-    before, begin with what all code needs."""
+    """Called before a trace: if native code will follow, and this machine has made none yet, begin to load what all
+    code needs."""
     global _is_expected
     if _is_expected or (compiler or "").partition("+")[0] not in NATIVE or importlib.util.find_spec("llvmlite") is None:
         return
@@ -53,15 +53,15 @@ def reroll_loops(program: Program, compiler: str | None) -> Program:
 
 
 class Executable(NamedTuple):
-    """A compiled program that can be called."""
+    """A compiled program."""
 
     call: Callable[..., tuple[Any, ...]]
     native: Any = None
     """The native code, where the whole program is native."""
     parts: Program | None = None
-    """The program with a `native_call` for each native part, where only parts are native."""
+    """The program with a `native_call` for each native part, if only parts are native."""
     overwrites: frozenset[int] = frozenset()
-    """The inputs whose memory may hold something else after a call."""
+    """The inputs whose memory a call may overwrite."""
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         return self.call(*args)
@@ -74,8 +74,8 @@ def compile_program(
     donated: frozenset[int] = frozenset(),
     nan_safe: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Executable:
-    """The program compiled for arrays of a backend, where it may overwrite the inputs in `donated`. With constants on a
-    device it is for that device, also where all inputs are numbers of the host.
+    """The program compiled for arrays of a backend; it may overwrite the inputs in `donated`. With constants on a
+    device it is for that device, also if all inputs are numbers of the host.
 
     Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
     """
@@ -124,7 +124,7 @@ def _check_code(
     executable: Executable,
     nan_safe: Callable[..., tuple[Any, ...]] | None,
 ) -> None:
-    """Raise ValidationError where code computes something else than its program."""
+    """Raise ValidationError if code computes something else than its program."""
     from func.interpreters.program.plain_runs import Undefined, plain_run  # for validation alone
 
     text = "NumPy source" if executable.native is None and executable.parts is None else "native code"
@@ -133,14 +133,14 @@ def _check_code(
         return in_order(_compiled(other, np, compiler, donated, None).call)
 
     def in_order(run: Callable[..., Any]) -> Callable[..., Any]:
-        """Code that overwrites arguments is given none but arrays in C order."""
+        """Pass arrays in C order alone to code that overwrites arguments."""
         return (lambda *args: run(*[x.copy() if type(x) is np.ndarray else x for x in args])) if donated else run
 
     def reference(other: Program) -> Callable[..., Any]:
         return checked(plain_run(other), None if nan_safe is None else undefined)
 
     def undefined(*args: Any) -> Any:
-        """Where the NaN-safe variant would run, inputs say nothing."""
+        """Inputs that would make the NaN-safe variant run show nothing."""
         raise Undefined
 
     WIRING.check_translation(
@@ -149,7 +149,7 @@ def _check_code(
 
 
 class Prepared:
-    """A traced program on its way to code: with calls inlined at once, and optimised when that is asked for."""
+    """A traced program on its way to code: inlined at once, optimized at the first request."""
 
     def __init__(self, program: Program, xp: Any) -> None:
         self.inlined = inline(program)
@@ -158,7 +158,7 @@ class Prepared:
 
     @property
     def optimized(self) -> Program:
-        """The program as it is executed."""
+        """The program for execution."""
         if self._optimized is None:
             self._optimized = optimized(self.inlined, self.xp is not np)
         return self._optimized
@@ -178,7 +178,7 @@ def _compile_native(
     donated: frozenset[int],
     nan_safe: Callable[..., tuple[Any, ...]] | None,
 ) -> Executable | None:
-    """Native code for host arrays; None without a compiler for it, or where NumPy alone does as well."""
+    """Native code for host arrays; None without a compiler for it, or if NumPy alone is as fast."""
     if importlib.util.find_spec("llvmlite") is None:
         return None
     native = importlib.import_module("func.interpreters.compile.native.executable")

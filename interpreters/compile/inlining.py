@@ -1,4 +1,4 @@
-"""A Program made ready to run: calls are replaced by the equations that they call, and passes simplify it.
+"""Prepare a Program for execution: replace calls by the equations that they call, and run the passes.
 
 Calls are inlined once no transform will see them any more.
 """
@@ -17,11 +17,11 @@ from func.interpreters.rank_axis import with_plain_numbers
 from func.interpreters.stage import DerivedStage
 
 LARGE = 1000
-"""Equations above which a compiled call is not inlined: it stays a call of separately compiled code."""
+"""The most equations of a compiled call for inlining: longer ones stay calls of separate code."""
 
 
 def prepare_program(program: Program, is_for_device: bool = False) -> Program:
-    """The program as it is executed: calls inlined, optimised."""
+    """The program for execution: with calls inlined, optimized."""
     return optimized(inline(program), is_for_device)
 
 
@@ -33,7 +33,7 @@ def optimized(program: Program, is_for_device: bool = False) -> Program:
 
 
 def prepare_call(compiled: CompiledCall) -> Program:
-    """The program of a call as it is executed, with its NaN-safe variant where the two differ."""
+    """The program of a call for execution, with its NaN-safe variant if the two differ."""
     program = prepare_program(compiled.program)
     variant = compiled.nan_safe_variant()
     if variant is not None:

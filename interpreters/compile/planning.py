@@ -1,8 +1,9 @@
 """From a Program to a plan: names, buffer assignment and statements.
 
-Buffers are assigned by liveness. Every value lies in a storage, which views share with their operand. A statement that
-can write into given memory takes over the memory of an operand that dies there, or gets a slot of scratch memory, which
-is free again once its last value is dead. Runs of elementwise statements over large arrays become loops over blocks.
+Liveness decides the buffer assignment. Every value has a storage, which views share with their operand. A statement
+that can write into given memory takes over the memory of an operand that dies there, or gets a slot of scratch memory,
+which is free again once its last value is dead. Runs of elementwise statements over large arrays become loops over
+blocks.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
 
 LARGE = 1 << 18
-"""Results of at least this many bytes are written into recycled memory: fresh pages cost more than arithmetic."""
+"""Results of at least this many bytes go into recycled memory: fresh pages cost more than arithmetic."""
 WORTH_DROPPING = 1 << 15
-"""Bytes from which on a dead array of fresh memory is dropped before the function returns."""
+"""From this many bytes on, a dead array of fresh memory is dropped before the function returns."""
 BLOCKED = 1 << 17
 """Elements from which on elementwise statements run in blocks."""
 ALIGNED = 64
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 Storage: TypeAlias = Any
-"""Memory that values lie in, named by the variable that was written into it first."""
+"""Memory of values, with the name of the variable that was written into it first."""
 
 
 def plan_program(
@@ -61,7 +62,7 @@ def _bytes(var: Var) -> int:
 
 
 def storages_of(program: Program, codes: Sequence[Code | None]) -> dict[Var, frozenset[Storage]]:
-    """The storages in which each value lies, or may lie."""
+    """The storages that each value occupies, or may occupy."""
     storages: dict[Var, frozenset[Storage]] = {var: frozenset([var]) for var in (*program.inputs, *program.constants)}
     for equation, code in zip(program.equations, codes, strict=True):
         operands = [x for x in equation.inputs if type(x) is Var]
@@ -76,7 +77,7 @@ def storages_of(program: Program, codes: Sequence[Code | None]) -> dict[Var, fro
 
 
 def last_uses(program: Program, storages: dict[Var, frozenset[Storage]]) -> dict[Storage, int]:
-    """For each storage the last equation that touches a value in it; for those of outputs the number of equations."""
+    """For each storage the last equation that touches a value in it; for outputs the number of equations."""
     last: dict[Storage, int] = {}
     touched = [(*equation.inputs, *equation.outputs) for equation in program.equations]
     for index, values in enumerate([*touched, program.outputs]):
@@ -104,7 +105,7 @@ class _Planner:
         self.free_slots: list[int] = []
         self.slots: dict[Storage, int] = {}
         self.writable: dict[Storage, tuple[Any, ...]] = {}
-        """The shape and dtype of storages whose memory may be written to once they are dead."""
+        """The shape and dtype of storages that may be overwritten once they are dead."""
         self.transferred: set[Storage] = set()
         """Storages whose memory has become that of another storage."""
         self.buffer_names: dict[Any, str] = {}
@@ -149,7 +150,7 @@ class _Planner:
         return plan
 
     def _name_outputs(self) -> None:
-        """The expressions that are returned: no two outputs share memory with each other or with an input."""
+        """The returned expressions: no two outputs share memory with each other or with an input."""
         program, plan = self.program, self.plan_
         inputs = set(program.inputs)
         returned: set[Storage] = {*inputs, *program.constants}
@@ -187,7 +188,7 @@ class _Planner:
         if dtype not in FLOATS or any([type(x) is Var and x.weak for x in equation.inputs]):
             return names
         out = equation.outputs[0].dtype
-        if out.kind in "fc" and out != dtype:  # NumPy takes another loop for a Python number (gammainc of SciPy's)
+        if out.kind in "fc" and out != dtype:  # NumPy chooses another loop for a Python number (gammainc of SciPy's)
             return names
         inner_loop = dtype.char * len(names) + "->"
         if not any([types.startswith(inner_loop) for types in getattr(equation.primitive.ufunc, "types", ())]):
@@ -218,7 +219,7 @@ class _Planner:
         return PlanStep(step.text, step.target, drops, equation.line)
 
     def _written(self, index: int, equation: Equation, code: Code, operands: list[str]) -> PlanStep:
-        """The statement of a code, which writes into given memory where that is worth it."""
+        """The statement of a code, which writes into given memory if that pays."""
         out = equation.outputs[0]
         if code.out and out.shape != () and 0 not in out.shape:
             target = self._memory(index, equation, code)
@@ -261,7 +262,7 @@ class _Planner:
         return self._buffer(self.slots[storage], out)
 
     def _is_free_for(self, out: Var, x: Var, index: int, equation: Equation) -> bool:
-        """Whether the memory of operand x is free for the output: nothing else lies in it or is read from it."""
+        """Whether the output may overwrite operand x: no other value is in its memory, and no later one reads it."""
         if self.storages[x] != {x} or self.last[x] != index or self.writable.get(x) != (out.shape, out.dtype):
             return False
         (storage,) = self.storages[out]
@@ -321,11 +322,11 @@ class _Planner:
         return tuple(drops)
 
     def _is_fresh(self, storage: Storage) -> bool:
-        """Whether a storage is memory that its statement made, and is still its own."""
+        """Whether a statement made the memory of a storage for it alone."""
         return storage not in self.transferred and self.names[storage].startswith("t")
 
     def _blocked_run(self, start: int) -> int:
-        """How many elementwise equations from here on work on arrays of one large shape."""
+        """The number of elementwise equations from here on that work on arrays of one large shape."""
         equations = self.program.equations
         if self.device or not self.scratch or not equations[start].outputs:
             return 0

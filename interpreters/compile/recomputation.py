@@ -1,9 +1,9 @@
-"""Recomputation: values that are alive at the peak without being used there are computed again where they are needed.
+"""Recomputation: values that are alive at the peak without a use there are computed again before their next use.
 
-At the peak a set of values is dropped, the cheapest to compute again for their size first. Before their next use the
-equations that made them are repeated, with those of operands that are gone by then; later uses read the new values. So
-a chain whose values are all needed backwards is cut into segments, as checkpoints would cut it. The new program has a
-peak of its own, at which the same is done again.
+At the peak the pass drops a set of values, first those that cost least to compute again for their size. Before their
+next use it repeats their equations, with those of operands that are gone; later uses read the new values. So a chain
+whose values are all needed backwards is cut into segments, as by checkpoints. The new program has another peak, at
+which the pass repeats this.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.storage import bytes_of, last_uses, memory_roots
 
 MOST_REPEATED = 100
-"""Equations that are repeated for one value."""
+"""The most equations that are repeated for one value."""
 MOST_CANDIDATES = 120
 MOST_ROUNDS, MOST_IDLE = 100, 20
-"""Rounds, and those in a row that may leave the peak as it is: it may be reached at many places."""
+"""The most rounds, and the most in a row without a lower peak, since many places may share the peak."""
 FAR = 1.5
-"""How far above a limit an estimate may be for a program to be looked at."""
+"""Programs whose estimate is farther above the limit are not planned."""
 STEP, WORTH_SHOWING = 0.8, 0.95
-"""What a round aims at, as a share of what can be dropped, and the peak of the next program that is looked at."""
+"""The aim of a round, as a share of what can be dropped, and the peak of the next planned program."""
 
 
 def is_arranged(program: Program) -> bool:
-    """Whether a program was made here. Its loops are not to be rolled up: a loop keeps the values of all steps."""
+    """Whether this module made a program. Its loops are not to be rolled up: a loop keeps the values of all steps."""
     return any([equation.primitive is barrier and equation.params["tag"] < 0 for equation in program.equations])
 
 
 def _arranged(program: Program) -> Program:
-    """The same program, marked as one that was made here."""
+    """The same program, marked as one of this module."""
     place = next((i for i, x in enumerate(program.outputs) if type(x) is Var and x not in program.inputs), None)
     if place is None:
         return program
@@ -71,7 +71,7 @@ def with_less_memory(program: Program) -> Iterator[Program]:
 
 
 class _Round:
-    """One peak of a program, and what is dropped there."""
+    """One peak of a program, and the values to drop there."""
 
     def __init__(self, program: Program, target: float) -> None:
         self.source = program
@@ -87,14 +87,14 @@ class _Round:
             for equation, cost in zip(program.equations, costs, strict=True)
         }
         self.next_use: dict[Var, int] = {}
-        """Of each memory the first equation behind the peak that reads it."""
+        """For each memory the first equation behind the peak that reads it."""
         for number in range(len(program.equations) - 1, self.place, -1):
             for x in program.equations[number].inputs:
                 if type(x) is Var:
                     self.next_use[self.roots[x]] = number
 
     def program(self) -> Program | None:
-        """The program with less memory at this peak; None where nothing can be dropped."""
+        """The program with less memory at this peak; None if nothing can be dropped."""
         dropped = self._dropped() if self.place >= 0 else set()
         return self._rewritten(dropped) if dropped else None
 
@@ -125,8 +125,8 @@ class _Round:
         return self.source.equations[self.place]
 
     def _cost_of(self, var: Var, dropped: set[Var]) -> float | None:
-        """What it costs to compute a value again where it is needed next, if others are dropped too; None where it
-        cannot be, or where that takes too many equations."""
+        """The cost of computing a value again before its next use, if others are dropped too; None if that is
+        impossible, or takes too many equations."""
         at, cost = self.next_use[var], 0.0
         seen: set[int] = set()
         stack = [var]
@@ -157,7 +157,7 @@ class _Round:
         shields: dict[Var, Var] = {}
 
         def shield(x: Any) -> Any:
-            """A value that is still there, behind a barrier: nothing that is computed from it moves up."""
+            """A value that is still in memory, behind a barrier: nothing computed from it moves up."""
             if type(x) is not Var or x in self.source.constants:
                 return x
             if x not in shields:
@@ -208,8 +208,7 @@ class _Round:
 def fitting(program: Program, limit: int, peak_of: Callable[[Program], int]) -> tuple[Program, int]:
     """(The first program whose peak is within a limit, else the one of the lowest peak, that peak).
 
-    `peak_of` takes long. Programs are passed over whose equations say that they are far above the limit, as they do of
-    the first.
+    `peak_of` takes long. The search skips programs that, by their equations, are far above the limit, as the first is.
     """
     best, lowest = program, peak_of(program)
     if lowest <= limit:
@@ -232,5 +231,5 @@ def fitting(program: Program, limit: int, peak_of: Callable[[Program], int]) -> 
 
 
 def _is_same_work(changed: Program, program: Program) -> bool:
-    """Whether nothing is computed again, so that the equations say nothing new."""
+    """Whether nothing is computed again, so that the equations tell nothing new."""
     return len(changed.equations) <= len(program.equations) + 1

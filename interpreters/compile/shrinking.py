@@ -16,11 +16,11 @@ from func.interpreters.stage import DerivedStage
 T = TypeVar("T")
 
 SHRINK_TIME = 20.0
-"""Seconds that are spent to make a program small."""
+"""The most seconds for making a program small."""
 
 
 def smallest(program: Program, found: T, fault: Callable[[Program], T | None]) -> tuple[Program, T]:
-    """(a smaller program, its fault): parts are left out as long as `fault` finds one."""
+    """(a smaller program, its fault): leave parts out as long as `fault` finds one."""
     end = time.monotonic() + SHRINK_TIME
     is_smaller = True
     while is_smaller:
@@ -32,7 +32,7 @@ def smallest(program: Program, found: T, fault: Callable[[Program], T | None]) -
                 continue
             try:
                 other = fault(candidate)
-            except Exception:  # a translation need not know what to do with it
+            except Exception:  # a translation need not support such a program
                 continue
             if other is not None:
                 program, found, is_smaller = candidate, other, True
@@ -46,7 +46,7 @@ def _measure(program: Program) -> tuple[int, ...]:
 
 
 def _smaller(program: Program) -> Iterator[Program]:
-    """Programs with fewer outputs, equations, inputs or elements, those first that leave out most."""
+    """Programs with fewer outputs, equations, inputs or elements, the smallest first."""
     if len(program.outputs) > 1:
         for out in program.outputs:
             yield _reduced(program, program.equations, [out])
@@ -70,14 +70,14 @@ def _smaller(program: Program) -> Iterator[Program]:
 def _reduced(
     program: Program, equations: Sequence[Any], outputs: Sequence[Any], further: Sequence[Var] = ()
 ) -> Program:
-    """Some of the equations, with some variables as further inputs, and without what is not used."""
+    """Some of the equations, with some variables as further inputs, and without unused ones."""
     pruned = Program([*program.inputs, *further], equations, outputs, program.constants).pruned()
     used = {x for equation in pruned.equations for x in equation.inputs} | set(pruned.outputs)
     return Program([var for var in pruned.inputs if var in used], pruned.equations, pruned.outputs, pruned.constants)
 
 
 def _resized(program: Program, before: int, after: int) -> Program | None:
-    """The program on axes of another length, where its parameters allow it."""
+    """The program on axes of another length, if its parameters allow it."""
 
     def cut(value: Any) -> Any:
         if not isinstance(value, np.ndarray):

@@ -1,19 +1,19 @@
-"""Validation of translations: a Program before and after a pass or a lowering is evaluated on the same small inputs.
+"""Validation of translations: evaluate a Program before and after a pass or a lowering on the same small inputs.
 
-The inputs have special and coinciding values. Where the results differ, the program is made small as long as they do,
-and `ValidationError` holds what is left. A translation promises bits or rounding (`keeps_bits`):
+The inputs have special and coinciding values. If the results differ, `shrinking` makes the program small as long as
+they do, and `ValidationError` shows the rest. A translation promises bits or rounding (`keeps_bits`):
 
 - With bits all numbers are equal, the signs of zeros too. A NaN is equal to every other NaN. Products of matrices are
   equal up to rounding: BLAS has another routine for that of an array with itself, which equal ones may become.
-- With rounding numbers are equal up to the precision of the least precise value. Where they are not, the program runs
-  again with rounding errors of random sign behind every equation, and what that changes is not held against it.
-- Inputs for which the program before raises an error, takes too many steps, or casts what does not fit, say nothing.
-- Where a program calls one that has a NaN-safe variant, so has it: that runs in the place of a translation with NaN.
+- With rounding numbers are equal up to the precision of the least precise value. If they differ, the program runs again
+  with rounding errors of random sign behind every equation, and validation accepts the changes that these make.
+- Inputs for which the program before raises an error, takes too many steps, or casts beyond a dtype, show nothing.
+- A program that calls one with a NaN-safe variant has one too: it runs in the place of a translation with NaN.
 - Sums in another order, and factors pulled out of sums, may give NaN in the place of an infinity, and the other way.
-- NumPy leaves products of infinite complex numbers undefined, LAPACK what it makes of infinities, and the zeros of unit
-  vectors are structural: programs with one of these get finite inputs, and results that are not finite say nothing.
+- NumPy leaves products of infinite complex numbers undefined, LAPACK its results for infinities, and the zeros of unit
+  vectors are structural: programs with one of these get finite inputs, and results that are not finite show nothing.
 
-Programs with effects (callbacks, messages, functions of Python) are not run again, and so are not validated.
+Programs with effects (callbacks, messages, functions of Python) do not run twice, so they are not validated.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ from func.interpreters.program.special_inputs import special_inputs
 from func.interpreters.program.translations import TRANSLATIONS
 
 MOST_ELEMENTS = 1 << 24
-"""Elements of all values of the largest program that is validated."""
+"""The most elements of all values of a validated program."""
 FEW_ELEMENTS = 1 << 18
-"""Elements of all values above which two inputs have to do."""
+"""With more elements of all values, two inputs suffice."""
 ENOUGH_STEPS = 30_000
-"""Equations of all runs of one program, those of loops step by step, after which no further inputs are tried."""
+"""The most equations of all runs of one program, loops step by step; then no further inputs follow."""
 UNITS = 512
-"""By how many units of the last place of the largest element of an output rounding may change its elements."""
+"""The most that rounding may change an output, in units of the last place of its largest element."""
 NOISY_RUNS = 8
-"""Runs with random rounding errors, where results differ."""
+"""Runs with random rounding errors after a difference."""
 LINALG = "func.interpreters.primitives.linalg."
 """The package of the primitives that LAPACK computes."""
 INF = float("inf")
 
 
 class Translation(NamedTuple):
-    """How a Program becomes something else that computes the same."""
+    """A step that turns a Program into something else with equal results."""
 
     name: str
     translated: Callable[[Program], Run]
     """The translation of a program, as a function of arrays."""
     reference: Callable[[Program], Run]
-    """What it is compared with."""
+    """The reference for comparisons."""
     avals: Callable[[Program], Sequence[Aval]]
-    """What both take."""
+    """The arguments of both."""
     keeps_bits: bool
     keeps_overflow: bool
-    """Whether it raises OverflowError for a number of Python that does not fit a dtype, as code does."""
+    """Whether it raises OverflowError for a Python number beyond a dtype, as code does."""
 
 
 class Difference(NamedTuple):
@@ -75,7 +75,7 @@ class Difference(NamedTuple):
 
 
 class _Shrinking(threading.local):
-    """Whether this thread makes a program small: its translations are compared there."""
+    """Whether this thread makes a program small, which compares its translations."""
 
     is_on = False
 
@@ -98,9 +98,9 @@ def check_translation(
     keeps_bits: bool = False,
     keeps_overflow: bool = False,
 ) -> None:
-    """Raise ValidationError where a translation of a program computes something else; `run` is the program translated.
+    """Raise ValidationError if a translation of a program computes something else; `run` is the translated program.
 
-    Without `reference` it is compared with the program, equation by equation.
+    Without `reference` the comparison is with the program, equation by equation.
     """
     if not TRANSLATIONS.are_validated or _SHRINKING.is_on:
         return
@@ -122,7 +122,7 @@ def check_translation(
 
 
 def validated_pass(apply_pass: Callable[[Program], Program]) -> Callable[[Program], Program]:
-    """A pass that is validated wherever it changes something."""
+    """A pass with validation wherever it changes something."""
     name, bits = getattr(apply_pass, "__name__", repr(apply_pass)), getattr(apply_pass, "keeps_bits", False)
 
     def translated(program: Program) -> Run:
@@ -145,7 +145,7 @@ def validated_pass(apply_pass: Callable[[Program], Program]) -> Callable[[Progra
 
 
 def raising(error: Exception) -> Run:
-    """What a translation that fails gives: a function that raises its error."""
+    """The result of a translation that fails: a function that raises its error."""
 
     def run(*args: Array) -> NoReturn:
         raise error
@@ -154,7 +154,7 @@ def raising(error: Exception) -> Run:
 
 
 def _difference(translation: Translation, program: Program, run: Run) -> Difference | None:
-    """Where a program and its translation differ; None where no inputs show it."""
+    """A difference between a program and its translation; None if no inputs show one."""
     reference, promise = translation.reference(program), _Promise(program, translation.keeps_bits)
     left = ENOUGH_STEPS
     for args in special_inputs(translation.avals(program), promise.is_large, promise.is_for_finite):
@@ -164,7 +164,7 @@ def _difference(translation: Translation, program: Program, run: Run) -> Differe
             expected: Any = evaluated(reference, args)
         except ValidationError:
             raise
-        except Exception as error:  # these inputs say nothing
+        except Exception as error:  # these inputs show nothing
             if type(error) is not OverflowError or not translation.keeps_overflow:
                 continue
             expected = error
@@ -210,7 +210,7 @@ def _values(program: Program) -> Iterator[Var]:
 
 
 def _why_not(program: Program) -> str | None:
-    """Why a program is not validated."""
+    """The reason why a program is not validated."""
     for part in _programs(program):
         if any([type(value) is Tracer or is_device_array(value) for value in part.constants.values()]):
             return "it holds traced values, or arrays of a device"
@@ -221,7 +221,7 @@ def _why_not(program: Program) -> str | None:
 
 
 class _Promise:
-    """What a translation promises of the results of a program."""
+    """The promise of a translation about the results of a program."""
 
     def __init__(self, program: Program, keeps_bits: bool) -> None:
         values = list(_values(program))
@@ -231,19 +231,19 @@ class _Promise:
         self.unit = max([unit_of(kind) for kind in kinds if is_inexact(kind)], default=0.0)
         """The unit in the last place of the least precise value."""
         self.is_elementwise = all([isinstance(primitive, Pointwise) or primitive.view for primitive in primitives])
-        """Whether nothing is added up, so that infinities and NaN are as they were."""
+        """Whether nothing is added up, so infinities and NaN stay where they were."""
         self.is_for_finite = any([kind.kind == "c" for kind in kinds]) or (
             not keeps_bits and any([p is seed or p.defined_in.startswith(LINALG) for p in primitives])
         )
-        """Whether only finite inputs are promised anything."""
+        """Whether the promise covers finite inputs alone."""
         params = [value for part in _programs(program) for e in part.equations for value in e.params.values()]
         calls = [call for value in params for call in (value if type(value) is tuple else (value,))]
         self.has_variant = any([getattr(call, "has_pullbacks", False) for call in calls])
-        """Whether a NaN says nothing: it makes a NaN-safe variant run."""
+        """Whether a NaN shows nothing, as it makes a NaN-safe variant run."""
         self.is_large = sum([var.size for var in values]) > FEW_ELEMENTS
 
     def agree(self, right: Any, out: Any, spread: Any = None) -> bool:
-        """Whether an output is right, up to what rounding errors change in it."""
+        """Whether an output is right, up to changes that rounding errors make."""
         if shape_of(right) != shape_of(out) or dtype_of(right) != dtype_of(out):
             return False
         right, out = np.asarray(right), np.asarray(out)
@@ -259,7 +259,7 @@ class _Promise:
             largest = np.max(np.where(is_finite, np.abs(right), 0), initial=0.0)
             tolerance = UNITS * self.unit * float(largest) + (0.0 if spread is None else 4 * spread)
             equal |= is_finite & (np.abs(out - right) <= tolerance)
-            if spread is not None:  # a quotient of which no digit is left: its divisor may as well be zero
+            if spread is not None:  # a quotient without a valid digit: its divisor may as well be zero
                 equal |= ~np.isfinite(out) & (4 * spread >= np.abs(right)) & (spread > 0)
         if self.is_for_finite:
             equal |= ~is_finite
@@ -269,7 +269,7 @@ class _Promise:
 
 
 def _spread(reference: Run, args: Sequence[Array], expected: Sequence[Any]) -> list[Any]:
-    """By how much rounding errors change each element of the outputs: infinite where they decide about NaN."""
+    """The change of each output element by rounding errors: infinite where they decide about NaN."""
     spread: list[Any] = [np.zeros(shape_of(x)) for x in expected]
     for number in range(NOISY_RUNS):
         try:

@@ -167,7 +167,7 @@ class CondPrimitive(CallPrimitive):
         return with_fallback(push, params["branches"], outputs_and_tangents)
 
     def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool]:
-        """By any of the branches; a choice by one of the inputs reaches everything."""
+        """By any of the branches; an unknown index reaches everything."""
         flags = [dependents(branch.program, inputs[1:], derivatives=False) for branch in params["branches"]]
         return [inputs[0] or any(f) for f in zip(*flags, strict=True)]
 
@@ -284,7 +284,7 @@ def _cond_batch(size: int, batched: Sequence[bool], args: Sequence[Array], param
 
 
 def _zeros_or_batched(branch: CompiledCall, size: int, which: tuple[bool, ...]) -> tuple[CompiledCall, CompiledCall]:
-    """What runs if no batch element takes the branch: zeros; and otherwise: the branch of all elements."""
+    """Zeros if no batch element takes the branch; otherwise the branch of all elements."""
     batched = branch.batched(size, which)
     avals = batched.out_avals
     return compiled_function(lambda *operands: [zeros(aval) for aval in avals], batched.in_avals), batched
@@ -295,7 +295,7 @@ def _are_branches(value: Any, avals: Sequence[Aval], params: Params) -> bool:
 
 
 def _have_equal_signatures(index: Aval, *operands: Aval, branches: tuple[CompiledCall, ...]) -> bool:
-    """Whether the index is an integer, and every branch takes the operands and gives the same outputs."""
+    """Whether the index is an integer, and every branch accepts the operands and returns equal avals."""
     outs = branches[0].out_avals
     return (index.shape, index.dtype.kind in "iu") == ((), True) and all(
         [takes(branch, operands) and agree(branch.out_avals, outs) for branch in branches]

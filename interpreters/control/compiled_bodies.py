@@ -1,4 +1,4 @@
-"""What branches, loops and scans share: compiled calls as bodies, and the batch elements that a body runs for."""
+"""Shared by branches, loops and scans: compiled calls as bodies, and the batch elements for which a body runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def is_abstract(value: Any) -> bool:
-    """Whether the numbers of a value are not known: the innermost of its tracers is a variable of a stage."""
+    """Whether a value has no known numbers: the innermost of its tracers is a variable of a stage."""
     while type(value) is Tracer:
         owner = value._interpreter
         if isinstance(owner, Stage):
@@ -60,7 +60,7 @@ def on_backend(xp: Any, args: Sequence[Array]) -> Sequence[Array]:
 
 
 def unshared(compiled: CompiledCall, outs: Sequence[Array]) -> tuple[Array, ...]:
-    """Outputs, copied where they are arrays that the program holds."""
+    """Outputs, with copies of the program's own arrays."""
     constants = compiled.program.constants
     return tuple(
         [
@@ -71,7 +71,7 @@ def unshared(compiled: CompiledCall, outs: Sequence[Array]) -> tuple[Array, ...]
 
 
 def dependents(program: Program, active: Sequence[bool], derivatives: bool = True) -> list[bool]:
-    """Which outputs depend on the active inputs; with `derivatives` only by differentiable equations."""
+    """The outputs that depend on the active inputs; with `derivatives` only by differentiable equations."""
     reached = {var for var, is_active in zip(program.inputs, active, strict=True) if is_active}
     for equation in program.equations:
         if derivatives and not equation.primitive.differentiable:
@@ -84,7 +84,7 @@ def dependents(program: Program, active: Sequence[bool], derivatives: bool = Tru
 def active_inputs(
     body: CompiledCall, consts: int, carries: int, active: Sequence[bool], derivatives: bool = True
 ) -> tuple[bool, ...]:
-    """The active inputs of the body of a loop: those given, and each carry that depends on them after some step."""
+    """The active inputs of a loop's body: the given ones, and each carry that depends on them after some step."""
     flags = list(active)
     while True:
         outs = dependents(body.program, flags, derivatives)
@@ -140,7 +140,7 @@ def without_effects(compiled: CompiledCall) -> CompiledCall:
 def representative(size: int, selected: Array) -> Array:
     """For each batch element its index if it is selected, else the index of the first one that is.
 
-    Code that computes all elements and masks some then never runs on numbers that no element would have given it.
+    So code that computes all elements and masks some never runs on numbers that no element passes to it.
     """
     return where(selected, iota(size, selected), argmax(selected, axis=0))
 

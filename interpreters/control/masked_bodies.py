@@ -1,7 +1,7 @@
-"""Bodies of loops and branches that compute on structural zeros: beside each (co)tangent they take and return its mask.
+"""Bodies of loops and branches with structural zeros: they take and return a mask beside each (co)tangent.
 
-The layout of operands is that of the body, with the masks of consts behind the consts, those of the carry behind the
-carry, and those of rows behind the rows; the same holds for outputs.
+Operands have the layout of the body, with the masks of consts behind the consts, those of the carry behind the carry,
+and those of rows behind the rows; so have outputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BOOL = np.dtype(np.bool_)
 
 
 class MaskedBody(NamedTuple):
-    """A body with masks; which inputs and outputs have one."""
+    """A body with masks; the inputs and outputs that have one."""
 
     body: CompiledCall
     inputs: tuple[bool, ...]
@@ -46,7 +46,7 @@ def with_masks(
     inputs: Sequence[bool],
     outputs: Sequence[bool],
 ) -> CompiledCall:
-    """The body with a mask for each input and output whose flag is set, behind the group that it belongs to."""
+    """The body with a mask for each input and output whose flag is set, behind the group of the value."""
     avals = body.in_avals
     masks = [Aval(aval.shape, BOOL) if flag else UNTRACED for aval, flag in zip(avals, inputs, strict=True)]
 
@@ -80,7 +80,7 @@ def joined(values: Sequence[Any], masks: Sequence[Any], groups: Sequence[int]) -
 
 
 def unjoined(operands: Sequence[Any], flags: Sequence[bool], groups: Sequence[int]) -> tuple[list[Any], list[Any]]:
-    """(values, masks) of joined operands, UNTRACED where the flag is not set."""
+    """(values, masks) of joined operands, UNTRACED without a flag."""
     values: list[Any] = []
     masks: list[Any] = []
     rest = list(operands)

@@ -148,7 +148,7 @@ def _known(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> Part
 
 
 def _blocks(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> tuple[int, ...]:
-    """The lengths of blocks in which a scan runs whose residuals take too much memory."""
+    """The lengths of blocks of a scan whose residuals take too much memory."""
     most, interval = SCANS_KEEP.get()
     if loop.recompute or loop.length < 2:
         return ()
@@ -183,7 +183,7 @@ def _scan_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     if variant is not None or loop.recompute:
         return _pull_from_arguments(body, loop, active, values, ct)
     if not any([i >= loop.carries or active[loop.consts + i] for i in ct]):
-        return [ZERO] * len(active)  # of carries that depend on nothing active
+        return [ZERO] * len(active)  # of carries without active inputs
     return _cotangents(body, loop, active, ct).pull(fixed, rows, ct)
 
 
@@ -197,7 +197,7 @@ def _pull_from_arguments(
     values: Sequence[Array],
     ct: dict[int, Any],
 ) -> list[Any]:
-    """The pullback from the arguments alone, as one call: no part of it can run before the cotangents are known."""
+    """The pullback from the arguments alone, as one call: no part of it can run before the cotangents arrive."""
     seeds = tuple(sorted(ct))
 
     def derive() -> CompiledCall:
@@ -249,7 +249,7 @@ def _are_sizes(value: Any, avals: Sequence[Aval], params: Params) -> bool:
 
 
 def _fits_its_body(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> bool:
-    """Whether the operands are those of the body, the last ones stacked, and the carry keeps its shapes."""
+    """Whether the operands fit the body, the last ones stacked, and the carry keeps its shapes."""
     carry = avals[loop.consts : loop.consts + loop.carries]
     return agree(avals, _operand_avals(body, loop)) and agree(body.out_avals[: loop.carries], carry)
 
@@ -257,8 +257,7 @@ def _fits_its_body(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> bool:
 def _scan_transpose(ct: dict[int, Any], *operands: Any, body: CompiledCall, loop: ScanLoop) -> tuple[Any, ...]:
     """The transpose of a scan that is linear in the unknown operands.
 
-    What the second scan computes from the residuals does not depend on these operands: the first scan runs as if they
-    were zero.
+    The residuals do not depend on these operands: the first scan runs with zeros in their place.
     """
     is_unknown = [isinstance(x, Shaped) for x in operands]
     unknown = _active(body, loop, is_unknown)

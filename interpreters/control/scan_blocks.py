@@ -1,9 +1,10 @@
-"""Recursive checkpointing of scans: blocks of steps that the backward pass computes again, in as many levels as needed.
+"""Recursive checkpointing of scans: the backward pass repeats blocks of steps, in as many levels as needed.
 
-A scan of T steps whose carry takes c bytes and whose residuals r bytes a step keeps T r. In blocks of b steps it keeps
-c T/b for the carries before the blocks, and r b for the block that is being pulled back. Blocks of blocks keep less.
-With k levels each level keeps S = (T c^(k-1) r)^(1/k) bytes where all are equal, together k S, and the steps run k - 1
-times more. Source: A. Griewank and A. Walther (2000), ACM TOMS 26(1), with levels of equal size.
+A scan of T steps with a carry of c bytes and residuals of r bytes a step keeps T r. In blocks of b steps it keeps c T/b
+for the carries before the blocks, and r b for the block of the present pullback. Blocks of blocks keep less. With k
+equal levels each keeps S = (T c^(k-1) r)^(1/k) bytes, together k S, and the steps run k - 1 times more.
+
+Source: A. Griewank and A. Walther (2000), ACM TOMS 26(1), with levels of equal size.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from func.interpreters.stage import DerivedStage
 
 MOST_LEVELS = 8
 CACHED, LEAST_STEPS = 1 << 19, 16
-"""Bytes that stay in the cache from a step to its pullback, and steps that a block should have in any case."""
+"""Bytes that stay in the cache from a step to its pullback, and the least steps of a block."""
 WORTH = 0.9
-"""One more level is taken where it keeps at most this share of what fewer levels keep."""
+"""One more level must keep at most this share of the bytes of fewer levels."""
 BESIDE = 4
-"""Carries and cotangents that a level keeps beside those that it stacks."""
+"""Carries and cotangents of a level beside the stacked ones."""
 
 
 def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Shaped], most: int) -> tuple[int, ...]:
-    """The lengths of the blocks, the outermost first, of a scan that is to keep at most this many bytes.
+    """The lengths of the blocks, the outermost first, of a scan that may keep this many bytes.
 
-    Empty where it keeps no more anyway, or where blocks would not help.
+    Empty if it keeps no more anyway, or if blocks do not help.
     """
     carry = max(sum(map(bytes_of, carries)), 1)
     kept = sum(map(bytes_of, residuals))
@@ -49,9 +50,9 @@ def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Sh
             break
     each = _bytes_of_level(chosen, length, carry, kept)
     lengths = [max(1, round(each / kept))][: chosen - 1]
-    while len(lengths) < chosen - 1:  # multiples: behind a block that does not fit another carry would be kept
+    while len(lengths) < chosen - 1:  # multiples: behind a block that does not fit, another carry would stay in memory
         lengths.append(lengths[-1] * max(1, round(each / carry)))
-    if chosen == 2:  # shorter blocks, where there is room for more of them
+    if chosen == 2:  # shorter blocks, if there is room for more of them
         short = max(LEAST_STEPS, CACHED // kept)
         if short < lengths[0] and carry * length // short + kept * short <= min(most, least * 2):
             lengths[0] = short
@@ -59,7 +60,7 @@ def block_lengths(length: int, carries: Sequence[Shaped], residuals: Sequence[Sh
 
 
 def intervals(length: int) -> list[int]:
-    """The lengths of blocks that are worth a look: of those that make as many blocks, the shortest."""
+    """The lengths of blocks to consider: of those that make equally many blocks, the shortest."""
     return sorted({-(-length // count) for count in range(1, length + 1)})[:-1]
 
 
@@ -68,7 +69,7 @@ def _bytes_of_level(levels: int, length: int, carry: int, kept: int) -> float:
 
 
 def in_blocks(body: CompiledCall, loop: ScanLoop, blocks: Sequence[int]) -> CompiledCall:
-    """A scan as a compiled call of a scan of blocks, each of which the backward pass runs again."""
+    """A scan as a compiled call of a scan of blocks; the backward pass repeats each block."""
 
     def program_of(compiled: CompiledCall) -> Any:
         def flat(*operands: Array) -> list[Array]:

@@ -2,7 +2,7 @@
 
 The first scan stacks the residuals of all steps, except those that do not change. In forward mode the second scan
 carries the tangents of the carry. In reverse mode it runs in the other direction, carries the cotangents of the carry,
-and adds up the cotangents of the consts unless they are summed behind the loop.
+and adds up the cotangents of the consts that are not summed behind the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from func.interpreters.program.program import Equation, Program, Var
 
 
 class ScanLoop(NamedTuple):
-    """A scan without its body: how many consts and carries there are, the length and the direction.
+    """A scan without its body: the numbers of consts and carries, the length and the direction.
 
     With `recompute` the backward pass keeps only the arguments and computes everything else again.
     """
@@ -40,7 +40,7 @@ def stacked(aval: Shaped, length: int) -> Aval:
 
 
 class PartitionedScan:
-    """The known program of a body as the body of a scan, and where its residuals are found.
+    """The known program of a body as the body of a scan, and the places of its residuals.
 
     A residual is a const ("const"), a row of xs ("row"), computed from consts before the loop ("hoisted"), or stacked
     by the loop ("stacked"). `sources` names the kind of each residual and its place among those of the kind. Consts and
@@ -80,7 +80,7 @@ class PartitionedScan:
         inputs = [before_loop.inputs[i] for i in self.hoisted_consts]
         self.hoisted = CompiledCall(Program(inputs, before_loop.equations, hoisted, before_loop.constants))
         self.used_operands = {*self.hoisted_consts, *[i for kind, i in self.sources if kind in ("const", "row")]}
-        """The operands of the scan from which residuals are taken or computed."""
+        """The operands of the scan that provide residuals."""
 
     def run(self, operands: Sequence[Array]) -> tuple[list[Array], list[Array], list[Array]]:
         """(outputs, fixed residuals, stacked residuals)."""

@@ -1,11 +1,11 @@
-"""Sums over the steps of a loop, taken behind the loop.
+"""Sums over the steps of a loop, computed behind the loop.
 
 A loop that runs backwards adds up, step by step, the cotangents of its consts: for a matrix W in h @ W the outer
 products of h and a cotangent d. It is cheaper to stack the d of all steps and to contract them with the stacked h at
 the end: one matrix product instead of a sum of many.
 
-What only the sum needs moves behind the loop: sums of values, linear functions of one value, products with a factor
-that does not change, and products of two values that change, which become contractions over the steps.
+These move behind the loop if only the sum needs them: sums of values, linear functions of one value, products with an
+unchanging factor, and products of two changing values, which become contractions over the steps.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from func.interpreters.primitives.structural.shapes import reduce_sum
 from func.interpreters.program.program import Equation, Program, Var
 
 MOST_BYTES = 1 << 26
-"""Bytes that may be stacked for the sums, where the inputs of the loop are not larger themselves."""
+"""The most bytes to stack for the sums, unless the inputs of the loop are larger themselves."""
 
 
 def unchanging_variables(step: Program, fixed: int) -> set[Var]:
-    """The variables that depend on constants and the first inputs alone, these among them; not those with effects."""
+    """The variables that depend on constants and the first inputs alone, these included; not those with effects."""
     changing = set(step.inputs[fixed:])
     unchanging = {*step.inputs[:fixed], *step.constants}
     for equation in step.equations:
@@ -40,7 +40,7 @@ def unchanging_variables(step: Program, fixed: int) -> set[Var]:
 
 
 def without_invariants(body: CompiledCall, consts: Sequence[Array]) -> tuple[CompiledCall, list[Array]]:
-    """The body of a loop that takes at least one step, with what is the same in all steps computed ahead of it.
+    """The body of a loop that takes at least one step; equations that are the same in all steps run ahead of it.
 
     The consts of the loop are the first inputs. Effects and messages stay in the steps.
     """
@@ -77,11 +77,11 @@ def _has_effects(equation: Equation) -> bool:
 
 
 class SumsBehindLoop:
-    """Which outputs of a step are summed behind the loop, and how.
+    """The outputs of a step that the program sums behind the loop, and how.
 
-    The step takes `fixed` inputs that do not change, then carries, then rows. `is_moved` tells which of the outputs are
-    summed behind the loop. For that the loop stacks the variables in `stacked`. `tail` is the program behind the loop:
-    it takes the fixed inputs, all rows and the stacked values to the sums.
+    The step takes `fixed` unchanging inputs, then carries, then rows. `is_moved` marks the outputs summed behind the
+    loop. For these the loop stacks the variables in `stacked`. `tail` is the program behind the loop: it maps the fixed
+    inputs, all rows and the stacked values to the sums.
     """
 
     def __init__(self, step: Program, fixed: int, carries: int, outputs: Sequence[Any], length: int) -> None:
@@ -142,7 +142,7 @@ class SumsBehindLoop:
         return self._sum_of_stack(x)
 
     def _sum_of_product(self, x: Var, equation: Equation) -> Any:
-        """The sum of a product with an unchanging factor, or of one whose factors are contracted over the steps."""
+        """The sum of a product with an unchanging factor, or of one whose factors contract over the steps."""
         left, right = equation.inputs
         if self._is_unchanging(left):
             total = self._sum(right)

@@ -46,7 +46,7 @@ from func.interpreters.primitives.structural.slicing import getitem
 
 
 class WhileLoop(NamedTuple):
-    """How many consts the condition and the body have."""
+    """The numbers of consts of the condition and the body."""
 
     conditions: int
     consts: int
@@ -163,7 +163,7 @@ def _active(body: CompiledCall, loop: WhileLoop, active: Sequence[bool], derivat
 def _with_tangents(body: CompiledCall, loop: WhileLoop, active: tuple[bool, ...]) -> CompiledCall:
     """(consts, their tangents, carry, its tangents) -> (carry, its tangents)."""
     derivative = body.jvp_partition(active)
-    known = without_effects(derivative.known)  # which have happened when the values were computed
+    known = without_effects(derivative.known)  # effects happened when the values were computed
     consts, carry = split(body.in_avals, loop.consts)
     const_flags, carry_flags = split(active, loop.consts)
     const_tangents, carry_tangents = strong(select(consts, const_flags)), strong(select(carry, carry_flags))
@@ -257,7 +257,7 @@ def _any_running(test_all: CompiledCall, loop: WhileLoop) -> CompiledCall:
 def _masked(
     test_all: CompiledCall, step_all: CompiledCall, size: int, on_consts: Sequence[bool], loop: WhileLoop
 ) -> CompiledCall:
-    """A step of all batch elements, in which those that have finished keep their carry."""
+    """A step of all batch elements; finished elements keep their carry."""
     conditions = split(test_all.in_avals, loop.conditions)[0]
     consts, carry = split(step_all.in_avals, loop.consts)
 
@@ -278,7 +278,7 @@ def _are_sizes(value: Any, avals: Sequence[Aval], params: Params) -> bool:
 
 
 def _keeps_its_carry(*avals: Aval, cond: CompiledCall, body: CompiledCall, loop: WhileLoop) -> bool:
-    """Whether the body takes and gives the carry, of which the condition makes a bool."""
+    """Whether the body takes and returns the carry, and the condition returns a bool."""
     conditions, consts, carry = split(avals, loop.conditions, loop.consts)
     tests = [(aval.shape, aval.dtype) for aval in cond.out_avals]
     return (

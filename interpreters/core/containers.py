@@ -1,6 +1,6 @@
-"""Other libraries' containers: which become arrays, which compute by rules of their own, and which are refused.
+"""Containers of other libraries: some become arrays, some compute by rules of their own, some raise.
 
-A container that defines `__array_ufunc__` says itself what an operation with an array means (NumPy's enhancement
+A container that defines `__array_ufunc__` defines itself what an operation with an array means (NumPy's enhancement
 proposal 13): a unit, labels, a mask. func leaves the operation to it. pandas holds ndarrays only, so its containers
 become arrays, as those of torch, JAX and Dask do.
 """
@@ -18,16 +18,16 @@ from func.backends import namespace_of_type
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedArrayError
 
 _CONVERTED = frozenset({"pandas", "dask", "torch", "jax", "jaxlib", "func"})
-"""Packages whose containers become arrays although they have rules: they cannot hold a traced value."""
+"""Packages whose containers become arrays although they have rules: they cannot contain a traced value."""
 _HAS_RULES: dict[type, bool] = {}
 _HAVE_RULES_OF_OTHERS: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
-"""The same for classes that other Python code made, which may go."""
+"""The same for classes of Python code, which may be deleted."""
 _IS_MADE_BY_PYTHON = 1 << 9
-"""The flag of classes that are no part of a C library (Py_TPFLAGS_HEAPTYPE)."""
+"""The flag of classes outside of C libraries (Py_TPFLAGS_HEAPTYPE)."""
 
 
 def has_rules(kind: type) -> bool:
-    """Whether objects of a class say by `__array_ufunc__` how they compute with arrays, and can hold a traced one."""
+    """Whether a class defines by `__array_ufunc__` how it computes with arrays, and may contain traced ones."""
     known = _HAS_RULES.get(kind)
     if known is None:
         known = _HAVE_RULES_OF_OTHERS.get(kind)
@@ -69,7 +69,7 @@ def as_plain_array(value: Any) -> Any:
             f"{kind.__name__} computes by rules of its own, which func does not know here: pass the array that it holds"
         )
     if kind.__module__.split(".")[0] == "xarray" and hasattr(value, "data"):
-        return value.data  # which may be a traced value
+        return value.data  # it may be a traced value
     if hasattr(value, "__array__"):
         try:
             plain = np.asarray(value)
@@ -82,12 +82,12 @@ def as_plain_array(value: Any) -> Any:
 
 
 def is_machine_number(value: Any) -> bool:
-    """Whether a Python object is a number of Python or NumPy, which an array of numbers holds as it is."""
+    """Whether an object is a number of Python or NumPy, which arrays of numbers contain unchanged."""
     return isinstance(value, (int, float, complex, np.number, np.bool_))
 
 
 def _foreign_number(value: Any) -> str | None:
-    """The name of another class of numbers (mpmath's, Fraction, Decimal) that an array of objects holds."""
+    """The name of another class of numbers (mpmath's, Fraction, Decimal) in an array of objects."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "O":
         return None
     items = [item for item in value.ravel().tolist() if not is_machine_number(item)]
@@ -95,7 +95,7 @@ def _foreign_number(value: Any) -> str | None:
 
 
 def refuse_array(value: Any) -> NoReturn:
-    """Raise for objects that func cannot trace, saying what to pass instead."""
+    """Raise an error for an object that func cannot trace; the error names what to pass instead."""
     kind = type(value).__name__
     if isinstance(value, np.ma.MaskedArray):
         hint = "func does not trace masked arrays; use x.filled(...) and np.where(mask, ..., ...)"

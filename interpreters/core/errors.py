@@ -22,7 +22,7 @@ class StagingError(FuncError, TypeError):
     """Python code asked a traced (abstract) array for its value."""
 
     argument: str = ""
-    """The argument of the staged function that was asked for its value, as a user would write it; empty for others."""
+    """The argument of the traced function whose value was needed, as a user writes it; empty for other values."""
 
 
 class ScalarOutputError(FuncError, TypeError):
@@ -58,7 +58,7 @@ class BlockedArrayError(UnsupportedArrayError):
 
 
 class ForeignArrayError(UnsupportedArrayError):
-    """An argument is another library's container with rules of its own, to which the operation is left."""
+    """An argument is another library's container, whose own rules define the operation."""
 
 
 class NotDifferentiableError(FuncError, TypeError):

@@ -1,7 +1,7 @@
-"""Gradient modes: which open grad interpreters record, and the switches that hold for a thread or task.
+"""Gradient modes: which open grad interpreters record, and other switches of a thread or task.
 
-A mode remembers the level at which it was entered. It governs the interpreters that were open then; a transform that
-starts later has a higher level and records. So an inner `no_grad` is respected by `func.grad`, an outer one is not.
+A mode remembers the level at which it began. It governs the interpreters that were open then; a transform that starts
+later has a higher level and records. So `func.grad` respects an inner `no_grad`, and ignores an outer one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 
 class Setting:
-    """A value that holds in a context from `enter` to `leave`, inside another one (`outer`).
+    """A value that is in force in a context from `enter` to `leave`, inside another one (`outer`).
 
-    It may be left in another context than the one that it was entered in: a generator can be closed in another thread,
-    a coroutine by another task. Then it has ended everywhere. So it has where the block was dropped before `leave`, by
-    an interrupt: what `enter` returns is gone then.
+    `leave` may run in another context than `enter`: another thread may close a generator, another task a coroutine.
+    Then the setting ends everywhere. It also ends if an interrupt drops the block, and with it the object that `enter`
+    returned, before `leave`.
     """
 
     __slots__ = ("is_left", "outer", "owner", "scoped", "value")
@@ -28,21 +28,20 @@ class Setting:
         self.value = value
         self.outer = outer
         self.scoped = scoped
-        """Whether it ends at the end of a block, not with the setting around it."""
+        """Whether it ends with its block, not with the setting around it."""
         self.is_left = False
         self.owner: weakref.ref[Any] | None = None
-        """What the block holds, weakly."""
+        """A weak reference to the object of the block."""
 
     @property
     def ended(self) -> bool:
-        """Whether it is in force no longer, in any context."""
+        """Whether it is out of force in every context."""
         return self.is_left or (self.scoped and self.owner is not None and self.owner() is None)
 
 
 class Mode(Setting):
-    """A switch: interpreters from `floor` to below `level` record if `records`, for others the mode `outer` holds;
-    `inference` marks what is made meanwhile. With `tensors` it concerns the interpreters of tensors alone, which lie
-    half a level above their transform."""
+    """A switch: interpreters from `floor` to below `level` record if `records`; `outer` governs the others. `inference`
+    marks new tensors. With `tensors` it concerns interpreters of tensors alone, half a level above their transform."""
 
     __slots__ = ("floor", "inference", "level", "records", "tensors")
 
@@ -69,9 +68,9 @@ class Mode(Setting):
 
 
 class TracedBody(Mode):
-    """A stage traces the body of a branch or a loop: what interpreters below it would apply are equations of the body.
+    """A stage traces the body of a branch or a loop: what interpreters below it apply becomes an equation of the body.
 
-    As a mode it switches nothing off, and marks what the mode around it marks.
+    As a mode it switches nothing off, and marks tensors as the mode around it does.
     """
 
     __slots__ = ("stage",)
@@ -82,14 +81,14 @@ class TracedBody(Mode):
 
 
 class Entered:
-    """What a block holds while a setting is in force."""
+    """The object of a block: while it lives, the setting is in force."""
 
     __slots__ = ("__weakref__", "token")
     token: Token[Any]
 
 
 def enter(variable: ContextVar[Any], setting: Setting) -> Entered:
-    """Put a setting in force for as long as the result is referred to; it is for `leave`."""
+    """Put a setting in force for as long as the result lives; pass the result to `leave`."""
     entered = Entered()
     setting.owner = weakref.ref(entered)
     entered.token = variable.set(setting)
@@ -97,7 +96,7 @@ def enter(variable: ContextVar[Any], setting: Setting) -> Entered:
 
 
 def leave(variable: ContextVar[Any], setting: Setting, entered: Entered) -> None:
-    """End a setting. Settings of blocks that were entered inside it and still run stay in force."""
+    """End a setting. Settings of blocks inside it that still run stay in force."""
     inner = variable.get()
     while inner is not None and inner is not setting and (inner.ended or not inner.scoped):
         inner = inner.outer
@@ -128,18 +127,18 @@ STRUCTURAL: ContextVar[Setting | None] = ContextVar("func_live", default=None)
 
 
 def are_zeros_structural() -> bool:
-    """Whether derivatives are computed with their structural zeros from the start."""
+    """Whether derivatives have structural zeros from the start."""
     return STRUCTURAL.get() is not None and in_force(STRUCTURAL) is not None
 
 
 MODE: ContextVar[Mode | None] = ContextVar("func_mode", default=None)
-"""The switch in force; None: everything records."""
+"""The switch in force; with None everything records."""
 
 SAVING: ContextVar[Setting | None] = ContextVar("func_saving", default=None)
-"""A pair (pack, unpack) for saved values; a string forbids such pairs, being the reason; None."""
+"""A pair (pack, unpack) for saved values, None, or a string: the reason why such pairs are forbidden."""
 
 ANOMALY: ContextVar[Setting | None] = ContextVar("func_anomaly", default=None)
-"""None, or whether NaN are looked for: then the lines of operations are recorded."""
+"""Whether to look for NaN, or None; unless None, nodes record the lines of operations."""
 
 
 def saving() -> Any:
@@ -153,7 +152,7 @@ def anomaly() -> bool | None:
 
 
 class Watched:
-    """What has ever been set in this process; until then no operation looks it up."""
+    """Whether settings were ever used in this process; before that no operation looks them up."""
 
     __slots__ = ("ever", "inference")
 
@@ -161,7 +160,7 @@ class Watched:
         self.ever = False
         """SAVING or ANOMALY."""
         self.inference = False
-        """A mode that marks what is made."""
+        """A mode that marks new tensors."""
 
 
 WATCHED = Watched()
@@ -183,7 +182,7 @@ def is_suspended(level: float) -> bool:
 
 
 def body_above(level: float) -> Any:
-    """The stage of the innermost body that is being traced, where that is above this level; None elsewhere."""
+    """The stage of the innermost traced body if that stage is above this level; None otherwise."""
     mode = MODE.get()
     while mode is not None:
         if type(mode) is TracedBody and not mode.ended:
@@ -193,13 +192,13 @@ def body_above(level: float) -> Any:
 
 
 def is_bypassed(level: float) -> bool:
-    """Whether an interpreter of that level does not interpret: gradients are off, or a body above it is traced."""
+    """Whether an interpreter of that level does not interpret: gradients are off, or a stage above it traces a body."""
     return is_suspended(level) or body_above(level) is not None
 
 
 @contextlib.contextmanager
 def tracing_body(stage: Any) -> Iterator[None]:
-    """Inside, the stage traces a body, which owns what it does with values of outer levels."""
+    """Inside, the stage traces a body; operations on values of outer levels belong to the body."""
     body = TracedBody(stage, MODE.get())
     entered = enter(MODE, body)
     try:

@@ -27,17 +27,17 @@ MOST_AXES = 64
 
 
 class Kind(Record):
-    """What a parameter may be: its name in an error, its test, and whether it may be absent."""
+    """A kind of parameters: its name in errors, its test, and whether the parameter may be absent."""
 
     name: str
     test: Test
     optional: bool = False
 
     def accepts(self, value: Any, avals: Sequence[Aval], params: Params) -> bool:
-        """Whether a value is of the kind. A value that the test cannot handle is not."""
+        """Whether a value is of the kind. A value on which the test fails is not."""
         try:
             return self.test(value, avals, params)
-        except Exception:  # whatever a value does that is of no kind at all
+        except Exception:  # a value of no kind may raise anything
             return False
 
     def or_absent(self) -> Kind:
@@ -223,9 +223,9 @@ ELEMENT = Kind(
     lambda value, avals, params: type(value) in (bool, int, float, complex) or isinstance(value, np.number | np.bool_),
 )
 TAG = Kind("an integer that differs from others", lambda value, avals, params: is_integer(value))
-"""Two of a program are the same or not; which numbers they are does not matter, but for the sign."""
+"""Only the sign matters, and which tags of a program are equal."""
 PLACES = INDEX, INDEX_OF_SHAPE, SHAPE, AXIS, AXES
-"""Places in arrays: two that are equal mean the same, whatever types of integers they consist of."""
+"""Places in arrays: equal values mean the same, whatever types their integers have."""
 _PLAIN = frozenset([kind.name for kind in (*PLACES, DTYPE, FLAG, TAG, NUMBER, TEXT)])
 ORDER = Kind("the order of a derivative", lambda value, avals, params: is_integer(value) and 0 <= value <= 10_000)
 
@@ -236,7 +236,7 @@ def hold_no_program(kinds: Kinds) -> bool:
 
 
 def refusal_of(primitive: Primitive, avals: Sequence[Aval], params: Params) -> str | None:
-    """Why a primitive does not take parameters or operands; None where it takes them."""
+    """The reason why a primitive rejects parameters or operands; None if it accepts them."""
     for name in params:
         if name not in primitive.parameters:
             return f"it has no parameter {name!r}"
@@ -260,24 +260,23 @@ COMPLEX = 4
 if TYPE_CHECKING:
 
     class Facts(TypedDict, total=False):
-        """What is true of a primitive besides its rules. Every entry is an attribute of the primitive."""
+        """Facts about a primitive besides its rules. Every entry is an attribute of the primitive."""
 
         cost: float | Formula
         """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
         them; on complex numbers they count `COMPLEX` times."""
         layout: Callable[..., Any]
-        """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view
-        of one of them, or as a new array with its axes in this order, from the slowest to the fastest. A list has one
-        entry for each output. Without it: as what `impl` makes of stand-ins, if it is always a `view`, else in C
-        order."""
+        """layout(*operands, **params): the memory layout of NumPy's output, for stand-ins of the operands: a view of
+        one of them, or the axes of a new array from the slowest to the fastest; a list for several outputs. Without it,
+        the output of `impl` on stand-ins tells the layout if it is always a `view`; else that is C order."""
         view: bool | Callable[[Sequence[Aval]], bool]
-        """The output lies in the memory of the first input, always or for inputs of these avals."""
+        """The output shares the memory of the first input, always or for inputs of these avals."""
         reduces: str
         """The ufunc by which it reduces or accumulates."""
         checks_indices: bool
         """It raises an error for indices outside an axis, also where the output has no elements."""
         reads_selected: bool
-        """Of the first input only as much is read as the output holds."""
+        """It reads only as many elements of the first input as the output has."""
         recompute: bool
         """A backward program computes it again rather than keep its output as a residual."""
         commutative: bool
@@ -285,14 +284,14 @@ if TYPE_CHECKING:
         numpy_suffices: bool
         """Compiled code of one such equation alone is no faster than NumPy."""
         calls_python: bool
-        """It calls a Python function, which does what is not known; its derivative alone may call others."""
+        """It calls a Python function, which may do anything; its derivative alone may call others."""
         tells_passes: bool
-        """Passes read from its equation what its value does not say, so it stays an equation also of known values."""
+        """Passes read more from its equation than its value tells, so it stays an equation also of known values."""
         communicates: bool
-        """It exchanges messages with other processes, which do the same in the same order: its equations are neither
-        merged nor folded, those that a traced program needs are not dropped by passes, and they keep their order. """
+        """It exchanges messages with other processes, which do the same in the same order: passes neither merge, fold,
+        reorder nor drop its equations."""
         body: Callable[[Params], Callable[..., Sequence[Any]]]
-        """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
+        """body(params) computes the outputs from the operands in other primitives; inlining puts it in place."""
         undefined: Callable[..., bool]
         """undefined(*operands, **params): whether NumPy leaves the outputs undefined for these arrays."""
         passes_on: Callable[..., Sequence[Any]]
@@ -300,18 +299,17 @@ if TYPE_CHECKING:
         scipy: str
         """The function of scipy.special that computes it."""
         parameters: Kinds
-        """What each of its parameters may be. Programs from files are checked by it."""
+        """The kind of each parameter, by which `Program.check` and `func.load` check programs."""
         fits: Callable[..., bool] | None
-        """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not
-        look."""
+        """fits(*avals, **params): whether the operands fit each other and the parameters, if `aval` does not check."""
         factored_by: str
         """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
         mask: str | None
-        """How the structural zeros of a linear primitive pass through it (`live`): "elementwise", each to its place;
-        "covered", an output element is a sum of input elements; "padded", the same or zero; "body", as through the
-        primitives of its body. Without it one element that is not a structural zero makes all output elements such."""
+        """How structural zeros pass through a linear primitive (`live`): "elementwise", each to its place; "covered",
+        an output element is a sum of input elements; "padded", the same or zero; "body", as through the primitives of
+        its body. Without it, one reached input element makes all output elements reached."""
         covers: bool
-        """Every input element has a part in the output: the pullback makes no structural zeros."""
+        """Every input element contributes to the output: the pullback makes no structural zeros."""
 
 else:
-    Facts = dict  # whose class type checkers alone need: to make it takes half a millisecond
+    Facts = dict  # only type checkers need the class, whose creation takes half a millisecond

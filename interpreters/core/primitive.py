@@ -3,21 +3,21 @@
 The life of one call: `multiply(x, y)` looks at its arguments, takes the interpreter with the highest level among them
 and asks it to apply the primitive; without a tracer the backend's own function runs at once.
 
-A primitive is of a kind: general (`Primitive`), `Linear`, `Bilinear`, `NonDifferentiable`, or elementwise. It states
-what is new about it; its kind answers, for forward mode, pullbacks and transposition, what the interpreters ask:
+Every primitive has a kind: general (`Primitive`), `Linear`, `Bilinear`, `NonDifferentiable`, or elementwise. The
+definition states what is new; the kind implements the methods that interpreters call:
 
     forward(primals, tangents, params)             (out, tangent of out)               Jvp
-    tangent_of(primals, out, tangents, params)     tangent of an output that is known  Jvp, in the rules of other kinds
+    tangent_of(primals, out, tangents, params)     tangent of a known output           Jvp, in the rules of other kinds
     record(values, parents, params)                (out, rule, saved)                  Grad
     pull(ct, parents, saved, params)               one cotangent per argument          the rule, in a backward pass
     pull_linear(ct, parents, known, params)        the same, for a linear equation     transposition
-    retraced(saved, lift)                          what was saved, as traced values    backward(create_graph=True)
+    retraced(saved, lift)                          the saved values, traced            backward(create_graph=True)
 
-`parents[i]` is Shaped where a cotangent is needed and None elsewhere; a tangent or cotangent may be ZERO. `rule` is
-what has `pull`: mostly the primitive itself, None where no derivative exists. A rule without `retraced` is recorded
-again when its pullback is to be differentiated.
+`parents[i]` is Shaped where the argument needs a cotangent, None elsewhere; a tangent or cotangent may be ZERO. The
+`rule` has the method `pull`: mostly it is the primitive itself; None means no derivative. To differentiate the pullback
+of a rule without `retraced`, the engine records the primitive again.
 
-The other interpreters ask for less: Vmap for `batch`, Stage for `aval`, evaluation for `impl`.
+Vmap calls `batch`, Stage `aval`, evaluation `impl`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Primitive:
     """An operation and its rules. Arrays are positional, parameters keyword-only and hashable.
 
     impl(xp, *arrays, **params)                  the value, by the backend's namespace xp
-    aval(*avals, **params)                       what the output will be (a tuple of them if `multiple`)
+    aval(*avals, **params)                       the aval of the output (a tuple of them if `multiple`)
     jvp(primals, tangents, **params)             (out, tangent of out); tangents may be ZERO; calls only primitives
     transpose(ct, *operands, **params)           cotangents of the operands that are Shaped (the linear unknowns)
     batch(size, batched, args, params)           the outputs of all batch elements; batch axes lead, in and out
@@ -67,7 +67,7 @@ class Primitive:
     """
 
     pulls_by_primitives = False
-    """A fact of a rule: its `pull` calls primitives alone, so that a Program can represent it."""
+    """Whether the `pull` of a rule calls primitives alone, so that a Program can represent it."""
 
     __slots__ = (
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
@@ -122,7 +122,7 @@ class Primitive:
         self.undefined = facts.get("undefined")
         self.covers = facts.get("covers", False)
         self.defined_in = importing_module()
-        """The module that was being imported when it was made."""
+        """The module whose import made it."""
         if register:
             if name in PRIMITIVES:
                 raise ValueError(f"two primitives are named {name!r}")
@@ -147,7 +147,7 @@ class Primitive:
         return self.jvp(primals, tangents, **params)
 
     def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
-        """The tangent of an output that is already known."""
+        """The tangent of a known output."""
         return self.forward(primals, tangents, params)[1]
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
@@ -161,11 +161,11 @@ class Primitive:
         return self.transpose(ct, *operands, **params)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
-        """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
+        """`pull` for an equation of a linear program, whose arguments are unknowns or known values."""
         return self.pull(ct, parents, known, params)
 
     def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool] | None:
-        """Which outputs depend on these inputs, for primitives of which not all do."""
+        """Which outputs depend on these inputs; None: all."""
         return None
 
     def __repr__(self) -> str:
@@ -234,7 +234,7 @@ class Linear(Primitive):
         if len(values) == 1:
             return out, self, None
         saved = [
-            parent  # its aval: a pullback of other arguments alone needs it
+            parent  # its aval, for a pullback of other arguments alone
             if parent is not None
             else array_aval(shape_of(value), dtype_of(value))
             if self.is_linear_in(i)
@@ -244,7 +244,7 @@ class Linear(Primitive):
         return out, self, saved
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        """What was saved, as traced values: operands in which the primitive is not linear have no derivative."""
+        """The saved values, traced: operands in which the primitive is not linear have no derivative."""
         return saved
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
@@ -259,12 +259,12 @@ class Linear(Primitive):
 
 
 def _zero_tangent(primal: Array) -> Array:
-    """The zero tangent of an operand; of a number of Python it is one, so that the dtypes adapt as for the operands."""
+    """The zero tangent of an operand; that of a Python scalar is one too, so that the dtypes adapt alike."""
     return type(primal)(0) if type(primal) in PYTHON_SCALARS else zeros_like(primal)
 
 
 def _as_aval(value: Any) -> Any:
-    """What a transpose rule gets for a linear operand that needs no cotangent."""
+    """The argument of a transpose rule for a linear operand that needs no cotangent."""
     return value if isinstance(value, Shaped) else aval_of(value)
 
 
@@ -278,8 +278,8 @@ def linear(
     positions: Sequence[int] | None = None,
     **facts: Unpack[Facts],
 ) -> Linear:
-    """A linear primitive of one array, whose `batch(x, **params)` works on the leading batch axis; with `positions`,
-    one of several arrays, with the full batch signature."""
+    """Make a linear primitive of one array, whose `batch(x, **params)` works on the leading batch axis; with
+    `positions`, one of several arrays, with the full batch signature."""
     full = batch if positions is not None else _batch_of_one(batch)
     primitive = Linear(name, impl, aval=aval, transpose=transpose, batch=full, **facts)
     primitive.positions = None if positions is None or tuple(positions) == () else frozenset(positions)
@@ -318,7 +318,7 @@ class Bilinear(Primitive):
         return out, self, (_saved(x, parents[0], parents[1]), _saved(y, parents[1], parents[0]))
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        """What was saved, as traced values."""
+        """The saved values, traced."""
         return tuple([lift(place, value) for place, value in enumerate(saved)])
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
@@ -332,7 +332,7 @@ class Bilinear(Primitive):
 
 
 def _saved(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
-    """An operand of a product, saved where the other operand's cotangent needs it."""
+    """An operand of a product if the other operand's cotangent needs it."""
     if other is None:
         return None
     return value if own is not None else kept(value)
@@ -361,7 +361,7 @@ def general(
     multiple: bool = False,
     **facts: Unpack[Facts],
 ) -> Primitive:
-    """A primitive whose jvp is written with other primitives."""
+    """Make a primitive whose jvp calls other primitives."""
     return Primitive(name, impl, aval=aval, batch=batch, jvp=jvp, transpose=transpose, multiple=multiple, **facts)
 
 
@@ -374,7 +374,7 @@ def nondifferentiable(
     multiple: bool = False,
     **facts: Unpack[Facts],
 ) -> NonDifferentiable:
-    """A primitive without a derivative."""
+    """Make a primitive without a derivative."""
     return NonDifferentiable(name, impl, aval=aval, batch=batch, multiple=multiple, differentiable=False, **facts)
 
 

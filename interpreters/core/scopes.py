@@ -1,9 +1,9 @@
-"""Scopes: what holds while the code of a `with` statement runs, and ends with it in every case.
+"""Scopes: objects that live while a `with` statement runs, and end with it in every case.
 
-A scope ends when the last reference to it goes, and the only lasting one is on the stack of the frame with the `with`
-statement. Entering and leaving are C functions. So an interrupt between any two bytecodes, a generator that is closed
-in another context, or a frame that is dropped ends it too; no counter can be left wrong. Context variables refer to
-scopes weakly: where a variable was not set back, the scope in it is gone, and the scope around it holds.
+A scope ends with the last reference to it, and the only lasting reference is on the stack of the frame with the `with`
+statement. C functions enter and leave. So an interrupt between any two bytecodes, a generator that closes in another
+context, or a dropped frame ends the scope too; no counter goes wrong. Context variables refer to scopes weakly: if
+nobody resets a variable, its scope is gone, and the scope around it is in force.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from func.interpreters.core.wiring import WIRING
 if TYPE_CHECKING:
     from func.interpreters.core.types import Interpreter
 
-# A lock that can be entered and left without a bytecode of Python's. Nothing else is wanted of it.
+# A lock whose `__enter__` and `__exit__` need no bytecode; nothing else of it is used.
 _Statement: Any = type(threading.RLock())
 
 
 class Scope(_Statement):  # type: ignore[misc]
-    """What lives as long as a `with` statement runs. Make it in the statement, so that nothing else refers to it."""
+    """Lives while a `with` statement runs. Make it in the statement, so that nothing else refers to it."""
 
     __slots__ = ("hold",)
 
 
 class _TurnReference(weakref.ref[Scope]):
-    """A turn, weakly, and the turn that came after it: `next` in a dict that is there before another thread looks.
+    """A weak reference to a turn, and the next turn: `next` in a dict that exists before another thread looks.
 
-    An attribute would not do: where a `__dict__` is made at its first use, two threads may make one each.
+    Attributes do not suffice: two threads may each create the `__dict__` at its first use.
     """
 
     __slots__ = ("after", "thread")
@@ -49,19 +49,19 @@ class _TurnReference(weakref.ref[Scope]):
 
 
 class Turns:
-    """What one thread at a time does: `with turns.take():`. In the same thread, a block inside another does not wait.
+    """Let one thread at a time run `with turns.take():`. In the same thread, an inner block does not wait.
 
-    A turn is a scope, so it ends with its block in every case. A lock of `threading` would stay locked for ever after
-    an interrupt between the end of the block and the call that unlocks it.
+    A turn is a scope, so it ends with its block in every case. A lock of `threading` stays locked for ever after an
+    interrupt between the end of the block and the call that unlocks it.
     """
 
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last = _TurnReference(Scope())  # which ends here
+        self._last = _TurnReference(Scope())  # it ends here
 
     def take(self) -> Scope:
-        """A turn, once no other thread has one. Call it in the `with` statement, so that nothing else refers to it."""
+        """Wait until no other thread has a turn, and take one. Call it in the `with` statement, its only owner."""
         turn = Scope()
         own, last = _TurnReference(turn), self._last
         while last is not own:
@@ -69,7 +69,7 @@ class Turns:
                 if last.thread == own.thread:
                     return turn
                 time.sleep(_PAUSE)
-            last = last.after.setdefault("next", own)  # threads that come at once agree on one
+            last = last.after.setdefault("next", own)  # simultaneous threads agree on one
         self._last = own
         return turn
 
@@ -79,14 +79,14 @@ _PAUSE = 2e-5
 
 
 class Entry:
-    """What a scope means: the value of a context variable. It refers to the scope weakly."""
+    """The value of a context variable, which refers weakly to its scope."""
 
     __slots__ = ("outer", "scope")
 
     def __init__(self, scope: Scope, outer: Entry | None) -> None:
         self.scope = weakref.ref(scope)
         self.outer = outer
-        """The entry around it, whose scope may have ended."""
+        """The entry around it; its scope may have ended."""
 
 
 class TransformEntry(Entry):
@@ -97,7 +97,7 @@ class TransformEntry(Entry):
 
     interpreter: Interpreter
     staging: str | None
-    """The name of the transform that stages a program to be run later, or None."""
+    """The name of the transform that traces a program for later runs, or None."""
     mapped: Any
     """The interpreters of the vmaps whose functions are running, innermost last."""
     made: Any
@@ -115,7 +115,7 @@ class TransformEntry(Entry):
 
 
 class TracedValues:
-    """Whether traced values may be in what functions of NumPy and SciPy get."""
+    """Whether traced values may be among the arguments of NumPy's and SciPy's functions."""
 
     __slots__ = ("pending", "run", "stay")
 
@@ -123,9 +123,9 @@ class TracedValues:
         self.run = False
         """Whether a transform runs."""
         self.stay = False
-        """Whether a tensor has ever been made, which lives as long as the user likes."""
+        """Whether a tensor exists or existed: tensors live as long as the user likes."""
         self.pending: list[str] = []
-        """Imported modules of NumPy and SciPy whose functions do not all look for traced values yet."""
+        """Imported modules of NumPy and SciPy with functions that do not look for traced values yet."""
 
 
 TRACED = TracedValues()
@@ -150,7 +150,7 @@ class TransformScope(Scope):
 
 
 TRANSFORMS: ContextVar[TransformEntry | None] = ContextVar("func_transforms", default=None)
-"""The innermost transform whose function is running; it may have ended."""
+"""The innermost transform whose function runs; it may have ended."""
 
 
 def live_entry(variable: ContextVar[Any] = TRANSFORMS) -> Any:
@@ -173,13 +173,13 @@ def live_entries(variable: ContextVar[Any] = TRANSFORMS) -> list[Any]:
 
 
 def current_transform() -> Interpreter | None:
-    """The interpreter of the innermost transform whose function is running."""
+    """The interpreter of the innermost transform whose function runs."""
     entry = live_entry()
     return None if entry is None else entry.interpreter
 
 
 def present_stage() -> Any:
-    """The innermost stage that records what runs now; what is linear in unknowns is no place for known values."""
+    """The innermost stage that records now; a linear stage takes no known values."""
     for entry in live_entries():
         stage = entry.interpreter
         if stage.is_stage and not stage.is_linear:
@@ -188,18 +188,18 @@ def present_stage() -> Any:
 
 
 def current_staging() -> str | None:
-    """The name of the transform that stages a program to be run later, while it does."""
+    """The name of the transform that traces a program for later runs now, or None."""
     entry = live_entry()
     return None if entry is None else entry.staging
 
 
 def running_vmaps() -> Any:
-    """A tuple of the interpreters of the vmaps whose functions are running, innermost last."""
+    """The interpreters of the vmaps whose functions run, innermost last: a tuple."""
     entry = live_entry()
     return () if entry is None else entry.mapped
 
 
 def restore_error_state(error: BaseException, before: Context) -> None:
-    """After an interrupt NumPy's treatment of floating point errors is as before: one may come as np.errstate ends."""
+    """Restore NumPy's treatment of floating point errors after an interrupt, which may come as np.errstate ends."""
     if not isinstance(error, Exception):
         np.seterr(**before.run(np.geterr))

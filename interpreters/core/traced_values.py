@@ -27,9 +27,9 @@ def is_readable(value: Any) -> bool:
 
 
 def innermost(value: Array) -> Any:
-    """The plain array at the bottom of a stack of tracers, asked for its backend; its numbers are `known_value`'s.
+    """The array at the bottom of a stack of tracers, whose type tells the backend; `known_value` tells its numbers.
 
-    For an abstract one it is the example that its stage has: an empty array of the device, or None.
+    For an abstract value it is the example of its stage: an empty array of the device, or None.
     """
     while type(value) is Tracer:
         inner = value._value
@@ -38,23 +38,23 @@ def innermost(value: Array) -> Any:
 
 
 def known_value(value: Array) -> Any:
-    """The plain array at the bottom of a stack of tracers, batch axes included, or None for an abstract one."""
+    """The plain array at the bottom of a stack of tracers, batch axes included; None for an abstract value."""
     while type(value) is Tracer:
         value = value._value
     return value
 
 
 def example_of(value: Array) -> Any:
-    """What a stage may know of the arrays that its values represent: an empty array of their device, None on the host.
+    """An empty array of the device of a value, for stages; None on the host.
 
-    It never knows the numbers: code that read them would take them for those of later calls.
+    A stage never knows numbers: code that reads them would use them in later calls.
     """
     bottom = innermost(value)
     return namespace_of((bottom,)).empty(0) if is_device_array(bottom) else None
 
 
 def operand(value: Any) -> Array:
-    """An argument as primitives take it: lists and containers become arrays, what cannot be traced is refused."""
+    """Turn an argument into an operand of primitives: lists and containers become arrays. Raises for other objects."""
     kind = type(value)
     if kind is Tracer:
         return value
@@ -73,14 +73,14 @@ def operand(value: Any) -> Array:
 
 
 CARRIERS: dict[type, Callable[[Any], Array]] = {}
-"""Further classes whose objects represent an array, with the function that gives the array."""
+"""Further classes whose objects represent an array, with the function that returns the array."""
 
 
 def class_behind(tracer: Tracer) -> type:
-    """The class that the value would have without the transform: ndarray, that of a device's arrays, or of a scalar.
+    """The class that the value would have without the transform: ndarray, a device's array class, or a scalar's class.
 
-    Where there is no such value (batch elements, variables) it is what NumPy's functions return: a scalar for shape ().
-    A device has no scalars, and takes what is an ndarray to NumPy for an array on the host.
+    Batch elements and variables have the class that NumPy's functions return: for shape () that is a scalar's.
+    A device has no scalars, and its library takes an ndarray for an array on the host.
     """
     bottom = innermost(tracer)
     interpreter = tracer._interpreter
@@ -102,8 +102,8 @@ _WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
 class Series:
-    """The coefficients of a power series, ZERO or an array each. Those that are not there yet are computed, in their
-    order, by `extend(k)`; without it the series is complete."""
+    """The coefficients of a power series, ZERO or an array each. `extend(k)` computes further coefficients in their
+    order; without it the series is complete."""
 
     __slots__ = ("coefficients", "extend")
 
@@ -120,13 +120,13 @@ class Series:
 
 
 def derivatives_in(attached: Any) -> list[Any]:
-    """The derivatives in what a level of differentiation attaches: a tangent, or the coefficients of a series."""
+    """The derivatives that a level of differentiation attaches: a tangent, or the coefficients of a series."""
     return attached.coefficients[1:] if type(attached) is Series else [attached]
 
 
 class Evaluate(Interpreter):
-    """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that it can be
-    written with traced values later."""
+    """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that later code can
+    write traced values into it."""
 
     is_readable = True
 
@@ -139,7 +139,7 @@ class Evaluate(Interpreter):
         return self._boxed(primitive, evaluate(primitive, values, params))
 
     def _boxed(self, primitive: Primitive, out: Any) -> Any:
-        """The outputs in boxes, which inference mode marks."""
+        """Put the outputs into boxes, which inference mode marks."""
         if WATCHED.inference and MODE.get() is not None:
             return (
                 tuple([WIRING.mark_tensor(value) for value in out]) if primitive.multiple else WIRING.mark_tensor(out)
@@ -154,7 +154,7 @@ EVALUATE.level = 0
 
 
 def unboxed(value: Array) -> Array:
-    """A box of level 0 as the array inside: what interpreters above compute with."""
+    """The array inside a box of level 0, for interpreters above; any other value itself."""
     return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 

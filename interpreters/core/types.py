@@ -32,12 +32,12 @@ Shape: TypeAlias = tuple[int, ...]
 
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
 REAL_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
-"""Those in which most of differentiable code computes."""
+"""The dtypes of most differentiable code."""
 _DTYPES = frozenset({type(np.dtype(code)) for code in np.typecodes["All"]})
 
 
 class Zero:
-    """The symbolic zero: a tangent or cotangent that is known to vanish and is never stored."""
+    """The symbolic zero: a tangent or cotangent that vanishes, and that nothing stores."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ ZERO = Zero()
 
 
 class Shaped:
-    """Anything with a shape and a dtype that is not the array itself: an Aval, a graph node, a variable."""
+    """Anything with a shape and a dtype but without the array: an Aval, a graph node, a variable."""
 
     __slots__ = ("dtype", "shape")
     shape: Shape
@@ -105,13 +105,13 @@ _MOST_AVALS = 1 << 14
 
 
 def array_aval(shape: Shape, dtype: np.dtype[Any]) -> Aval:
-    """The aval of an array. Equal ones are one object as a rule, so that `is` compares; it is not certain."""
+    """The aval of an array. Equal avals are mostly one object, so `is` finds most equalities."""
     aval = _AVALS.get((shape, dtype))
     if aval is None:
         if len(_AVALS) >= _MOST_AVALS:
             _AVALS.clear()
         if dtype.isbuiltin == 1 and dtype.isnative:
-            dtype = np.dtype(dtype.type)  # not a copy of it, as unpickled arrays have
+            dtype = np.dtype(dtype.type)  # unpickled arrays have a copy of it
         aval = _AVALS[shape, dtype] = Aval(shape, dtype)
     return aval
 
@@ -153,15 +153,14 @@ def is_inexact(dtype: np.dtype[Any]) -> bool:
 
 
 class Tracer:
-    """Stands in for an array: a box around an immutable value, owned by one interpreter.
+    """Represents an array: a box around an immutable value, owned by one interpreter.
 
-    `_value` is the array one level down; `_attached` is what the owner keeps beside it (a graph node, a tangent,
-    a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `_view_of` says
-    what this box is a view of, `_views` lists the views of this box, `_written` is the line of a write, `_fact` is what
-    is known of the value (`func.numpy.facts`), `_state` belongs to the imperative interface.
-    The slots are private to the engine: libraries look for attributes such as `value` on what they are given, and
-    would find the array without its derivative. The array interface (operators, methods, NumPy's protocols) is
-    installed by `func.numpy`.
+    `_value` is the array one level down; `_attached` is a graph node, a tangent or a variable of the owner. An in-place
+    write rebinds all three. The other slots are unset until they are needed: `_view_of` refers to the base of a view,
+    `_views` lists the views of this box, `_written` is the line of a write, `_fact` is a fact about the value
+    (`func.numpy.facts`), `_state` belongs to the imperative interface.
+    The slots are private to the engine: libraries that look for attributes such as `value` would find the array without
+    its derivative. `func.numpy` installs the array interface (operators, methods, NumPy's protocols).
 
     >>> import numpy as np, func
     >>> x = func.tensor([1.0, 2.0], requires_grad=True)
@@ -189,14 +188,14 @@ class Tracer:
         self._value = value
         self._attached = attached
 
-    # Python names a function by this where arguments are missing, so that func.Tensor([1.0]) says what to write.
+    # Python names the function so where arguments are missing: func.Tensor([1.0]) tells the user what to write.
     __init__.__qualname__ = "func.Tensor is the class of tensors; make one with func.tensor(data). Tensor.__init__"
 
     if not TYPE_CHECKING:
 
         @property
         def __class__(self) -> type:
-            """What isinstance answers by: the class of the value that this one stands for. The engine asks type()."""
+            """The class of the value that the tracer represents, for isinstance. The engine asks type()."""
             if type(self._value) is ndarray and self._interpreter.differentiates:
                 return ndarray
             return WIRING.class_behind(self)  # type: ignore[no-any-return]
@@ -210,16 +209,16 @@ class Tracer:
         return self._interpreter.dtype(self)
 
 
-Tracer.__name__ = "TracedArray"  # what Python's own errors call it: "'TracedArray' object is not callable"
+Tracer.__name__ = "TracedArray"  # Python's own errors use it: "'TracedArray' object is not callable"
 
 
 def is_plain_array(value: Any) -> TypeIs[ndarray[Any, Any]]:
-    """Whether a value is an ndarray in memory; isinstance alone is True for a traced array too."""
+    """Whether a value is an ndarray in memory; isinstance is True for traced arrays too."""
     return type(value) is not Tracer and isinstance(value, ndarray)
 
 
 def new_tracer(interpreter: Interpreter, value: Any, attached: Any) -> Tracer:
-    """A tracer, made without `__init__`, which is twice as fast."""
+    """Make a tracer without `__init__`, in half the time."""
     tracer: Tracer = make_tracer(Tracer)
     tracer._interpreter = interpreter
     tracer._value = value
@@ -232,24 +231,24 @@ _next_level: Iterator[int] = itertools.count(1)
 
 
 def next_level() -> int:
-    """The level of a transform or mode that starts: above all levels in use."""
+    """The level of a transform or mode that starts now: above all levels in use."""
     return next(_next_level)
 
 
 class Interpreter:
-    """Says what applying a primitive means. Inner transforms start later and so have the higher level."""
+    """Gives a meaning to applying a primitive. Inner transforms start later and so have the higher level."""
 
     level: float
     transform: str
     line: Line | None
     ambient: Any = None
-    """The imperative interpreter that goes with this transform, once there is one."""
+    """The imperative interpreter of this transform, once there is one."""
     example: Any = None
-    """For abstract values: an array of the backend that they stand for."""
+    """For abstract values: an empty array of their device."""
     differentiates = False
     """Whether it is a level of forward or reverse mode."""
     takes_further = False
-    """Whether more derivatives may be taken than there are levels: by itself, or of what it records."""
+    """Whether further derivatives may follow than there are levels: its own, or those of its record."""
     carries_series = False
     """Whether it is a level of Taylor mode."""
     is_stage = False
@@ -257,24 +256,24 @@ class Interpreter:
     is_linear = False
     """Whether its values are the unknowns of a linear program."""
     is_readable = False
-    """Whether numbers of its values may be read as arrays: their derivative does not come from the code that reads."""
+    """Whether code may read its values as arrays: their derivative does not come from that code."""
     checks_nan: bool | None = None
-    """Whether the program that it stages has a NaN-safe variant if derivatives are inside; None where it stages none.
-    False too where structural zeros are known from the start."""
+    """Whether its program has a NaN-safe variant if derivatives are inside; None without a program. False too where
+    structural zeros exist from the start."""
     shared: Any = None
-    """Which arguments of its call share memory, where some do."""
+    """The arguments of its call that share memory, if some do."""
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
-    """The function that runs under it, the ids of its traced arguments, and what the caller gave for them."""
+    """The function that runs under it, the ids of its traced arguments, and the caller's arguments."""
     inner_calls: Sequence[tuple[weakref.ref[Tracer], Callable[..., Any], weakref.ref[Any]]] = ()
-    """The same for arguments of functions with rules that run inside: their boxes, each with what was given for it."""
+    """The same for functions with rules that run inside: the boxes of their arguments, with the caller's."""
 
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)
         self.transform = transform
-        self.line = user_line(3)  # the function that makes an interpreter is never the user's
+        self.line = user_line(3)  # an interpreter's caller is never the user's
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """Interpret a primitive. Some argument is a tracer of this interpreter, none is of a higher one."""
+        """Interpret a primitive. Some argument is a tracer of this interpreter, none of a higher one."""
         raise AssertionError(f"{type(self).__name__} has no apply")
 
     def apply1(self, primitive: Primitive, x: Array) -> Any:
@@ -295,7 +294,7 @@ class Interpreter:
         return aval_of(tracer._value)
 
     def concrete(self, tracer: Tracer) -> Any:
-        """The plain array behind a tracer; Vmap and Stage have one only under conditions."""
+        """The plain array behind a tracer; Vmap raises where batch elements differ, Stage always."""
         return concrete(tracer._value)
 
     def close(self) -> None:
@@ -311,7 +310,7 @@ class Interpreter:
 
 
 class ClosedInterpreter(Interpreter):
-    """What an interpreter becomes when its transform returns."""
+    """The class of an interpreter whose transform has returned."""
 
     def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
         written = getattr(tracer, "_written", None)
@@ -355,14 +354,14 @@ def aval_of(value: Array) -> Aval:
 
 
 def concrete(value: Array) -> Any:
-    """The plain array behind a value at any depth; raises where there is none, or where batch elements differ."""
+    """The plain array behind a value at any depth. Raises where there is none, or where batch elements differ."""
     if type(value) is Tracer:
         return value._interpreter.concrete(value)
     return value
 
 
 def snapshot(value: Array) -> Array:
-    """A value that later in-place writes of the user cannot change."""
+    """A value that later in-place writes of the user do not change."""
     kind = type(value)
     if kind is ndarray:
         return value.copy("K") if value.flags.writeable else value

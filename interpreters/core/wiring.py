@@ -1,7 +1,7 @@
 """Late binding: functions that lower modules call and higher modules define, and primitives that files name.
 
-A module of the engine imports only what lies below it. Where it needs a function from above (`bind` needs `linearize`,
-which is made of interpreters), it calls an attribute of `WIRING`. The first use imports the module that `PORTS` names.
+A module of the engine imports modules below it only. Where it needs a function from above, it calls an attribute of
+`WIRING`. The first use imports the module that `PORTS` names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PORTS = {
     "func.autograd.tensor": "tensor_repr",
     "func.host.interception": "adopt_array retire_arrays",
-    "func.interpreters.calls.fused_backward": "fused_walk note_backward",
+    "func.interpreters.calls.backward_plans": "compiled_walk note_backward",
     "func.interpreters.compile.execution": "compile_program expect_programs reroll_loops",
     "func.interpreters.compile.validation": "check_translation validated_pass",
     "func.interpreters.core.traced_values": "class_behind",
@@ -41,12 +41,12 @@ PORTS = {
     "func.sparse_derivatives.derivatives": "sparse_jacobian_of",
     "func.transforms.vmapping": "vmap",
 }
-"""The modules from above, each with the functions that modules below it call."""
+"""Modules from above, each with the functions that lower modules call."""
 _MODULE_OF = {name: module for module, names in PORTS.items() for name in names.split()}
 
 
 class Wiring:
-    """The late-bound functions: attributes that are found at their first use."""
+    """The late-bound functions: attributes that the first use imports."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in _MODULE_OF:
@@ -86,16 +86,16 @@ RENAMED = {"spread": "remote_map"}
 
 
 def primitive_named(name: str) -> Primitive:
-    """The primitive of a name from a pickle or saved program; imports the modules that define primitives if need be."""
+    """The primitive of a name in a pickle or saved program; imports the module that defines it if need be."""
     name = RENAMED.get(name, name)
     if name not in PRIMITIVES and name in PROVIDERS:
         importlib.import_module(PROVIDERS[name])
     if name not in PRIMITIVES:
-        import pkgutil  # which loading alone needs
+        import pkgutil  # for loading alone
 
         primitives = importlib.import_module("func.interpreters.primitives")
         modules = [module.name for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}.")]
-        for module in sorted(modules, key=lambda module: ".structural" not in module):  # first what most programs have
+        for module in sorted(modules, key=lambda module: ".structural" not in module):  # most programs have these
             importlib.import_module(module)
             if name in PRIMITIVES:
                 break
@@ -103,7 +103,7 @@ def primitive_named(name: str) -> Primitive:
 
 
 def importing_module() -> str:
-    """The module whose body is running; an empty string where none is."""
+    """The module whose body runs; an empty string without one."""
     frame = sys._getframe(1)
     while frame.f_code.co_name != "<module>":
         outer = frame.f_back

@@ -1,11 +1,11 @@
-"""What notebooks show: pictures that are text elsewhere, and tables."""
+"""What interactive tools show: pictures and tables in notebooks, the names that completion offers."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from func.interpreters.core.errors import ArgumentError
@@ -72,3 +72,8 @@ def axes_for(ax: Any, who: str, size: tuple[float, float]) -> Any:
     if importlib.util.find_spec("matplotlib") is None:
         raise ArgumentError(f"{who}: plot needs matplotlib, which is not installed; install it, or print the text")
     return importlib.import_module("matplotlib.pyplot").subplots(figsize=size)[1] if ax is None else ax
+
+
+def public_names(namespace: dict[str, Any], more: Iterable[str] = ()) -> list[str]:
+    """The names of `__all__`, some more, and those that Python gives to every module: for `__dir__`."""
+    return sorted({*namespace["__all__"], *more, *[name for name in namespace if name.startswith("__")]})

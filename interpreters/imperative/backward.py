@@ -11,7 +11,7 @@ from typing import Any
 from func.backends.array_memory import enter, enter_after_interrupt, leave
 from func.backends.quiet import errors_ignored
 from func.interpreters import nan_safe
-from func.interpreters.compiled_backward import BY_NODES, FUSION
+from func.interpreters.compiled_backward import BACKWARD, BY_NODES
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
@@ -184,23 +184,23 @@ class BackwardPass:
 
     def _run_compiled(self) -> bool:
         """The pass by code, where there is some for the graph; False, before any change, elsewhere."""
-        if not (FUSION.is_on and (FUSION.on_host or FUSION.on_device)) or BY_NODES.get() or PULLING.get() is not None:
+        if not (BACKWARD.is_on and (BACKWARD.on_host or BACKWARD.on_device)) or BY_NODES.get() or PULLING.get():
             return False
-        sketch = _sketch(self.seeds)
-        look = FUSION.looks.get(sketch)
-        if look is None:
-            look = FUSION.new_look(sketch)
-        for read in look.readers:
+        signature = _signature(self.seeds)
+        history = BACKWARD.histories.get(signature)
+        if history is None:
+            history = BACKWARD.new_history(signature)
+        for read in history.matchers:
             found = read(self.seeds)
             if found is not None:
                 cotangents, leaves, pulled = found
                 self.leaves = sorted(zip(leaves, cotangents, strict=True), key=_serial_of_leaf)
                 self._free(pulled)
                 return True
-        if look.waits:
-            look.waits -= 1
+        if history.waits:
+            history.waits -= 1
         else:
-            WIRING.note_backward(self.seeds, look)
+            WIRING.note_backward(self.seeds, history)
         return False
 
     def _run_general(self, accumulating: bool, live: Live | None) -> list[Any]:
@@ -328,15 +328,15 @@ DEPTH = 6
 """Nodes by which passes are told apart from outside."""
 
 
-def _sketch(seeds: Sequence[tuple[Any, Array]]) -> Any:
+def _signature(seeds: Sequence[tuple[Any, Array]]) -> Any:
     """What is alike in passes over one graph, and soon found: some of its last nodes."""
-    sketch: list[Any] = [len(seeds)]
+    signature: list[Any] = [len(seeds)]
     node = seeds[0][0] if seeds else None
-    while node is not None and len(sketch) < 2 * DEPTH:
+    while node is not None and len(signature) < 2 * DEPTH:
         aval, parents = node[AVAL], node[PARENTS]
-        sketch += node[RULE], aval and aval.shape
+        signature += node[RULE], aval and aval.shape
         node = parents[0] if parents else None
-    return tuple(sketch)
+    return tuple(signature)
 
 
 _CURRENT_PASS: ContextVar[Setting | None] = ContextVar("func_backward_pass", default=None)

@@ -280,14 +280,14 @@ def ambient_of(transform: Interpreter | None) -> Imperative:
 
 
 class DualLevel(Jvp):
-    """Forward mode without a function: its values are dual numbers that users take apart, also under `no_grad`."""
+    """Forward mode without a function: users take its dual numbers apart, also under `no_grad`."""
 
     follows_modes = False
     has_recorded_tangents = False
-    """Whether a tangent that requires a gradient has been given."""
+    """Whether some tangent requires a gradient."""
 
     def parts(self, value: Any) -> tuple[Any, Any]:
-        """(primal, tangent or ZERO) of a value, which users see."""
+        """(primal, tangent or ZERO) of a value, for users."""
         if type(value) is not Tracer or value._interpreter is not self:
             return value, ZERO
         primal, tangent = self.unpack(value)

@@ -74,7 +74,7 @@ def _check_equation(
 
 
 def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval, ...]:
-    """The avals that the primitive gives its outputs."""
+    """The avals of the primitive's outputs."""
     avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
     refusal = refusal_of(equation.primitive, avals, equation.params)
     if refusal is not None:

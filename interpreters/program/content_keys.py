@@ -1,4 +1,4 @@
-"""Keys of Python values that no code can tell apart: static arguments and static fields are compared by them."""
+"""Keys of Python values that no code can tell apart; jit compares static arguments and fields by them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def exact_key(value: Any) -> Any:
-    """A hashable value that is equal for values of the same type and content, those of their members, too.
+    """A hashable value that is equal for values of the same type and content, recursively.
 
     An object whose class defines equality is taken apart as for a copy of it; others are themselves alone.
     """
@@ -38,7 +38,7 @@ def exact_key(value: Any) -> Any:
         return kind, value, tuple([_part_key(getattr(value, field.name, None)) for field in dataclasses.fields(value)])
     try:
         return kind, value, _part_key(value.__reduce_ex__(4)[1:3])
-    except Exception:  # it cannot be copied; what it raises is its own
+    except Exception:  # it has no copy; errors of its class are its own affair
         return kind, value
 
 
@@ -46,7 +46,7 @@ _EXACT = frozenset({bool, int, str, bytes, type(None), type})
 
 
 def _part_key(part: Any) -> Any:
-    """The exact key of what an object is made of, as far as that can be compared."""
+    """The exact key of an object's parts, as far as they can be compared."""
     if isinstance(part, dict):
         return tuple([(_part_key(key), _part_key(member)) for key, member in part.items()])
     if type(part) in (tuple, list):
@@ -55,7 +55,7 @@ def _part_key(part: Any) -> Any:
 
 
 class _Itself:
-    """A key of something that has no content to compare: it is equal to itself alone."""
+    """A key of an object without content to compare: it equals itself alone."""
 
     __slots__ = ("value",)
 
@@ -70,7 +70,7 @@ class _Itself:
 
 
 def content_key(value: Any) -> Any:
-    """A key like `exact_key` for values that need not be hashable: arrays, lists, dicts, partials.
+    """A key like `exact_key` for values that may be unhashable: arrays, lists, dicts, partials.
 
     A partial is its function and its arguments, a method its function and its object.
     """

@@ -32,7 +32,7 @@ class Nested:
 
 @dataclass(frozen=True)
 class EquationCost:
-    """What one equation costs. `row` is the name of its primitive; `live_bytes` are in use while it runs, its inputs
+    """The cost of one equation. `row` is the name of its primitive; `live_bytes` are in use while it runs, its inputs
     and outputs included."""
 
     text: str
@@ -47,7 +47,7 @@ class EquationCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """What running a Program costs, equation after equation as it stands.
+    """The cost of running a Program, equation after equation, unoptimized.
 
     operations: arithmetic operations. bytes_moved: inputs read and outputs written, views being free.
     peak_bytes: the most bytes of arrays in use at one time, the program's inputs and constants included.
@@ -154,7 +154,7 @@ def _equation_cost(
 
 
 def _bytes_moved(equation: Equation, held: dict[Var, int]) -> int:
-    """The inputs once each and the outputs; a broadcast input counts as the memory that it lies in."""
+    """The inputs once each, and the outputs; a broadcast input counts as the memory behind it."""
     if is_view(equation):
         return 0
     written = sum([bytes_of(out) for out in equation.outputs])

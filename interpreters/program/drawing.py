@@ -26,13 +26,13 @@ FALL = 46.0
 BENDS = 20_000
 """With more bends than this, edges across several layers are straight."""
 SWEEPS = 6
-"""How often the layers are ordered, and placed, from neighbours above and below in turn."""
+"""How often neighbours above and below in turn order and place the layers."""
 LONGEST = 36
 """Letters of a box's second line; the whole text is in its tooltip."""
 MARGIN = 24
 HEADING = 30
 SCOPE = "func-program"
-"""The class of the picture: its style is for nothing else on the page of a notebook."""
+"""The class of the picture: its style applies to nothing else on the page of a notebook."""
 STYLE = "".join(
     f".{SCOPE} {rule}"
     for rule in (

@@ -1,4 +1,4 @@
-"""Equality of Programs: the same primitives, parameters, wiring, avals and constants, whatever the variables are."""
+"""Equality of Programs: equal primitives, parameters, wiring, avals and constants, under any names of variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from func.interpreters.program.program import Program, Var
 
 
 def same_program(left: Program, right: Program) -> bool:
-    """Whether two programs differ in nothing but the names of variables and the source lines."""
+    """Whether two programs differ at most in the names of variables and in source lines."""
     return (
         len(left.equations) == len(right.equations)
         and len(left.constants) == len(right.constants)
@@ -32,8 +32,8 @@ def program_hash(program: Program) -> int:
 
 
 def program_token(program: Program) -> Any:
-    """What Dask makes a task's name from: equal for equal programs, in every process."""
-    from dask.base import normalize_token  # Dask is what asks
+    """The token from which Dask makes a task's name: equal for equal programs, in every process."""
+    from dask.base import normalize_token  # Dask calls this
 
     return normalize_token([structure(program), list(program.constants.values()), program.nan_safe])
 
@@ -74,7 +74,7 @@ def _bytes(x: np.ndarray[Any, Any]) -> Any:
 
 
 def canonical(value: Any) -> Hashable:
-    """A hashable key that is equal for equal parameters: by value where they have one, otherwise by identity."""
+    """A hashable key that is equal for equal parameters: by value if possible, otherwise by identity."""
     kind = type(value)
     if kind in (float, complex):
         return kind, repr(value)

@@ -1,4 +1,4 @@
-"""The fingerprint of a Program: a hash of everything that compiled code depends on, the same in every process.
+"""The fingerprint of a Program: a hash of everything on which compiled code depends, the same in every process.
 
 Compiled programs are kept on disk under it. So it is written for what it knows and for nothing else: numbers, strings,
 dtypes, arrays, tuples and dicts of them, programs, and the primitives that func itself defines. A program with anything
@@ -48,25 +48,25 @@ def fingerprint(program: Program, *options: str) -> str | None:
 
 
 class _Writer:
-    """Feeds the values of programs to a hash. Every value begins with a word for its kind and ends where its kind
-    says, so no two sequences of values give the same bytes."""
+    """Feeds the values of programs to a hash. Every value begins with a word for its kind, which also tells its end, so
+    no two sequences of values give the same bytes."""
 
     def __init__(self) -> None:
         self._hash = new_hash()
         self._parts: list[bytes] = []
-        """What has not been given to the hash yet: one call for many words."""
+        """Words that the hash has not read yet: one call feeds many."""
         self._programs: dict[int, tuple[Program, int]] = {}
-        """The programs that were written, by their ids: the same one again is its number."""
+        """The programs that were written, by their ids; a second occurrence is a number."""
         self._tags: dict[int, int] = {}
         self._words: dict[Any, bytes] = {}
         """The bytes of avals and primitives, which occur often, and of parameters that are places in arrays."""
         self._ways: dict[Primitive, str] = {}
-        """How the parameters of a primitive are written."""
+        """For each primitive, how to write its parameters."""
         self._records: dict[int, tuple[Any, bytes]] = {}
-        """The bytes of records that hold neither programs nor arrays, by their ids: equations share them."""
+        """The bytes of records without programs and arrays, by their ids: equations share them."""
 
     def digest(self) -> str:
-        """The hash of all that was written."""
+        """The hash of all values."""
         self._flush()
         return str(self._hash.hexdigest())
 
@@ -118,7 +118,7 @@ class _Writer:
             key = primitive, *params, *params.values()
             try:
                 word = self._words.get(key)
-            except TypeError:  # they are not what they should be
+            except TypeError:  # they have the wrong types
                 raise _Unknown from None
             if word is None:
                 first = len(self._parts)
@@ -198,7 +198,7 @@ class _Writer:
             self._hash.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
 
     def _own(self, value: Any) -> None:
-        """Write an object of one of func's own classes, which says itself what it consists of."""
+        """Write an object of one of func's own classes, which names its parts itself."""
         known = self._records.get(id(value))
         if known is not None:
             self._parts.append(known[1])
@@ -221,7 +221,7 @@ _COUNTS: dict[tuple[int, int], bytes] = {}
 
 
 def _counts(inputs: int, outputs: int) -> bytes:
-    """How many inputs and outputs an equation has."""
+    """The number of inputs and outputs of an equation."""
     return _COUNTS.setdefault((inputs, outputs), b"%d %d;" % (inputs, outputs))
 
 

@@ -1,4 +1,4 @@
-"""How the arrays of a Program would lie in memory if NumPy ran it, found from its equations in their order."""
+"""The memory layouts that the arrays of a Program would have in NumPy, found from its equations in their order."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from func.interpreters.program.program import Equation, Var
 
 
 class Layouts:
-    """The strides of variables, found when they are first asked for, and for all equations so far."""
+    """The strides of variables: the first question about one follows all equations up to it."""
 
     def __init__(self, equations: Sequence[Equation], constants: dict[Var, Array]) -> None:
         self.inputs: dict[Var, Any] = {}
-        """What has the strides of inputs; those that are not listed are in C order."""
+        """Variables with the strides of inputs; others are in C order."""
         self.rules: dict[Var, tuple[Callable[..., Sequence[int]], Sequence[Any]]] = {}
-        """Variables whose axes lie in an order that a function finds from how other variables and arrays lie."""
+        """Variables whose order of axes a function finds from the layouts of other variables and arrays."""
         self.depend_on_inputs = False
-        """Whether an answer was given that is another one for inputs that lie differently."""
+        """Whether some answer depends on the layout of the inputs."""
         self._strides: dict[Var, Strides] = {}
         self._dependent: set[Var] = set()
         self._equations = equations

@@ -1,4 +1,4 @@
-"""When which values of a Program take memory: how much is in use at each equation, and what is alive at the peak."""
+"""The memory of a Program's values over time: the bytes in use at each equation, and the values alive at the peak."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ARGUMENT, CONSTANT, RESULT, INTERMEDIATE = "argument", "constant", "result", "in
 
 
 class Alive(NamedTuple):
-    """An array that is in memory: its name, what it is of, and the user's line that made it."""
+    """An array in memory: its name, its origin, and the user's line that made it."""
 
     name: str
     kind: str
@@ -23,7 +23,7 @@ class Alive(NamedTuple):
     aval: Aval | None
     bytes: int
     row: str
-    """The primitive that made it, or what the compiler says of it."""
+    """The primitive that made it, or the compiler's word for it."""
     line: Line | None
 
 
@@ -36,11 +36,11 @@ class Moment(NamedTuple):
 
 
 class Liveness(NamedTuple):
-    """The moments of a call, and what is alive at the moment of the peak."""
+    """The moments of a call, and the values alive at the peak."""
 
     moments: tuple[Moment, ...]
     place: int
-    """The moment of the peak; -1 where a call has no moments."""
+    """The moment of the peak; -1 for a call without moments."""
     alive: tuple[Alive, ...]
     peak: int
     arguments: int
@@ -110,7 +110,7 @@ def liveness(
 
 
 def _last_death(root: Var, place: int, roots: Mapping[Var, Var], deaths: Mapping[Var, int]) -> int:
-    """The last equation at which Python holds the memory of a value, by itself or by a view."""
+    """The last equation at which Python refers to the memory of a value, directly or through a view."""
     return max([place, *[deaths.get(var, place) for var, own in roots.items() if own is root]])
 
 
@@ -138,7 +138,7 @@ def _label(equation: Equation) -> str:
 def _alive_at(
     program: Program, place: int, roots: Mapping[Var, Var], last: Mapping[Var, int], held: Mapping[Var, int]
 ) -> list[Alive]:
-    """What is alive while an equation runs, the largest first."""
+    """The values alive while an equation runs, the largest first."""
     names = names_of(program)
     outputs = {roots[x] for x in program.outputs if type(x) is Var}
     alive = [Alive(names[var], ARGUMENT, var.aval, bytes_of(var), "", None) for var in program.inputs]

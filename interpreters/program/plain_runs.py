@@ -1,4 +1,4 @@
-"""Programs as functions that run equation by equation, in loops and branches too, for so many steps at most."""
+"""Programs as functions that run equation by equation, in loops and branches too, up to a number of steps."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from func.interpreters.program.translations import PLAIN
 Run: TypeAlias = Callable[..., Sequence[Any]]
 
 MOST_STEPS = 20_000
-"""Equations of one run, those of all steps of loops together: for other inputs a loop may never end."""
+"""Equations of one run, all steps of loops together: for other inputs a loop may never end."""
 
 
 HUGE = 1e4
-"""From where on SciPy's functions of several arguments are not called with numbers that a user did not pass."""
+"""Beyond this size, SciPy's functions of several arguments are not called with numbers that no user passed."""
 
 
 class Undefined(Exception):
@@ -28,7 +28,7 @@ class Undefined(Exception):
 
 
 class _Running(threading.local):
-    """The steps that are left to the run of this thread, those of the last one, and what rounding is drawn from."""
+    """The remaining steps of this thread's run, the steps of the last one, and the source of random rounding."""
 
     steps = taken = 0
     noise: np.random.Generator | None = None
@@ -73,12 +73,12 @@ def evaluated(run: Run, args: Sequence[Array], noise: np.random.Generator | None
 
 
 def steps_of_last() -> int:
-    """How many equations the last run of this thread has evaluated one by one."""
+    """The number of equations that the last run of this thread has evaluated."""
     return _RUNNING.taken
 
 
 def _refuse_undefined_cast(equation: Equation, operands: Sequence[Array]) -> None:
-    """Raise Undefined where the processor decides which integer a float becomes."""
+    """Raise Undefined if the processor decides which integer a float becomes."""
     if len(operands) != 1 or len(equation.outputs) != 1 or not is_inexact(dtype_of(operands[0])):
         return
     out = equation.outputs[0]
@@ -89,7 +89,7 @@ def _refuse_undefined_cast(equation: Equation, operands: Sequence[Array]) -> Non
 
 
 def _refuse_extremes(equation: Equation, operands: Sequence[Array]) -> None:
-    """Raise Undefined for NaN and huge numbers where SciPy's code may crash the process, or never return.
+    """Raise Undefined for NaN and huge numbers on which SciPy's code may crash the process, or never return.
 
     Functions of one argument and the elementary ones do neither.
     """
@@ -106,7 +106,7 @@ def unit_of(dtype: np.dtype[Any]) -> float:
 
 
 def rounded(value: Array, noise: np.random.Generator) -> Any:
-    """Numbers moved by some units of their last place."""
+    """The numbers, moved by some units of their last place."""
     kind = dtype_of(value)
     if not is_inexact(kind):
         return value

@@ -1,4 +1,4 @@
-"""A Program as text: one line per equation, nested programs indented below the equation that holds them."""
+"""A Program as text: one line per equation, nested programs indented below their equation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from func.interpreters.host.display import escaped
 from func.interpreters.program.program import Equation, Program, Var
 
 Paint: TypeAlias = Callable[[str, str], str]
-"""How a piece of text is shown: paint(kind, text), where the kind is one of COLOURS or "plain"."""
+"""Formats a piece of text: paint(kind, text), with a kind of COLOURS or "plain"."""
 
 COLOURS = {
     "word": "#8250df",
@@ -43,7 +43,7 @@ def program_text(program: Program, lines: bool = False, paint: Paint = plain) ->
 
 
 def equation_text(program: Program, equation: Equation) -> str:
-    """One equation of a program as it is printed there, on one line."""
+    """One equation of a program on one line, as in the printed program."""
     return _equation(equation, names_of(program), plain)[0]
 
 
@@ -125,7 +125,7 @@ def brief(value: Any) -> str:
 
 
 def program_html(program: Program) -> str:
-    """The program for a notebook: highlighted text, source lines that unfold, and what it costs."""
+    """The program for a notebook: highlighted text, source lines that unfold, and the cost."""
     style = 'style="font-family:monospace;white-space:pre;overflow-x:auto;line-height:1.35"'
     names = names_of(program)
     lines = [

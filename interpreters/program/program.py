@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, Tracer, bind, snapshot
+from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, snapshot
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.scopes import present_stage
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import Line, hide_engine_frames, note_line
+from func.interpreters.program.evaluation import EVALUATED, bound
 
 if TYPE_CHECKING:
     from func.interpreters.program.cost import Cost
@@ -45,7 +44,7 @@ class Var(Shaped):
 
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str})
-"""Types of parameters that hold no program, and are most of them."""
+"""The most frequent types of parameters; they contain no program."""
 
 
 class Equation:
@@ -69,7 +68,7 @@ class Equation:
 
     @property
     def row(self) -> Primitive:
-        """The primitive, by the name that this attribute had first."""
+        """The primitive, by the first name of this attribute."""
         return self.primitive
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -106,36 +105,6 @@ class Equation:
         if not self.outputs or not self.params or self.primitive.holds_no_program:
             return not self.outputs
         return any([program.has_effects for _, program in self.nested()])
-
-
-class _Evaluated(threading.local):
-    """The user's line of the equation that `Program.run` evaluates in this thread."""
-
-    line: Line | None = None
-
-
-EVALUATED = _Evaluated()
-"""Programs that are derived from another one, by evaluating it on tracers, take the lines of its equations."""
-
-
-def _bound(primitive: Primitive, operands: tuple[Any, ...], params: Params, args: Sequence[Array]) -> Any:
-    """An equation that is evaluated. Of plain arrays alone one that calls Python waits where a program is derived, and
-    what tells passes something is an equation of the program that the arguments are traced for."""
-    if (primitive.calls_python or primitive.tells_passes) and not any([type(x) is Tracer for x in operands]):
-        stage = present_stage() if primitive.calls_python else _stage_of(args)
-        if stage is not None:
-            return stage.apply(primitive, operands, params)
-    return bind(primitive, operands, params)
-
-
-def _stage_of(args: Sequence[Array]) -> Any:
-    """The stage of which some argument is a variable, under any number of interpreters."""
-    for arg in args:
-        while type(arg) is Tracer:
-            if arg._value is None and arg._interpreter.is_stage and not arg._interpreter.is_linear:
-                return arg._interpreter
-            arg = arg._value
-    return None
 
 
 class Program:
@@ -196,7 +165,7 @@ class Program:
                 outs = override(i, operands) if override is not None else None
                 if outs is None:
                     try:
-                        out = _bound(equation.primitive, operands, equation.params, args)
+                        out = bound(equation.primitive, operands, equation.params, args)
                     except Exception as error:
                         note_line(error, equation.line, "in a program")
                         raise
@@ -209,7 +178,7 @@ class Program:
         return tuple([values[x] if type(x) is Var else x for x in self.outputs])
 
     def _last_uses(self) -> list[list[Var]]:
-        """For each equation the variables that nothing after it reads."""
+        """For each equation the variables that no later equation reads."""
         live = {x for x in self.outputs if type(x) is Var}
         last_uses: list[list[Var]] = []
         for equation in reversed(self.equations):
@@ -263,7 +232,7 @@ class Program:
             self.nan_safe.check()
 
     def cost(self) -> Cost:
-        """What running the program costs: operations, bytes moved, peak of live bytes, per equation and in total."""
+        """The cost of running the program: operations, bytes moved, peak of live bytes, per equation and in total."""
         cost: Cost = WIRING.program_cost(self)
         return cost
 

@@ -20,7 +20,7 @@ FLOATS: dict[str, tuple[float, ...] | None] = {
     "large and small": (1e9, 1e-9, -1e9, 3.0, -1e-3),
     "special": (NAN, INF, 0.0, -0.0, 1.0, -INF, -1.0, 2.0, 0.5),
 }
-"""The numbers from which inputs are drawn, kind by kind; for None they are random."""
+"""The numbers of which inputs consist, kind by kind; for None they are random."""
 INTEGERS: dict[str, tuple[int, ...]] = {
     "positive": (0, 1, 2, 3),
     "of both signs": (-1, 0, 1, -2, 2),
@@ -31,13 +31,13 @@ INTEGERS: dict[str, tuple[int, ...]] = {
     "special": (0, 1, -1, 127, -128),
 }
 MOST_ROUNDS = 9
-"""Special values; so many rounds show all of them to a program of single numbers."""
+"""Special values; this many rounds show all of them to a program of single numbers."""
 WEAK_INTEGERS = {"large and small": 300, "special": 1 << 40}
-"""Numbers of Python that narrow dtypes cannot hold."""
+"""Python's numbers beyond the range of narrow dtypes."""
 
 
 def special_inputs(avals: Sequence[Aval], is_short: bool, is_finite: bool) -> Iterator[Sequence[Array]]:
-    """The arguments of each kind, or of two alone; without infinities and NaN if they have to be finite."""
+    """The arguments of each kind, or of two alone; with `is_finite` without infinities and NaN."""
     kinds = ["of both signs", "special"] if is_short else list(FLOATS)
     smallest_size = min([aval.size for aval in avals if aval.size], default=MOST_ROUNDS)
     rounds = {"special": -(-MOST_ROUNDS // smallest_size), "coinciding": 2}
@@ -72,6 +72,6 @@ def _argument(aval: Aval, kind: str, numbers: np.random.Generator, order: Any, n
         drawn = drawn_from(FLOATS[kind])
         if aval.dtype.kind == "c":
             drawn = drawn + 1j * drawn_from(FLOATS[kind])
-    with np.errstate(all="ignore"):  # narrow dtypes hold infinities in the place of large numbers
+    with np.errstate(all="ignore"):  # in narrow dtypes large numbers become infinities
         array = np.asarray(drawn).astype(aval.dtype, order="F" if kind == "coinciding" else "C")
     return array.item() if aval.weak else array if aval.shape else array[()]

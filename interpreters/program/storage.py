@@ -1,4 +1,4 @@
-"""The memory in which the values of a Program lie: their sizes, which are views, and until when they are used."""
+"""The memory of a Program's values: sizes, views, and last uses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def bytes_of(value: Shaped) -> int:
 
 
 def held_bytes(out: Var, equation: Equation) -> int:
-    """The memory that an output takes; a broadcast scalar takes one element."""
+    """The memory of an output; a broadcast scalar takes one element."""
     return out.dtype.itemsize if is_view(equation) else bytes_of(out)
 
 
 def memory_roots(program: Program) -> dict[Var, Var]:
-    """The variable in whose memory each variable lies."""
+    """For each variable, the variable that owns its memory."""
     roots: dict[Var, Var] = {var: var for var in (*program.inputs, *program.constants)}
     for equation in program.equations:
         passes_on = equation.primitive.passes_on
@@ -42,12 +42,12 @@ def memory_roots(program: Program) -> dict[Var, Var]:
 
 
 def operand_roots(equation: Equation, roots: dict[Var, Var]) -> list[tuple[Var, Var]]:
-    """The variables that an equation reads, with those whose memory they lie in."""
+    """The variables that an equation reads, and the owners of their memory."""
     return [(x, roots[x]) for x in dict.fromkeys(equation.inputs) if type(x) is Var]
 
 
 def last_uses(program: Program, roots: dict[Var, Var]) -> dict[Var, int]:
-    """For each array that is allocated inside the program and is no output, the last equation that uses it."""
+    """For each array that the program allocates and does not return, the last equation that uses it."""
     last: dict[Var, int] = {}
     for place, equation in enumerate(program.equations):
         for x in (*equation.inputs, *equation.outputs):

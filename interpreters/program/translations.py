@@ -21,14 +21,14 @@ class Translations:
     def __init__(self) -> None:
         self.are_validated = False
         self.reports: list[ValidationError] = []
-        """What validation has found, also where other code goes on after the error. Testers empty the list."""
+        """The errors of validation, also if other code continues after them. Testers empty the list."""
 
 
 TRANSLATIONS = Translations()
 
 
 class PlainNamespace:
-    """NumPy for loops and branches whose programs are not compiled: they run equation by equation."""
+    """NumPy, for loops and branches whose programs are not compiled: they run equation by equation."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -38,11 +38,11 @@ PLAIN = PlainNamespace()
 
 
 def keeps_bits(translate: F) -> F:
-    """Mark a pass whose programs give the same bits, signs of zeros and NaN; other passes promise rounding alone."""
+    """Mark a pass whose programs keep all bits, signs of zeros and NaN; other passes promise rounding alone."""
     translate.__dict__["keeps_bits"] = True
     return translate
 
 
 def validated(translate: F) -> F:
-    """A pass, validated where that is asked for."""
+    """The pass itself, or its validated form if `are_validated`."""
     return WIRING.validated_pass(translate) if TRANSLATIONS.are_validated else translate

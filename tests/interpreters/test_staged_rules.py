@@ -17,11 +17,11 @@ import scipy.special
 import func
 from func.backends.llvm import machine
 from func.interpreters import staged_rules
-from func.interpreters.calls import fused_backward
+from func.interpreters.calls import backward_plans
 from func.interpreters.core import PRIMITIVES, Primitive, dtype_of
 from func.interpreters.staged_rules import RULES, StagedRule
 from tests.interpreters.primitives.test_samples import of_active
-from tests.interpreters.test_fused_backward import compiled_at_once, runs
+from tests.interpreters.test_compiled_backward import compiled_at_once, runs
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
@@ -275,7 +275,7 @@ def test_the_estimate_knows_them() -> None:
     for _ in range(3):
         func.grad(FUNCTIONS["eigh"])(S)
     assert all([rule.pull_operations((), None, {}) > staged_rules.OPERATIONS_OF_STEP for rule in staged()])
-    assert fused_backward.HOST.operation * staged_rules.OPERATIONS_OF_STEP < 5e-6
+    assert backward_plans.HOST.operation * staged_rules.OPERATIONS_OF_STEP < 5e-6
 
 
 def test_parameters_and_arguments_tell_rules_apart(monkeypatch: pytest.MonkeyPatch) -> None:

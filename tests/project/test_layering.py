@@ -79,6 +79,23 @@ def test_the_core_stays_an_afternoon_long() -> None:
     assert sum([len(file.read_text().splitlines()) for file in files]) <= 2200
 
 
+def test_the_reading_path_stays_an_afternoon_long() -> None:
+    page = (ROOT / "docs" / "reading-the-core.md").read_text(encoding="utf-8")
+    files = re.findall(r"^## \d+\. `(interpreters/[a-z_/]+\.py)`", page, re.MULTILINE)
+    assert len(files) == 10
+    assert sum([len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in files]) <= 2500
+
+
+def test_the_architecture_is_one_page_with_the_decisions_beside_it() -> None:
+    docs = ROOT / "docs"
+    assert len((docs / "architecture.md").read_text(encoding="utf-8").splitlines()) <= 220
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (docs / "decisions").glob("*.md")}
+    index = pages.pop("index")
+    for name, text in pages.items():
+        title, date = re.match(r"# (.+)\n\n\*(\d{4}-\d\d-\d\d)\*\n", text).groups()  # type: ignore[union-attr]
+        assert f"| {date} | [{title}]({name}.md) |" in index and f"\n{name}\n" in index
+
+
 def test_no_two_files_import_each_other() -> None:
     """Not even in a round, nor by imports inside functions; imports for the type checker alone do not count."""
     imports = {name: imported_modules(path) for name, path in modules(ROOT).items()}

@@ -22,7 +22,7 @@ from examples.processes import conjugate_gradients, heat_equation, matrix_produc
 from func import collectives as c
 from func import errors
 from func.backends.llvm import machine
-from func.interpreters.calls import fused_backward
+from func.interpreters.calls import backward_plans
 from func.message_passing import communicator
 
 COMM = MPI.COMM_WORLD
@@ -491,7 +491,7 @@ def same_bits(_: Sequence[str]) -> None:
 
         return func.grad(loss)(x)
 
-    fused_backward.START = fused_backward.BASE_COST = fused_backward.COST_OF_NODE = 0.0
+    backward_plans.START = backward_plans.BASE_COST = backward_plans.COST_OF_NODE = 0.0
     if RANK == 0:
         for _ in range(200):
             compiled = gradient(x)

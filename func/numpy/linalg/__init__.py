@@ -13,7 +13,7 @@ from func.numpy.linalg.products import (
 from func.numpy.linalg.solving import (
     det, inv, lstsq, matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve,
 )
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

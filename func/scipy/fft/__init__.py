@@ -20,7 +20,7 @@ from func.host import scipy_hooks as _scipy_hooks
 from func.host.scipy_hooks import holds_traced
 from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn, shape_and_axes
 from func.scipy.fft.hankel import fht, fhtoffset, ifht
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

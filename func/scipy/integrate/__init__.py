@@ -14,7 +14,7 @@ from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplq
 from func.scipy.integrate.rules import fixed_quad, qmc_quad
 from func.scipy.integrate.sampled import cumulative_simpson, simpson
 from func.scipy.integrate.vectorized import cubature, nsum, tanhsinh
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = [

@@ -30,7 +30,7 @@ from func.scipy.interpolate import (
     scattered,
     through_points,
 )
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 _OWN = {

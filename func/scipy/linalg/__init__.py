@@ -28,7 +28,7 @@ from func.scipy.linalg.qr_products import qr_multiply
 from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
 from func.scipy.linalg.structured import clarkson_woodruff_transform, fiedler_companion
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

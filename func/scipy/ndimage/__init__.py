@@ -57,7 +57,7 @@ from func.scipy.ndimage.ranks import (
     percentile_filter,
     rank_filter,
 )
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

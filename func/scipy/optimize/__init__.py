@@ -28,7 +28,7 @@ from func.scipy.optimize.roots import (
     anderson, bisect, brenth, brentq, broyden1, broyden2, diagbroyden, excitingmixing, fixed_point, fsolve,
     linearmixing, newton, newton_krylov, ridder, root, root_scalar, toms748,
 )  # fmt: skip
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

@@ -53,7 +53,7 @@ from func.scipy.signal.trends import detrend
 from func.scipy.signal.trends import least_squares as _polyutils__lstsq
 from func.scipy.signal.upsampling import upfirdn
 from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth, square
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

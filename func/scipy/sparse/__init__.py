@@ -44,7 +44,7 @@ from func.scipy.sparse.construction import (
     vstack,
 )
 from func.scipy.sparse.traced_matrices import CLASSES, LIFTED, become, lifted_method
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [

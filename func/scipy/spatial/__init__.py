@@ -19,7 +19,7 @@ from func.interpreters.host.public_functions import without_engine_frames as _wi
 from func.interpreters.core import Array, is_plain_array, known_value
 from func.host import scipy_hooks
 from func.host.scipy_hooks import holds_traced
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p", "procrustes"]

@@ -21,7 +21,7 @@ from func import special
 from func.host import scipy_hooks
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import TRACED, Array, is_plain_array, known_value
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise import table as ops

@@ -31,7 +31,7 @@ from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
 from func.host.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 _FUNCTIONS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The source text of one equation, what a lowering rule sees of it, and the support functions that it calls."""
+"""The source text of one equation, the context of a lowering rule, and the support functions that it calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Code(NamedTuple):
 
 
 class LoweringContext(NamedTuple):
-    """What a rule sees: an equation's primitive, avals and parameters, and whether `np` will be CuPy (`device`)."""
+    """The context of a rule: an equation's primitive, avals and parameters, and whether `np` will be CuPy
+    (`device`)."""
 
     primitive: Primitive
     avals: tuple[Aval, ...]
@@ -74,7 +75,7 @@ def support_code(function: Callable[..., Any], context: LoweringContext) -> Code
 
 
 def is_support(function: Any) -> bool:
-    """True for what is defined in the support modules of the backends."""
+    """Whether a support module of the backends defines it."""
     return callable(function) and getattr(function, "__module__", "").startswith("func.backends.support")
 
 

@@ -1,4 +1,4 @@
-"""NumPy text recorded from a primitive's implementation, which is run on a namespace and on operands that give text.
+"""NumPy text recorded from a primitive's implementation, which runs on a namespace and on operands that return text.
 
 Shapes, dtypes and parameters are known, so that an implementation may branch on them; it may not branch on elements,
 and it may not assign to elements. Text follows the implementation call by call, but for three shorter forms: a method
@@ -37,7 +37,7 @@ REDUCTIONS = {
 }
 """Reductions of NumPy that call the reduce method of a ufunc, with the same arguments. CuPy's do not."""
 VIEWS = frozenset(["broadcast_to", "ravel", "reshape", "squeeze", "swapaxes", "transpose"])
-"""Functions and methods whose result lies in the memory of their first argument, or may lie there."""
+"""Functions and methods whose result shares, or may share, the memory of their first argument."""
 KEYWORD_OUT = frozenset(["np.maximum", "np.minimum"])
 """Ufuncs with a third positional argument of another meaning: NumPy deprecates it."""
 
@@ -45,7 +45,7 @@ Words: TypeAlias = Sequence[str]
 
 
 def record(context: LoweringContext) -> Code:
-    """The text of what the implementation computes; it writes into {out} where its last call takes `out`."""
+    """The text of the implementation's result; it writes into {out} if its last call takes `out`."""
     recorder = TextRecorder(context.device)
     operands = [
         Recorded(recorder, f"{{{position}}}", aval.shape, aval.dtype, operand=position, weak=aval.weak)
@@ -67,7 +67,7 @@ def record(context: LoweringContext) -> Code:
 
 
 class TextRecorder:
-    """What the values of one recording share."""
+    """Shared by the values of one recording."""
 
     def __init__(self, device: bool) -> None:
         self.device = device
@@ -100,7 +100,7 @@ class Recorded:
     elementwise_operands: the positions of the operands that a ufunc reads as they are, element by element.
     """
 
-    __array_ufunc__ = None  # NumPy's own functions refuse the value: an implementation takes those of `xp`
+    __array_ufunc__ = None  # NumPy's own functions raise for the value: an implementation calls those of `xp`
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Recorded:
 
     @property
     def array(self) -> str:
-        """The text as something with an array's methods, which Python scalars do not have."""
+        """The text as an expression with an array's methods, which Python scalars lack."""
         if not self.weak:
             return self.text
         self.recorder.strengthens = True
@@ -239,7 +239,7 @@ for _name, _symbol in (("neg", "-"), ("pos", "+"), ("invert", "~")):
 
 
 class Unpacked:
-    """All items of a value with several: what tuple(value) holds."""
+    """All items of a value with several: the contents of tuple(value)."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -323,7 +323,7 @@ def _product_shape(x: Recorded, y: Recorded) -> Shape | None:
 
 @functools.cache
 def takes_out(function: Any) -> bool:
-    """Whether a function writes into an array that is given as `out`."""
+    """Whether a function writes into an array passed as `out`."""
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return True
     try:
@@ -351,7 +351,7 @@ class SupportCall:
 
 @functools.cache
 def _with_recorded_support(implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """The implementation with support functions, global or enclosed, that are recorded instead of run."""
+    """The implementation, with its support functions, global or enclosed, replaced by recorders."""
     if not isinstance(implementation, FunctionType):
         return implementation
 

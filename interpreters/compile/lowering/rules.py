@@ -1,7 +1,7 @@
-"""Lowering rules, for primitives whose text is better than what their implementation records.
+"""Lowering rules, for primitives whose text is better than the record of their implementation.
 
 They write into given memory where the implementation cannot, work in place, call LAPACK without copies, or tell NumPy
-from CuPy. `lower` takes the rule where there is one and records the text otherwise.
+from CuPy. `lower` applies the rule if there is one, and records the text otherwise.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def lower(equation: Equation, device: bool = False) -> Code:
 
 
 def _code_of_body(equation: Equation, device: bool) -> Code:
-    """The text of a primitive that stands for others: a function that computes one after the other."""
+    """The text of a primitive that represents others: a function that computes one after the other."""
     operands = {x: f"{{{position}}}" for position, x in enumerate(equation.inputs) if type(x) is Var}
     program = inline(Program(list(operands), [equation], equation.outputs, {}))
     names: dict[Var, str] = {var: literal(value) for var, value in program.constants.items()}
@@ -99,7 +99,7 @@ def _word(x: Any, names: dict[Var, str]) -> str:
 def _record_without_parameters(
     primitive: Primitive, avals: tuple[Aval, ...], outs: tuple[Aval, ...], device: bool
 ) -> Code:
-    """Programs apply few functions without parameters, again and again, to arrays of few shapes."""
+    """The most frequent texts: programs apply few functions without parameters to arrays of few shapes."""
     return record(LoweringContext(primitive, avals, outs, {}, device))
 
 
@@ -137,7 +137,7 @@ def _where(context: LoweringContext) -> Code:
 
 
 def _part(name: str, context: LoweringContext) -> Code:
-    """A part of numbers; that of a number of Python, which is one too, has to be NumPy's scalar."""
+    """A part of numbers; that of a Python number must be NumPy's scalar."""
     if context.avals[0].weak and not context.out.weak:
         return Code(f"{dtype_text(context.out.dtype)}(np.{name}({{0}}))")
     return record(context)
@@ -150,7 +150,7 @@ def _real(context: LoweringContext) -> Code:
 
 @lowering("imag")
 def _imag(context: LoweringContext) -> Code:
-    """The imaginary part of real numbers is an array that can be written to, not a view."""
+    """The imaginary part of real numbers is a writable array, not a view."""
     if context.avals[0].dtype.kind == "c" or not context.out.shape:
         return _part("imag", context)
     return Code(f"np.zeros({literal(context.out.shape)}, {dtype_text(context.out.dtype)})")
@@ -170,7 +170,7 @@ def _convert(context: LoweringContext) -> Code:
     name = dtype_text(target)
     x = "{0}.real" if source.kind == "c" and target.kind not in "cb" else "{0}"
     if context.avals[0].weak:
-        is_cut = source.kind in "fc" and target.kind in "iu"  # NumPy makes something of infinity, Python does not
+        is_cut = source.kind in "fc" and target.kind in "iu"  # NumPy has a result for infinity, Python has none
         return Code(f"np.float64({x}).astype({name})" if is_cut else f"{name}({x})")
     plain = f"{x}.astype({name})"
     if "V" in (source.kind, target.kind) or (source.kind == "f" and target.kind in "iu"):
@@ -241,7 +241,7 @@ def _written(
 
 
 UNTOUCHED = 1 << 16
-"""Zeros of more elements come from the system, which makes the pages that are never written cheap."""
+"""Zeros of more elements come from the system, where pages that nobody writes are cheap."""
 
 
 @lowering("place")
@@ -298,7 +298,7 @@ def _running_extremum(context: LoweringContext) -> Code:
 
 @lowering("mean")
 def _mean(context: LoweringContext) -> Code:
-    """The sum is divided in the memory that it was written into."""
+    """The division of a sum overwrites it."""
     number = math.prod([context.avals[0].shape[axis] for axis in context.params["axes"]])
     total = f"{'np.sum' if context.device else 'np.add.reduce'}({{0}}, {axes_text(context.params['axes'])}"
     total += f", {literal(context.params['dtype'])}" if context.params["dtype"] is not None else ""
@@ -311,8 +311,8 @@ def _mean(context: LoweringContext) -> Code:
 
 @lowering("sum_with", "prod_with")
 def _masked(context: LoweringContext) -> Code:
-    """NumPy reduces under a mask; CuPy reduces where the mask has put the neutral element. The implementation reduces
-    bfloat16 in single precision."""
+    """NumPy reduces under a mask; CuPy reduces after the mask has inserted the neutral element. The implementation
+    reduces bfloat16 in single precision."""
     if context.device or context.avals[0].dtype.kind == "V":
         return record(context)
     axes, dtype, initial = [literal(context.params[name]) for name in ("axes", "dtype", "initial")]
@@ -323,7 +323,7 @@ def _masked(context: LoweringContext) -> Code:
 
 
 UNCOPIED = 32
-"""Orders from which on LAPACK's own routine, called without copies, is faster than NumPy's."""
+"""From these orders on, LAPACK's own routine, called without copies, is faster than NumPy's."""
 
 
 @lowering("cholesky")

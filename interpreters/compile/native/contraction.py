@@ -15,15 +15,15 @@ from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.contraction import Spec
 
 STREAMED = 1 << 16
-"""Elements of an array from which on its product with a vector costs as much as reading the array."""
+"""From this many elements on, an array's product with a vector costs as much as reading the array."""
 SMALL = 64
-"""Elements of a matrix up to which it is multiplied however it lies."""
+"""The largest matrix, in elements, whose layout does not matter for products."""
 WIDE_ROW = 8
-"""Elements of a row from which on rows are added as a whole."""
+"""From this many elements of a row on, whole rows are added."""
 
 
 def wide_of(dtype: DType) -> DType:
-    """The dtype in which products of small types are summed."""
+    """The dtype for sums of products of small types."""
     if is_narrow(dtype):
         return np.dtype(np.float32)
     return np.dtype(np.int64) if dtype.kind == "b" else dtype
@@ -102,7 +102,7 @@ def _streamed(
 
 
 def _product(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Spec) -> ArrayValue:
-    """A batch of matrix products. Axes of one kind become one axis: a view where they lie so, else a copy."""
+    """A batch of matrix products. Axes of one kind become one axis: a view if their strides allow it, else a copy."""
     if set(spec.y) <= set(spec.x) and math.prod(x.shape) >= STREAMED:
         return _streamed(context, x, y, spec.x, spec.y, spec.out)
     if set(spec.x) <= set(spec.y) and math.prod(y.shape) >= STREAMED:
@@ -131,7 +131,7 @@ def _product(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Sp
 
 
 def _sums_rows(context: TranslationContext, x: ArrayValue, y: ArrayValue, spec: Spec) -> bool:
-    """Whether arrays that lie alike are multiplied and summed over their slowest axes: then a loop over rows adds whole
+    """Whether arrays of one layout are multiplied and summed over their slowest axes: then a loop over rows adds whole
     rows, where products of vectors would read with strides."""
     if list(spec.x) != list(spec.y) or not spec.out or x.shape[-1] < WIDE_ROW or spec.x[-1] not in spec.out:
         return False
@@ -147,7 +147,8 @@ def _matrices(
     second: list[int],
     sizes: dict[int, int],
 ) -> StridedRef:
-    """Where an operand's matrices lie: strides of the batch axes, of all first axes as one and of all second ones."""
+    """The layout of an operand's matrices: strides of the batch axes, of all first axes as one and of all second
+    ones."""
     fuser, storage = context.fuser, context.storage
     ordered = fuser.permute(x, [labels.index(label) for label in (*batch, *first, *second)])
     lengths = [sizes[label] for label in batch]
@@ -159,5 +160,5 @@ def _matrices(
 
 
 def _is_contiguous(strides: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether one of a matrix's axes lies element by element."""
+    """Whether one of a matrix's axes is contiguous."""
     return any([stride == 1 or length == 1 for stride, length in zip(strides, shape, strict=True)])

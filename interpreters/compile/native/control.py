@@ -1,4 +1,4 @@
-"""Loops and branches as native control flow: a body is translated by another fuser, between memory that both use."""
+"""Loops and branches as native control flow: another fuser translates a body, between memory that both use."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _items(
     inputs: Sequence[ArrayValue],
     targets: Sequence[StridedRef],
 ) -> list[Item]:
-    """The items of a program that writes its outputs, those of a call, to the targets. Where pullbacks inside give NaN,
-    the caller is told and computes all of it again by NaN-safe rules."""
+    """The items of a program that writes the outputs of a call to the targets. If pullbacks inside give NaN, the caller
+    computes all of it again by NaN-safe rules."""
     inner = context.translator.inside(program, inputs)
     flag = inner.nan_flag() if compiled.has_pullbacks else None
     for x, target in zip(inner.program.outputs, targets, strict=True):
@@ -139,8 +139,8 @@ LOOPS = ("scan_call", "while_call")
 
 
 def _ahead(program: Program, carries: range) -> tuple[Program | None, Program]:
-    """The body of a loop in two programs: of the loops inside it that do not need the carries, and of the rest, which
-    takes the outputs of the first as further inputs. Without such loops, or without others, there is no first one."""
+    """The body of a loop in two programs: the loops inside it that do not need the carries, and the rest, which takes
+    the outputs of the first as further inputs. Without such loops, or without others, there is no first one."""
     depends = {program.inputs[place] for place in carries}
     needed: set[Var] = set()
     has_others = False

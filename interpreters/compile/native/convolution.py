@@ -1,4 +1,4 @@
-"""Windows, which are views, their sums, and correlations as products with windows."""
+"""Windows (views), their sums, and correlations as products with windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.contraction import spec
 
 MOST_PLACES = 64
-"""Elements of a window up to which each is added by a nest."""
+"""The most elements of a window that one nest each adds."""
 
 
 @native("windows")
@@ -47,8 +47,8 @@ def _overlap_add(context: TranslationContext) -> ArrayValue:
 
 
 def _finite(context: TranslationContext, y: ArrayValue) -> ArrayValue:
-    """y, whose product with zeros outside of x is zero. Where it is not, as y is not finite, an index out of range ends
-    the native code, and NumPy runs the program."""
+    """y, whose product with zeros outside of x is zero. If y is not finite, an index out of range ends the native code,
+    and NumPy runs the program."""
     if kind_of(y.dtype) not in "fc":
         return y
     is_finite = context.map("isfinite", y, dtype=np.dtype(bool))
@@ -59,7 +59,7 @@ def _finite(context: TranslationContext, y: ArrayValue) -> ArrayValue:
 
 @native("correlate")
 def _correlate(context: TranslationContext) -> ArrayValue:
-    """A product of the windows of x, where needed with zeros around it, and y."""
+    """A product of the windows of x, with zeros around it if needed, and y."""
     dtype = context.out.dtype
     x, y = [context.convert(operand, dtype) for operand in context.args]
     n, k = x.shape[-1], y.shape[-1]

@@ -1,4 +1,4 @@
-"""Cumulative sums, products and extrema: every row of elements from the one before it."""
+"""Cumulative sums, products and extrema: each row of elements follows from the one before it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Programs for arrays of a device: as kernels as a whole, or in parts between calls of the device's library.
 
-Linear algebra, sorting and what else has no native form is the library's (cuSOLVER, cuFFT, CUB by CuPy), called by the
-implementations of the primitives. What the kernels of a part cannot be compiled for, the library runs, after a warning.
+The implementations of primitives without a native form, such as linear algebra and sorting, call the library (cuSOLVER,
+cuFFT, CUB by CuPy). The library also runs parts whose kernels do not compile, after a warning.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from func.backends.error_base import DeviceError
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.executable import rerolled
-from func.interpreters.compile.native.failures import warn_of_failure
 from func.interpreters.compile.native.native_parts import Run, foreign_equations, with_native_parts
-from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.not_native import NotNative, warn_of_failure
 from func.interpreters.compile.native.translate import translate
 from func.interpreters.core.errors import ValidationError
 from func.interpreters.nan_safe import checked
@@ -35,10 +34,10 @@ def compile_for_device(
     nan_safe: Any = None,
     donated: frozenset[int] = frozenset(),
 ) -> tuple[Run, None, Program | None]:
-    """An optimised program as a function of arrays of a device, and the program of its parts, if it was cut.
-    `nan_safe` computes the outputs where one has a NaN. Options are "fast", "tf32", and "eager" for parts of eager
-    code, which keep no memory between calls. Programs that are kernels as a whole write outputs into the memory of
-    inputs in `donated`, where nothing may have to be computed again."""
+    """An optimized program as a function of arrays of a device, and the program of its parts, if it was cut. `nan_safe`
+    computes the outputs if one has a NaN. Options are "fast", "tf32", and "eager" for parts of eager code, which keep
+    no memory between calls. Programs that are kernels as a whole overwrite the inputs in `donated` with outputs, unless
+    something may have to be computed again."""
     _refuse_long_numbers(program)
     program = rerolled(program)
     try:
@@ -64,7 +63,7 @@ def compile_for_device(
 
 
 def _refuse_long_numbers(program: Program) -> None:
-    """Raises DeviceError where a value has a dtype that no device computes in."""
+    """Raise DeviceError if a value has a dtype that no device computes in."""
     variables = [*program.inputs, *program.constants, *[out for each in program.equations for out in each.outputs]]
     for var in variables:
         if var.dtype.char in "gG" and var.dtype.itemsize > 8 * (1 + (var.dtype.kind == "c")):
@@ -84,7 +83,7 @@ def _part(program: Program, xp: Any, options: frozenset[str]) -> tuple[Run, None
 
 
 class DeviceProgram:
-    """A program that is planned once and compiled for each device on which it is called."""
+    """A program with one plan, compiled for each device on which it is called."""
 
     def __init__(
         self,
@@ -107,19 +106,19 @@ class DeviceProgram:
         return self.plan().source
 
     def plan(self) -> DevicePlan:
-        """The plan. Raises NotNative where the program is not native as a whole."""
+        """The plan. Raises NotNative if the program is not native as a whole."""
         if self._plan is None:
             self._plan = self._overwriting() or self._planned(self.program, self.nan_safe is not None, False)
         return self._plan
 
     def _overwriting(self) -> DevicePlan | None:
-        """The plan that overwrites donated inputs; None where a later look at the status may need them."""
+        """The plan that overwrites donated inputs; None if a later look at the status may need them."""
         if not self.donated or self.nan_safe is not None:
             return None
         native = translate(self.program, False, self.donated, libraries=False)
         try:
             plan = device_plan(native, False, "tf32" in self.options)
-        except MissingForm:  # outputs are written after a look at errors
+        except MissingForm:  # outputs come after a look at errors
             return None
         return None if plan.reports else plan
 
@@ -141,8 +140,8 @@ class DeviceProgram:
             return self._again
 
     def _variant(self) -> Any:
-        """The plan of the NaN-safe variant, where it is native as a whole and the host decides nothing in it; else what
-        runs it."""
+        """The plan of the NaN-safe variant, if it is native as a whole and the host decides nothing in it; else the
+        function that runs it."""
         variant = getattr(self.nan_safe, "variant", None)
         if variant is None:
             return self.nan_safe

@@ -21,7 +21,7 @@ def _view(context: TranslationContext, buffer: Buffer, placement: Placement, off
 
 
 def _cover_once(placements: Sequence[Placement], size: int) -> bool:
-    """Whether placements together hold each element once."""
+    """Whether placements together cover each element once."""
     if len(placements) < 2 or sum([math.prod(sizes) for _, sizes, _ in placements]) != size:
         return False
     return bool(np.bincount(np.concatenate([strided_places(np, *x).reshape(-1) for x in placements])).max() == 1)
@@ -68,7 +68,7 @@ def _take(context: TranslationContext) -> ArrayValue:
 
 
 def _in_strides(placement: Placement, shape: Sequence[int], strides: Sequence[int]) -> Placement | None:
-    """A placement in an array of other strides than those of C order; None where its elements have no even steps."""
+    """A placement in an array of other strides than those of C order; None if its elements have no even steps."""
     sizes = placement[1]
     if 0 in sizes:
         return placement

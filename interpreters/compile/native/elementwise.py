@@ -1,4 +1,4 @@
-"""Elementwise primitives: the loop that NumPy chooses for the dtypes, as one operation of the body."""
+"""Elementwise primitives: NumPy's loop for the dtypes, as one operation of the body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
 
 @functools.cache
 def has_operation(op: str, dtype: DType) -> bool:
-    """Whether the printer knows an operation on elements of a dtype."""
+    """Whether the printer supports an operation on elements of a dtype."""
     if is_narrow(dtype) and op == "spacing":
         return False
     return operation(op, dtype) is not None or (kind_of(dtype) == "f" and op in names())
@@ -63,7 +63,7 @@ def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> A
 
 
 def loop_of(context: TranslationContext, ufunc: Any) -> tuple[DType, ...]:
-    """The dtypes of the loop that NumPy takes."""
+    """The dtypes of NumPy's loop."""
     return _loop(ufunc, tuple([(aval.dtype, aval.weak) for aval in context.avals]))
 
 
@@ -85,8 +85,8 @@ def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
 
 @native("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 def _comparison(context: TranslationContext) -> ArrayValue:
-    """Integers are compared exactly, whatever their dtypes: a Python number may not fit the array's dtype, and no dtype
-    holds all of int64 and uint64."""
+    """Exact comparison of integers, whatever their dtypes: a Python number may be beyond the array's dtype, and no
+    dtype contains all of int64 and uint64."""
     ufunc: Any = context.equation.primitive.numpy
     if any([x.dtype.kind not in "iu" for x in context.args]):
         return by_loop(context, ufunc)
@@ -106,7 +106,7 @@ def _comparison(context: TranslationContext) -> ArrayValue:
 
 
 def _fits(x: ArrayValue, dtype: DType) -> bool:
-    """Whether an integer dtype holds x, as far as is known."""
+    """Whether an integer dtype contains x, as far as is known."""
     if x.root is None:
         bounds = np.iinfo(dtype)
         return bool(bounds.min <= int(x.number) <= bounds.max)

@@ -1,7 +1,7 @@
 """Native programs as functions of host arrays: compiled as a whole, or in native parts between calls of NumPy.
 
-Where an output is written into the memory of a donated input, native code does not return it: `with_aliased` puts it
-back among the outputs.
+Native code does not return an output that it writes into the memory of a donated input: `with_aliased` puts it back
+among the outputs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.loops.interface import Interface
 from func.interpreters.compile.execution import LONG, Prepared, compile_source
 from func.interpreters.compile.native import stored_programs
-from func.interpreters.compile.native.failures import warn_of_failure
-from func.interpreters.compile.native.not_native import NotNative
+from func.interpreters.compile.native.not_native import NotNative, warn_of_failure
 from func.interpreters.core.errors import ValidationError
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 Run: TypeAlias = Callable[..., tuple[Any, ...]]
 
 REROLLED = 64
-"""Equations of the shortest loop that is re-rolled: `reroll.MANY`."""
+"""Equations of the shortest loop to re-roll: `reroll.MANY`."""
 
 
 class AllOutputs(tuple[Any, ...]):
@@ -39,12 +38,12 @@ class AllOutputs(tuple[Any, ...]):
 
 
 def returning_all(run: Run) -> Run:
-    """A function of NumPy that marks its outputs as all of them."""
+    """A function of NumPy, marked: it returns all outputs."""
     return lambda *args: AllOutputs(run(*args))
 
 
 def with_aliased(run: Run, interface: Interface) -> Run:
-    """All outputs of a program, whose code `run` returns only those that are not written into inputs."""
+    """All outputs of a program; its code `run` does not return those that it writes into inputs."""
     if not interface.aliased:
         return run
     total = len(interface.outputs) + len(interface.aliased)
@@ -72,10 +71,10 @@ def compile_native(
     nan_safe: Run | None = None,
     eager: bool = False,
 ) -> tuple[Run | None, NativeExecutable | None, Program | None]:
-    """A program as a function of host arrays; what compiled it, if it is native as a whole; the program of its parts,
-    if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in `donated`
-    where that is possible: `NativeExecutable.overwrites`. A pass of `eager` code
-    is native as a whole, but for large products of NumPy's, or not at all."""
+    """A program as a function of host arrays; the compiled code, if it is native as a whole; the program of its parts,
+    if it was cut. All are None if NumPy alone is as fast. The code writes outputs into the memory of inputs in
+    `donated` if possible: `NativeExecutable.overwrites`. A pass of `eager` code is native as a whole, but for large
+    products of NumPy's, or not at all."""
     if eager:
         from func.interpreters.compile.native.numpy_products import in_turns, large_products  # start-up time
 
@@ -119,8 +118,8 @@ def _loaded(
     donated: frozenset[int],
     nan_safe: Run | None,
 ) -> NativeExecutable | None:
-    """The native code of an entry on disk; None without its object code. Kernels and NumPy's code are made when they
-    are asked for."""
+    """The native code of an entry on disk; None without its object code. Kernels and NumPy's code are made at their
+    first use."""
     interface, code = stored
 
     def program() -> NativeProgram:
@@ -134,14 +133,14 @@ def _loaded(
 def _executable(
     program: NativeProgram | Callable[[], NativeProgram], run: Run, nan_safe: Run | None, interface: Interface
 ) -> NativeExecutable:
-    """What compiles and calls a native program, which `run` computes with NumPy."""
+    """The compiler and the caller of a native program, whose results `run` computes with NumPy."""
     if interface.aliased:
         return NativeExecutable(program, returning_all(run), nan_safe and returning_all(nan_safe), interface)
     return NativeExecutable(program, run, nan_safe, interface)
 
 
 def _translated(program: Program, fast: bool, donated: frozenset[int], is_checked: bool) -> NativeProgram:
-    """An optimised program as kernels. Raises NotNative."""
+    """An optimized program as kernels. Raises NotNative."""
     # start-up time: a program on disk needs no rules
     from func.interpreters.compile.native.translate import translate
 
@@ -157,9 +156,9 @@ def _pieces(parts: Program) -> list[Any]:
 
 
 def with_loops(prepared: Prepared) -> Program:
-    """The optimised program with unrolled loops as loops again.
+    """The optimized program with unrolled loops as loops again.
 
-    In a long program loops are sought before most passes too: these then run on one step in the place of all.
+    A long program is searched for loops before most passes too, which then run on one step in the place of all.
     """
     program = prepared.inlined
     if len(program.equations) < LONG or program.communicates:
@@ -172,11 +171,11 @@ def with_loops(prepared: Prepared) -> Program:
 def rerolled(program: Program) -> Program:
     """The program with unrolled loops as loops again.
 
-    Itself where it was arranged to need less memory, or exchanges messages, whose order loops would change.
+    The program itself if it was arranged to need less memory, or exchanges messages, whose order loops would change.
     """
     if len(program.equations) < REROLLED or program.communicates:
         return program
-    # imported for programs with room for a loop only, since a first call waits for it
+    # imported only for programs with room for a loop, since a first call waits for it
     from func.interpreters.compile.recomputation import is_arranged
 
     if is_arranged(program):
@@ -201,7 +200,7 @@ def _in_parts(program: Program, compiler: _Compiler) -> Program | None:
 
 
 class _Compiler:
-    """Compiles one program or its parts. It warns of the first failure; NumPy runs what fails."""
+    """Compiles one program or its parts. It warns of the first failure; NumPy runs parts that fail."""
 
     def __init__(self, fast: bool) -> None:
         self._fast = fast
@@ -210,7 +209,7 @@ class _Compiler:
     def whole(
         self, program: Program, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
     ) -> tuple[Run, NativeExecutable | None]:
-        """(function, what compiled it). Raises NotNative."""
+        """(function, its compiled code). Raises NotNative."""
         fallback = _Fallback(lambda: program)
         try:
             native = _translated(program, self._fast, donated, nan_safe is not None)
@@ -224,7 +223,7 @@ class _Compiler:
             return fallback, None
 
     def part(self, program: Program) -> tuple[Run, NativeExecutable | None]:
-        """(function, what compiled it) for a part, which NumPy runs where it is not native after all."""
+        """(function, its compiled code) for a part, which NumPy runs if it is not native after all."""
         try:
             return self.whole(program)
         except NotNative:
@@ -239,8 +238,8 @@ class _Compiler:
 
 
 class _Fallback:
-    """The program by NumPy, planned when it is first needed: it raises NumPy's errors, and takes all arguments that
-    native code refuses."""
+    """The program by NumPy, planned at its first use: it raises NumPy's errors, and takes all arguments that native
+    code rejects."""
 
     def __init__(self, program: Callable[[], Program]) -> None:
         self._program = program

@@ -1,6 +1,6 @@
 """Sorting along an axis by NumPy's functions: native code calls them for every row of elements.
 
-A sort works on rows that lie element by element: what is sorted is computed or copied there, with the axis last.
+A sort works on contiguous rows: the code computes or copies its operand there, with the axis last.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _inverse_order(context: TranslationContext) -> ArrayValue:
 
 
 def _kind(context: TranslationContext, function: str, dtype: DType) -> str:
-    """The kind of sort by the name that NumPy's function has."""
+    """The kind of sort, by the name in NumPy's function."""
     # imported here, since a first call without a sort needs no table of routines
     from func.backends.llvm.linalg import sorts
 
@@ -56,7 +56,7 @@ def _kind(context: TranslationContext, function: str, dtype: DType) -> str:
 
 
 def _order(context: TranslationContext, name: str, x: ArrayValue, axis: int, **params: str) -> ArrayValue:
-    """The indices that a routine gives for rows of elements."""
+    """The indices that a routine computes for rows of elements."""
     ref = context.storage.ref(x)
     if ref.strides[axis] != 1 and x.shape[axis] > 1:
         ref = _rows(x.shape, x.dtype, axis)
@@ -67,7 +67,7 @@ def _order(context: TranslationContext, name: str, x: ArrayValue, axis: int, **p
 
 
 def _rows(shape: Shape, dtype: DType, axis: int) -> StridedRef:
-    """New memory in which the axis is the last."""
+    """New memory with the axis last."""
     strides = list(row_major((*shape[:axis], *shape[axis + 1 :], shape[axis])))
     strides.insert(axis, strides.pop())
     return StridedRef(Buffer(math.prod(shape), dtype), 0, tuple(strides))

@@ -34,7 +34,7 @@ def _checked(dtype: DType) -> DType:
 
 
 def doubled(context: TranslationContext, x: ArrayValue) -> ArrayValue:
-    """An operand in the precision that NumPy computes in."""
+    """An operand in the precision in which NumPy computes."""
     dtype = _checked(x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64))
     return context.convert(x, WIDE.get(dtype, dtype))
 
@@ -84,7 +84,7 @@ def _lies_by_columns(x: ArrayValue) -> bool:
 
 
 def in_rows(context: TranslationContext, x: ArrayValue) -> StridedRef:
-    """Matrices row by row, copied where they lie otherwise."""
+    """Matrices row by row, copied from other layouts."""
     ref = context.storage.ref(x)
     return ref if _is_rows(ref.strides, x.shape) else context.storage.ref(context.storage.copied(x))
 
@@ -121,7 +121,8 @@ def _overwritable(context: TranslationContext, x: ArrayValue, by_columns: bool =
 
 
 def _is_free(context: TranslationContext, buffer: Buffer) -> bool:
-    """Whether memory holds a routine's result that only one operand of this equation reads, and no later equation."""
+    """Whether memory contains a routine's result that only one operand of this equation reads, and no later
+    equation."""
     maker = _MAKERS.get(buffer)
     translator = None if maker is None else maker()
     if translator is None or translator is not context.translator:
@@ -172,7 +173,7 @@ def run(
 def result(
     context: TranslationContext, ref: StridedRef, shape: Shape, number: int, dtype: DType | None = None
 ) -> ArrayValue:
-    """The array that an item has written, as a dtype."""
+    """The array that an item wrote, as a dtype."""
     array = context.storage.located(ref.buffer, shape, ref.strides, ref.offset, number)
     return context.convert(array, array.dtype if dtype is None else dtype)
 

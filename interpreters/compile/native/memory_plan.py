@@ -1,4 +1,4 @@
-"""What native code has in memory: the arena item by item, beside arguments, constants and results."""
+"""The memory of native code over time: the arena item by item, beside arguments, constants and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from func.interpreters.program.program import Equation, Program, Var
 
 
 def native_liveness(program: Program, checked: bool, donated: frozenset[int] = frozenset()) -> Liveness:
-    """The memory of an optimised program as native code plans it. Raises NotNative where there is none."""
+    """The planned memory of an optimized program in native code. Raises NotNative without such code."""
     translator = Translator(program)
     native = translator.native(checked, donated)
     names = Names(native)
@@ -62,7 +62,7 @@ def native_liveness(program: Program, checked: bool, donated: frozenset[int] = f
 
 
 def _makers(translator: Translator) -> dict[Buffer, Equation]:
-    """The equations whose values lie in the buffers of the arena."""
+    """The equations whose values are in the buffers of the arena."""
     defining = {out: equation for equation in translator.program.equations for out in equation.outputs}
     makers: dict[Buffer, Equation] = {}
     for var, value in translator.values.items():

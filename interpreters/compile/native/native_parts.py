@@ -30,7 +30,7 @@ native_call = NativeCallPrimitive(
     differentiable=False,
     register=False,
 )
-"""The outputs of the program `body` by compiled code; `native` is what compiled it, None where NumPy took over."""
+"""The outputs of the program `body` by compiled code, which `native` made; None if NumPy took over."""
 
 
 def foreign_equations(program: Program, libraries: bool = True) -> set[int]:
@@ -73,7 +73,7 @@ def _body(program: Program, part: Sequence[Equation], last_uses: dict[Var, int],
 
 
 class Piece(Record):
-    """A native part, with what compiled it, or a part that NumPy runs."""
+    """A native part with its compiler, or a part that NumPy runs."""
 
     program: Program
     native: Any = None

@@ -3,7 +3,7 @@
 The threads of NumPy's BLAS wait for the next product in a busy loop, for up to tens of milliseconds after one. Eager
 code has just multiplied by them, so the threads of native code, which would multiply by SciPy's BLAS, find their cores
 taken: the pass of a network with batches of 1,024 took 1.5 times as long as alone. The same threads go on with NumPy's
-products at once. Bits are those of eager code, which depend on the number of BLAS's threads anyway.
+products at once. The bits are those of eager code, which depend on the number of BLAS's threads anyway.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.storage import is_view
 
 LARGE = 3e7
-"""Multiplications and additions of one product of matrices from which the turns are worth it: a fifth of a millisecond.
-Smaller ones take longer by several threads of BLAS, and native code reads few rows faster."""
+"""From this many multiplications and additions of one matrix product on, turns pay: a fifth of a millisecond. Smaller
+products take longer by several threads of BLAS, and native code reads few rows faster."""
 LEAST = 64
-"""Rows, columns and terms from which on multiplying takes longer than reading."""
+"""From these numbers of rows, columns and terms on, multiplying takes longer than reading."""
 BLAS = frozenset("fdFD")
 """Characters of the dtypes that BLAS multiplies."""
 
 
 def large_products(program: Program) -> set[int]:
-    """The places of the equations that NumPy shall compute."""
+    """The places of the equations for NumPy."""
     if thread_count.num_threads() < 2:
         return set()
     return {place for place, equation in enumerate(program.equations) if _is_large(equation)}
@@ -52,7 +52,7 @@ def _is_large(equation: Equation) -> bool:
 
 
 def in_turns(program: Program, products: set[int], compile_part: Compile) -> InTurns | None:
-    """The program as a function of host arrays; None where something else in it has no native form."""
+    """The program as a function of host arrays; None if something else in it has no native form."""
     is_native = True
 
     def compiled(part: Program) -> tuple[Callable[..., Any], Any]:
@@ -67,8 +67,8 @@ def in_turns(program: Program, products: set[int], compile_part: Compile) -> InT
 
 
 def _late_parts(program: Program, products: set[int]) -> list[tuple[bool, list[Equation]]]:
-    """Products and native equations in turns. A native equation does not run before its place in the program: there is
-    the slope of a layer just before its use, and slopes of all layers at once would be in memory for long."""
+    """Products and native equations in turns. A native equation does not run before its place in the program: the slope
+    of a layer comes just before its use, and slopes of all layers at once would be in memory for long."""
     parts: list[tuple[bool, list[Equation]]] = []
     waiting: list[Equation] = []
     made_there: set[Any] = set()
@@ -97,7 +97,7 @@ class InTurns:
         self._values: list[Any] = [*[None] * self._count, *program.constants.values()]
         places: dict[Any, int] = {var: place for place, var in enumerate((*program.inputs, *program.constants))}
         self._shared = set(places.values())
-        """The places of arrays that are others' too, or may lie in the memory of one."""
+        """The places of arrays that others own too, or that may share the memory of one."""
         last: dict[int, int] = {}
 
         def place_of(x: Any) -> int:

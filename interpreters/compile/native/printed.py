@@ -1,5 +1,5 @@
-"""What only printed code has forms for: sorting, Fourier transforms, special functions and random numbers, which `jit`
-leaves to libraries."""
+"""Primitives with forms in printed code alone: sorting, Fourier transforms, special functions and random numbers, which
+`jit` leaves to libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from func.interpreters.compile.native.sorting import reordered
 
 DOUBLE = np.dtype(np.float64)
 OF_WHOLE_ORDER = frozenset({"jv", "jve", "yv", "yve", "yn", "iv", "ive", "kv", "kve", "kn", "expn"})
-"""Functions whose forms in C are for whole orders."""
+"""Functions whose forms in C take whole orders."""
 WITH_SLOPES = frozenset({"ellipk", "ellipkm1", "ellipe"})
 """Functions whose first derivative, which is a parameter of theirs, has a form in C."""
 TABLE = 512
@@ -48,7 +48,7 @@ def _argsort(context: TranslationContext) -> ArrayValue:
 
 @printed("lexsort")
 def _lexsort(context: TranslationContext) -> ArrayValue:
-    """The order by the last keys, those that are equal there by the keys before."""
+    """The order by the last keys; equal ones in the order of the keys before."""
     return _order(context, context.args)
 
 
@@ -92,7 +92,7 @@ def _special(context: TranslationContext) -> ArrayValue:
 
 
 def _is_whole(context: TranslationContext, x: ArrayValue) -> bool:
-    """Whether all elements are known to be whole numbers: by their dtype, or as numbers of the program."""
+    """Whether all elements are certainly whole numbers: by their dtype, or as numbers of the program."""
     if x.dtype.kind in "biu":
         return True
     if x.root is None:
@@ -118,7 +118,7 @@ def _slope_of_gamma(context: TranslationContext) -> ArrayValue:
 # -- random numbers
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 USES = {"draw": 0, "split": 2 << 30}
-"""What a counter's highest bits are for a use of a key."""
+"""The highest bits of a counter, for each use of a key."""
 
 
 def _in_memory(context: TranslationContext, x: ArrayValue, dtype: DType, shape: Sequence[int]) -> StridedRef:
@@ -206,7 +206,7 @@ def _random_fold_in(context: TranslationContext) -> ArrayValue:
 
 
 def _variates(context: TranslationContext, name: str, dtype: DType, parameters: Sequence[ArrayValue]) -> ArrayValue:
-    """What a function of C draws for keys and parameters (…, *shape)."""
+    """The draws of a function of C for keys and parameters (…, *shape)."""
     key, shape = context.args[0], context.out.shape
     batch = key.shape[: len(key.shape) - 1]
     n = math.prod(shape[len(batch) :])

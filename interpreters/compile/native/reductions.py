@@ -17,11 +17,11 @@ from func.interpreters.primitives.structural.segment_sums import segment_bounds
 
 BOOL, SINGLE = np.dtype(bool), np.dtype(np.float32)
 EMPTY = {"multiply": 1, "logical_and": True}
-"""The results of operations on no elements, where they are not zero."""
+"""The results of operations on no elements, if they are not zero."""
 
 
 def start_of(op: str, dtype: DType) -> object:
-    """The neutral element with which a reduction starts."""
+    """The first value of a reduction, its neutral element."""
     if op == "add":
         return 0
     if op == "multiply":
@@ -105,7 +105,7 @@ def _real(context: TranslationContext) -> ArrayValue:
 
 
 def _shift(context: TranslationContext, x: ArrayValue, axes: Sequence[int]) -> ArrayValue:
-    """The largest element, or 0 where that is infinite; its axes are kept."""
+    """The largest element, or 0 in place of an infinite one; its axes stay."""
     top = reduced(context, "maximum", x, axes)
     finite = context.map("isfinite", top, dtype=BOOL)
     return context.keep(context.map("select", finite, top, context.number(0, x.dtype)), x.shape, axes)

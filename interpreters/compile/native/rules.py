@@ -1,4 +1,4 @@
-"""The table of rules: what each primitive is in terms of a fuser's array operations."""
+"""The table of rules: each primitive in terms of a fuser's array operations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from func.interpreters.program.program import Equation, Var
 
 
 class TranslationContext:
-    """What a rule sees of an equation (operands as values, avals, parameters), and what it builds with: the fuser and
-    the fuser's storage and schedule."""
+    """The context of a rule: an equation (operands as values, avals, parameters), the fuser, its storage and
+    schedule."""
 
     def __init__(self, translator: Any, equation: Equation, args: Sequence[ArrayValue]) -> None:
         self.translator = translator
@@ -54,7 +54,7 @@ class TranslationContext:
         return uniform(value, dtype)
 
     def constant(self, value: Any) -> ArrayValue:
-        """An array that is part of the program."""
+        """An array of the program."""
         array = np.ascontiguousarray(value)
         self.translator.constants.append(array)
         buffer = Buffer(array.size, array.dtype, "constant", len(self.translator.constants) - 1)
@@ -69,7 +69,7 @@ class TranslationContext:
         return self.fuser.map("convert", [x], dtype)
 
     def fitted(self, place: int, dtype: DType) -> ArrayValue:
-        """An operand as another dtype. A Python integer that it does not hold is an error, as it is in NumPy."""
+        """An operand as another dtype. A Python integer beyond it is an error, as in NumPy."""
         x = self.args[place]
         if dtype.kind in "iu" and x.dtype.kind in "iu" and self.avals[place].weak:
             bounds = np.iinfo(dtype)
@@ -81,7 +81,7 @@ class TranslationContext:
         return self.convert(x, dtype)
 
     def _check_bounds(self, x: ArrayValue, low: int, high: int) -> None:
-        """Let the program report an error where an integer is out of bounds."""
+        """Let the program report an error if an integer is out of bounds."""
         bit = np.dtype(bool)
         is_out = self.map("less", x, self.number(low, x.dtype), dtype=bit)
         if high < np.iinfo(x.dtype).max:
@@ -99,7 +99,7 @@ RULES: dict[str, Rule] = {}
 
 
 PRINTED: dict[str, Rule] = {}
-"""Rules for code that is printed; they take what `RULES` has no form for."""
+"""Rules for printed code, for primitives without a form in `RULES`."""
 
 
 def printed(*names: str) -> Callable[[Rule], Rule]:

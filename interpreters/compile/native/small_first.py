@@ -1,8 +1,8 @@
-"""The order in which equations are translated: what only inputs lead to comes first, if it is repeated for many others.
+"""The order of translation: equations that follow from inputs alone come first, if many others repeat their values.
 
-Loop nests run in the order in which they begin, and an operation joins the first nest that comes after all it reads.
-So a small operation in the middle, such as the inverse of a column that came as an input, would begin a nest there.
-What reads it, and all that follows from that, could not join the large nests before.
+Loop nests run in the order in which they begin, and an operation joins the first nest that comes after all its
+operands. So a small operation in the middle, such as the inverse of an input column, would begin a nest there. Its
+readers, and their readers, could not join the large nests before.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.storage import is_view
 
 SMALL = 8
-"""In how many elements, at least, of some other value an element of what comes first is found."""
+"""The least number of elements of another value in which an element of an early value occurs."""
 
 
 def small_first(program: Program) -> Sequence[Equation]:
-    """The equations of a program, those first that compute something from inputs which larger values repeat.
+    """The equations of a program; those come first that compute, from inputs, values that larger ones repeat.
 
-    All that is computed first has no more elements than the largest value, so that little memory is in use for longer.
+    The early values have together no more elements than the largest value, so little memory is in use for longer.
     """
     repeated = _repeated(program.equations)
     if not repeated:
@@ -42,7 +42,7 @@ def small_first(program: Program) -> Sequence[Equation]:
 
 
 def _repeated(equations: Sequence[Equation]) -> set[Var]:
-    """Values computed element by element that larger ones repeat, and those that such are computed from."""
+    """Values computed element by element that larger ones repeat, and the origins of such values."""
     repeated: set[Var] = set()
     widest: dict[Var, int] = {}
     """The elements of the largest value that is computed element by element from a variable."""

@@ -39,7 +39,7 @@ def _modulus(dtype: DType) -> DType:
 
 
 def _call(context: TranslationContext, name: str, dtypes: Sequence[DType], **params: Any) -> list[ArrayValue]:
-    """A routine of one matrix with the outputs of the primitive, in the precision that NumPy computes in."""
+    """A routine of one matrix with the outputs of the primitive, in NumPy's precision."""
     a = doubled(context, context.args[0])
     _check_nonempty(a)
     outs = [fresh(aval.shape, dtype) for aval, dtype in zip(context.outs, dtypes, strict=True)]
@@ -175,7 +175,7 @@ def _pinv(context: TranslationContext) -> ArrayValue:
 
 
 def _last(reduction: Callable[..., Array], x: Array) -> Array:
-    """A reduction over the last axis, which is kept."""
+    """A reduction over the last axis, which stays."""
     axis = len(shape_of(x)) - 1
     return expand(reduction(x, axes=(axis,)), (axis,))
 
@@ -192,7 +192,7 @@ def _by_eigenvalues(a: Array) -> tuple[Array, Array, Array]:
 
 @native("adjugate")
 def _adjugate(context: TranslationContext) -> ArrayValue:
-    """det(A) A⁻¹, or by singular values where a matrix of the stack is not far enough from a singular one."""
+    """det(A) A⁻¹, or by singular values if a matrix of the stack is too near a singular one."""
 
     def either(a: Array) -> list[Array]:
         inverse = inv(a, strict=False)

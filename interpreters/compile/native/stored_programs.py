@@ -1,8 +1,8 @@
-"""Compiled programs on disk: a process that traces a program which any process has compiled needs no pass, no rule and
-no printer for it.
+"""Compiled programs on disk: they spare a process the passes, rules and printers for a program that any process has
+compiled.
 
-An entry of the cache has the interface of the native program and the key of its object code. Its own key is the
-fingerprint of the traced program, with calls inlined, and of everything else that the code depends on: the sources of
+An entry of the cache has the interface of the native program and the key of its object code. The key of an entry is the
+fingerprint of the traced program, with calls inlined, and of everything else on which the code depends: the sources of
 func, the versions of NumPy and SciPy, the processor, the options.
 """
 
@@ -26,14 +26,14 @@ from func.interpreters.program.fingerprint import fingerprint
 from func.interpreters.program.program import Program
 
 LARGEST_CONSTANTS = 1 << 20
-"""Most bytes of constants that an entry holds. Those that are arrays of the traced program are not stored."""
+"""The most bytes of constants in an entry. Constants that are arrays of the traced program are not stored."""
 
 enabled = True
-"""Whether entries are read and written. Tests that change how programs are compiled switch this off."""
+"""Whether the cache is in use. Tests that change how programs are compiled switch it off."""
 
 
 def key_of(program: Program, fast: bool, donated: frozenset[int], is_checked: bool) -> str | None:
-    """The key of a program's entry; None for a program that is compiled in each process."""
+    """The key of a program's entry; None for a program that each process compiles."""
     if not enabled or cache.folder() is None:
         return None
     options = fast, is_checked, sorted(donated)
@@ -43,19 +43,19 @@ def key_of(program: Program, fast: bool, donated: frozenset[int], is_checked: bo
 
 @functools.cache
 def _surroundings() -> str:
-    """What compiled code depends on besides the program."""
+    """Everything but the program on which compiled code depends."""
     return "\n".join((host().fingerprint, cache.compiler_fingerprint(), np.__version__, _scipy_stamp()))
 
 
 def _scipy_stamp() -> str:
-    """Which SciPy is installed, without its import."""
+    """The version of SciPy, without its import."""
     spec = importlib.util.find_spec("scipy")
     places = spec.submodule_search_locations if spec is not None else None
     return cache.file_stamp(Path(places[0], "version.py")) if places else ""
 
 
 def load(key: str, program: Program) -> tuple[Interface, str] | None:
-    """The interface of the compiled program and the key of its code; None if there is no entry that can be used."""
+    """The interface of the compiled program and the key of its code; None without a usable entry."""
     stored = cache.load(key)
     if stored is None:
         return None
@@ -66,19 +66,19 @@ def load(key: str, program: Program) -> tuple[Interface, str] | None:
 
 
 def store(key: str, interface: Interface, code: str, program: Program) -> None:
-    """Write an entry, unless the constants that the passes have made are too large."""
+    """Write an entry, unless the passes have made too large constants."""
     content = _packed(interface, code, program)
     if content is not None:
         cache.store(key, cache.ObjectCode(content, ()))
 
 
 def store_cut(key: str) -> None:
-    """Note that a program is not native as a whole: the code of its parts is kept by their texts."""
+    """Note that a program is not native as a whole: the texts of its parts are the keys of their code."""
     cache.store(key, cache.ObjectCode(_CUT, ()))
 
 
 def is_cut(key: str) -> bool:
-    """Whether it was noted of a program."""
+    """Whether a program has such a note."""
     stored = cache.load(key)
     return stored is not None and stored.image == _CUT
 
@@ -130,7 +130,7 @@ def _is_odd(dtype: np.dtype[Any]) -> bool:
 
 
 def _identity(value: Any) -> Any:
-    """What two arrays of the same numbers in the same memory have in common."""
+    """Equal for two arrays of the same numbers in the same memory."""
     if type(value) is not np.ndarray or not value.flags.c_contiguous or not value.size:
         return id(value)
     return value.ctypes.data, value.size, value.dtype

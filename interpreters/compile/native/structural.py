@@ -14,7 +14,7 @@ from func.interpreters.program.program import Equation
 
 
 def entries_of(index: Index) -> list[Any]:
-    """A normalised basic index as the fuser takes it."""
+    """A normalised basic index in the form of the fuser."""
     return [(entry[0], entry[2], len(range(*entry))) if isinstance(entry, tuple) else entry for entry in index]
 
 

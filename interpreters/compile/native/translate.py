@@ -47,10 +47,10 @@ OTHERS = {
         *("eigh", "eigvalsh", "svd", "svdvals", "qr", "qr_raw", "lstsq", "solve_assumed", "pinv", "adjugate"),
     ),
 }
-"""Other modules, each with the primitives for which it has rules: it is imported when one of them is met first."""
+"""Other modules with the primitives of their rules; the first such primitive imports the module."""
 OWNERS = {name: f"{PACKAGE}.{module}" for module, names in OTHERS.items() for name in names}
 SAMPLE = 64
-"""Elements of a constant that are compared before all of them."""
+"""Elements of a constant to compare before all of them."""
 NONEMPTY = frozenset([f"{PACKAGE}.linalg", f"{PACKAGE}.spectral"])
 """The modules whose rules take no arrays without elements."""
 LIBRARIES = NONEMPTY | {f"{PACKAGE}.library_sorts"}
@@ -64,9 +64,9 @@ def translate(
     libraries: bool = True,
     is_printed: bool = False,
 ) -> NativeProgram:
-    """The program's items, with places for all memory. If `checked`, they report a NaN in an output. Outputs may be
-    written into the memory of `donated` inputs. Raises NotNative where an equation has no native form, which are those
-    of linear algebra, too, without `libraries`. Code that `is_printed` has forms for some more."""
+    """The program's items, with places for all memory. If `checked`, they report a NaN in an output. They may write
+    outputs into the memory of `donated` inputs. Raises NotNative for an equation without a native form; without
+    `libraries` that includes linear algebra. `is_printed` adds the forms of printed code."""
     if is_printed:
         importlib.import_module("func.interpreters.compile.native.printed")
     return Translator(program, libraries=libraries, is_printed=is_printed).native(checked, donated)
@@ -119,7 +119,7 @@ class Translator:
             outputs.append(self._output(place, self.value(x), aval, taken))
         eliminate_dead_code(items)
         share_parts(items)
-        if donated:  # imported for programs with donated inputs only, since a first call waits for it
+        if donated:  # imported only for programs with donated inputs, since a first call waits for it
             from func.backends.loops.buffer_aliasing import alias_outputs
 
             alias_outputs(native, inputs, outputs, donated)
@@ -164,7 +164,7 @@ class Translator:
             self.apply(equation)
 
     def apply(self, equation: Equation) -> None:
-        """Apply the rule of an equation. Raises NotNative where it has none, RuleError where the rule fails."""
+        """Apply the rule of an equation. Raises NotNative without a rule, RuleError if the rule fails."""
         try:
             self._apply(equation)
         except (NotNative, RuleError, ValidationError):
@@ -260,7 +260,7 @@ def _is_row_major(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 
 def rule_of(equation: Equation) -> Any:
-    """The rule of an equation. Raises NotNative where there is none."""
+    """The rule of an equation. Raises NotNative if there is none."""
     primitive = equation.primitive
     variables = [x for x in (*equation.inputs, *equation.outputs) if type(x) is Var]
     for x in equation.inputs:

@@ -25,13 +25,13 @@ from func.interpreters.program.translations import validated
 Pass: TypeAlias = Callable[[Program], Program]
 
 LEAST_OUTER_PRODUCT = 1024
-"""Elements of the smallest outer product that is left out: smaller ones are faster multiplied out."""
+"""The smallest outer product, in elements, that the pass avoids: smaller ones are faster multiplied out."""
 LINALG = "func.interpreters.primitives.linalg."
-"""The package of the primitives for whose sake the passes of `passes/linalg/` rewrite programs."""
+"""The package of the primitives for which the passes of `passes/linalg/` exist."""
 
 
 def _where(concerns: Callable[[Equation], bool], module: str, name: str) -> Pass:
-    """A pass for programs with an equation that it concerns; its module is imported when one is met first."""
+    """A pass for programs with an equation that it concerns; the first such equation imports its module."""
 
     def apply_pass(program: Program) -> Program:
         if not any([concerns(equation) for equation in program.equations]):
@@ -89,7 +89,7 @@ CLEANING: tuple[Pass, ...] = (
 )
 """The passes after which equal steps of a loop have equal equations."""
 MAX_ROUNDS = 4
-"""The passes are repeated until a whole round changes nothing, at most this often."""
+"""The most repetitions of the passes, which end when a whole round changes nothing."""
 LONG_PROGRAM = 1000
 """From this number of equations on, further rounds are not worth their time."""
 MAX_ROUNDS_IF_LONG = 2
@@ -103,7 +103,7 @@ def clean(program: Program) -> Program:
 
 
 def optimize(program: Program) -> Program:
-    """The program as it is to be executed."""
+    """The program for execution."""
     if not program.communicates:
         return _optimized(program)
     pinned = pin_messages(program.pruned())

@@ -18,11 +18,11 @@ from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.translations import keeps_bits
 
 _ANNOTATIONS = frozenset({named, stop_gradient, renumbered}) | CONVENTIONS
-"""What only transforms read; it is its first operand."""
+"""Primitives that only transforms read; the value is the first operand."""
 MAX_HASHED_BYTES = 1 << 16
-"""Larger constants are compared by identity: hashing their bytes takes longer than it saves."""
+"""Identity compares larger constants: hashing their bytes takes longer than it saves."""
 MAX_FOLDED_BYTES = 1 << 16
-"""Larger results are folded only where they are no larger than their operands."""
+"""Folding makes a larger result only if it is no larger than its operands."""
 
 
 @keeps_bits
@@ -43,8 +43,8 @@ def pin_messages(program: Program) -> Program:
 
 @keeps_bits
 def strip_annotations(program: Program) -> Program:
-    """Drop what only transforms read: names for checkpoint policies, stopped gradients, derivatives of written values,
-    the derivatives of conventions.
+    """Drop annotations that only transforms read: names for checkpoint policies, stopped gradients, derivatives of
+    written values, derivatives of conventions.
 
     An optimised program is for execution; derivatives are taken of the program before optimisation.
     """
@@ -79,7 +79,7 @@ def eliminate_common_subexpressions(program: Program) -> Program:
             continue
         try:
             outputs = seen.setdefault(_equation_key(equation), equation.outputs)
-        except TypeError:  # a parameter that cannot be hashed
+        except TypeError:  # a parameter is unhashable
             outputs = equation.outputs
         if outputs is equation.outputs:
             equations.append(equation)
@@ -112,8 +112,8 @@ def _constant_key(value: Any) -> Any:
 
 
 def with_small_constants_on_host(program: Program) -> Program:
-    """The program with small constants of a device as arrays of the host, where passes look into them. They are copies
-    already, so nobody writes to them, and executables bring them back once."""
+    """The program with small constants of a device as arrays of the host, where passes can read them. They are copies,
+    so nobody writes to them, and executables bring them back once."""
     moved = {
         var: value.get()
         for var, value in program.constants.items()
@@ -143,7 +143,7 @@ def fold_constants(program: Program) -> Program:
 
 
 def _fold(equation: Equation, constants: dict[Var, Array]) -> Any:
-    """The value of an equation; None where an operand is not constant, or the equation is not to be folded."""
+    """The value of an equation; None if an operand is not constant, or the equation must not be folded."""
     operands = []
     for x in equation.inputs:
         value = constants.get(x) if type(x) is Var else x
@@ -162,7 +162,7 @@ def _fold(equation: Equation, constants: dict[Var, Array]) -> Any:
 
 
 def _evaluate(equation: Equation, operands: Sequence[Any]) -> Any:
-    """The value of an equation on host arrays and scalars; None where it is too large, raises, or has another aval."""
+    """The value of an equation on host arrays and scalars; None if it is too large, raises, or has another aval."""
     (out,) = equation.outputs
     if not all([isinstance(value, (np.ndarray, np.generic)) or type(value) in PYTHON_SCALARS for value in operands]):
         return None
@@ -171,7 +171,7 @@ def _evaluate(equation: Equation, operands: Sequence[Any]) -> Any:
         return None
     try:
         value = quietly(functools.partial(equation.primitive, **equation.params), *operands)
-    except Exception:  # it is raised where the equation runs, if it does
+    except Exception:  # the equation raises it when it runs
         return None
     if type(value) in PYTHON_SCALARS:
         return value if implements(value, out) else None

@@ -22,15 +22,15 @@ from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.program.program import Equation, Program, Var
 
 MAX_OPTIMAL = 8
-"""Chains of up to this many operands are ordered optimally, longer ones greedily."""
+"""Chains of up to this many operands get an optimal order, longer ones a greedy one."""
 MAX_CHAIN = 40
 """A chain is cut at about this many operands."""
 MIN_GAIN = 0.9
-"""A chain is reordered where the new order takes less than this share of the operations."""
+"""A new order of a chain must take less than this share of the operations."""
 MIN_SLICES = 8
 """Contractions with all slices of an array are joined from this many slices on."""
 CALL = 2000
-"""How many elements are copied in the time of one call."""
+"""The number of elements that are copied in the time of one call."""
 
 
 def order_contractions(program: Program) -> Program:

@@ -33,7 +33,7 @@ class Definitions:
         return equation.inputs[0] if equation is not None and equation.primitive is primitive else None
 
     def constant_value(self, x: Any) -> Array | None:
-        """The host array or scalar that x is known to be."""
+        """The known host array or scalar for x."""
         value = self.constants.get(x) if type(x) is Var else x
         return value if isinstance(value, (np.ndarray, np.generic)) or type(value) in PYTHON_SCALARS else None
 

@@ -12,8 +12,8 @@ import pytest
 import func
 from func.backends.cuda import device_runs
 from func.backends.cuda.device import DeviceIndexError, DeviceMemoryError, KernelError
-from func.interpreters.calls import fused_backward
-from tests.interpreters.test_fused_backward import FUNCTIONS, NOT_NATIVE
+from func.interpreters.calls import backward_plans
+from tests.interpreters.test_compiled_backward import FUNCTIONS, NOT_NATIVE
 from tests.support.cuda_host import HostDevice, needs_compiler
 from tests.support.device_double import DeviceArray, namespace, to_device
 
@@ -29,17 +29,17 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[HostDevice]:
     """A device whose passes are compiled when they come for the second time."""
     own = HostDevice(DeviceArray)
     monkeypatch.setattr(namespace, "device_of", lambda args: own)
-    estimate = fused_backward._estimate
+    estimate = backward_plans._estimate
 
     def one_half(*args: Any) -> float:
         estimate(*args)
         return 0.6
 
-    monkeypatch.setattr(fused_backward, "START", 0.0)
-    monkeypatch.setattr(fused_backward, "BASE_COST", 0.1)
-    monkeypatch.setattr(fused_backward, "COST_OF_NODE", 0.0)
-    monkeypatch.setattr(fused_backward, "LARGEST_SHARE", float("inf"))
-    monkeypatch.setattr(fused_backward, "_estimate", one_half)
+    monkeypatch.setattr(backward_plans, "START", 0.0)
+    monkeypatch.setattr(backward_plans, "BASE_COST", 0.1)
+    monkeypatch.setattr(backward_plans, "COST_OF_NODE", 0.0)
+    monkeypatch.setattr(backward_plans, "LARGEST_SHARE", float("inf"))
+    monkeypatch.setattr(backward_plans, "_estimate", one_half)
     func.clear_caches()
     yield own
     func.clear_caches()

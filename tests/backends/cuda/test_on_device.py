@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.calls import fused_backward
+from func.interpreters.calls import backward_plans
 from tests.backends.cuda.test_programs import LARGE
-from tests.interpreters.test_fused_backward import FUNCTIONS
+from tests.interpreters.test_compiled_backward import FUNCTIONS
 from tests.support.cuda_cases import LIMITS, bfloat16_cases, random_cases
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore")]
@@ -106,9 +106,9 @@ def test_a_graph_is_replayed() -> None:
 
 
 def test_backward_passes_of_eager_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_backward, "START", 0.0)
-    monkeypatch.setattr(fused_backward, "BASE_COST", 1e-9)
-    monkeypatch.setattr(fused_backward, "COST_OF_NODE", 0.0)
+    monkeypatch.setattr(backward_plans, "START", 0.0)
+    monkeypatch.setattr(backward_plans, "BASE_COST", 1e-9)
+    monkeypatch.setattr(backward_plans, "COST_OF_NODE", 0.0)
     func.clear_caches()
     x = np.random.default_rng(0).normal(size=(6, 8))
     for function in FUNCTIONS.values():

@@ -6,7 +6,7 @@ from typing import Any
 
 import scipy.signal.windows as _scipy
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__: list[str] = []

@@ -23,7 +23,7 @@ from func.interpreters.host.public_functions import without_engine_frames as _wi
 from func.scipy.spatial.transform import curves, rotations
 from func.scipy.spatial.transform.curves import RotationSpline, Slerp
 from func.scipy.spatial.transform.rotations import Rotation
-from func.interpreters.host.completion import public_names as _public_names
+from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = ["Rotation", "RotationSpline", "Slerp"]

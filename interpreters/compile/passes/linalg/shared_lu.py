@@ -18,7 +18,7 @@ from func.interpreters.primitives.structural.shapes import reshape, where
 from func.interpreters.program.program import Equation, Program, Var
 
 MIN_ROWS = 16
-"""Smaller matrices, and stacks of matrices, are factored again: that is faster than storing factors."""
+"""For smaller matrices and stacks, repeating the factorization is faster than storing factors."""
 _FACTORING: frozenset[Primitive] = frozenset({solve, inv, slogdet})
 
 
@@ -42,7 +42,7 @@ def share_lu(program: Program) -> Program:
             continue
         matrix, primitive, others, params = use
         if primitive is factored_inverse and matrix in raising:
-            params = {"safe": False}  # some inverse of this matrix raises where it is singular, so all may
+            params = {"safe": False}  # some inverse of this matrix raises if it is singular, so all may
         if matrix not in factors:
             factors[matrix] = tuple([Var(aval) for aval in lu_factors.aval(matrix.aval)])
             builder.equations.append(Equation(lu_factors, (matrix,), {}, factors[matrix], equation.line))

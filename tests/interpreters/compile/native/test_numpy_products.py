@@ -15,7 +15,7 @@ import func
 from func.backends.llvm import machine
 from func.interpreters.compile.native import numpy_products
 from func.interpreters.compile.native.numpy_products import InTurns, large_products
-from tests.interpreters.test_fused_backward import compiled_at_once, runs
+from tests.interpreters.test_compiled_backward import compiled_at_once, runs
 
 __all__ = ["compiled_at_once", "runs"]
 

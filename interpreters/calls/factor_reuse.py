@@ -1,9 +1,9 @@
-"""What a backward pass knows of its inputs: which are Cholesky factors, and which are parts of those.
+"""Factors that a backward pass reuses: which of its inputs are Cholesky factors, and which are parts of those.
 
-The program of a pass begins with arrays, and the closed forms of `passes/linalg/` ask where a matrix came from. So the
-factor that a node has saved is marked (`known_factor`), and what other nodes have saved of it, such as its diagonal, or
-of a solve with it, is taken from it again rather than read from an array of its own: it has the
-same numbers, unless somebody has written to it without recording that, for which the program looks.
+The program of a pass begins with arrays, but the closed forms of `passes/linalg/` need the origin of a matrix. So this
+module marks the factor that a node saved (`known_factor`). It takes what other nodes saved of the factor, such as its
+diagonal, or of a solve with it, from the factor again instead of from a separate array. The numbers are the same unless
+an unrecorded write changed them, which the program checks.
 """
 
 from __future__ import annotations
@@ -24,20 +24,18 @@ from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.written_pullbacks import Direct
 
 SELECTIONS = {primitive.name: primitive for primitive in (permute, reshape, getitem, gather, take)}
-"""What takes parts of a matrix, by the names of the rules too that stand for them where arrays are plain."""
+"""Primitives that take parts of a matrix, also by the names of the rules that represent them on plain arrays."""
 
 
 def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any], claims: list[tuple[Any, Any]]) -> dict[int, Any]:
-    """By identity of a saved value, the traced value to take in its place. `nodes` come before those they belong to.
+    """By identity of a saved value, the traced value in its place. `nodes` come before those they belong to.
 
-    A write that is not recorded changes numbers and no node, so a stand-in may have other numbers than what was saved:
-    `claims` gets the pairs of both, which the program has to compare.
-
-    `traced` gives the traced value of a saved one.
+    An unrecorded write changes numbers and no node, so a stand-in may have other numbers than the saved value: `claims`
+    gets the pairs of both, which the program has to compare. `traced` returns the traced value of a saved one.
     """
     found: dict[int, Any] = {}
     values: dict[int, Any] = {}
-    """By a node's serial, its traced value."""
+    """The traced value of a node, by its serial."""
 
     def known(value: Any) -> Any:
         return found[id(value)] if id(value) in found else traced(value)
@@ -62,7 +60,7 @@ def stand_ins(nodes: Sequence[Any], traced: Callable[[Any], Any], claims: list[t
 
 
 def refused_unless(claims: Sequence[tuple[Any, Any]], ct: Array) -> Array:
-    """A cotangent, or NaN, which no reader accepts, where the values of some pair differ."""
+    """A cotangent, or NaN, on which code gives up, if the values of some pair differ."""
     for saved, own in claims:
         differ = reduce_sum(convert(not_equal(saved, own), dtype=np.dtype(float)), axes=tuple(range(len(own.shape))))
         ct = where(equal(differ, 0.0), ct, full_like(ct, np.nan, ()))

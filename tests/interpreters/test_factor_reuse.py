@@ -11,8 +11,8 @@ import scipy.linalg
 
 import func
 from func.backends.llvm import machine
-from func.interpreters.calls.fused_backward import Structure
-from tests.interpreters.test_fused_backward import compiled_at_once, runs
+from func.interpreters.calls.backward_plans import Structure
+from tests.interpreters.test_compiled_backward import compiled_at_once, runs
 
 __all__ = ["compiled_at_once", "runs"]
 

@@ -1,9 +1,9 @@
-"""Readers: they recognise a graph whose backward pass has code, and give the code its arrays.
+"""Matchers: each recognises the graphs of one structure and passes their arrays to compiled code.
 
-`Structure` describes any graph, node by node, which takes longer than the pullbacks of small arrays. A reader is made
-for one structure. It is Python source without loops: it takes the nodes apart in an order that is known, compares what
-has to be the same, and calls the code. What the code reads has to be the same objects in the same places; shapes and
-dtypes of arrays are compared by the code's call stub.
+`Structure` describes any graph, node by node, which takes longer than the pullbacks of small arrays. A matcher
+belongs to one structure. It is Python source without loops: it takes the nodes apart in a known order, compares rules,
+parameters and avals, and calls the code. Arrays must occur in the same places; the code's call stub compares their
+shapes and dtypes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from func.interpreters.imperative.node_state import HOOKS, STATE
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.program.content_keys import exact_key
 
-Reader = Callable[..., Any]
-"""reader(seeds, leaves): the cotangents, or None where the graph is another one, or the code finds a NaN."""
+Matcher = Callable[..., Any]
+"""matcher(seeds, leaves): the cotangents, or None if the graph has another structure, or the code finds a NaN."""
 
 
-class Unlike(Exception):
-    """The arrays of a graph are not those that its code is for."""
+class GraphMismatch(Exception):
+    """The arrays of a graph do not fit its code."""
 
 
-def reader_of(
+def matcher_of(
     seeds: Sequence[tuple[int, int]],
     leaves: Sequence[int | None],
     nodes: Sequence[Any],
@@ -36,26 +36,26 @@ def reader_of(
     call: Callable[..., Any],
     has_cotangent: Sequence[bool],
     of_tensors: bool = False,
-) -> Reader | None:
-    """The reader of a structure; None where it cannot tell graphs apart.
+) -> Matcher | None:
+    """The matcher of a structure; None if it cannot tell graphs apart.
 
-    The nodes of a graph `of_tensors` have a NodeState each, and its leaves are to be found: its reader takes the seeds
-    alone, and returns the cotangents, their leaves, and the nodes that were pulled back.
+    The nodes of a graph `of_tensors` have a NodeState each, and its leaves are unknown: its matcher takes the seeds
+    alone, and returns the cotangents, their leaves, and the nodes that it pulled back.
 
     `seeds` are the place of a node and the slot of its cotangent, `leaves` places of nodes, `slots` the numbers of
-    arrays by their ids. `call` computes the cotangents of the leaves that have one from the arrays, and raises `Unlike`
-    for others.
+    arrays by their ids. `call` computes from the arrays the cotangents of the leaves that have one; it raises
+    `GraphMismatch` for others.
     """
     asked = [place for place in leaves if place is not None]
     are_leaves = all([nodes[place][RULE] is LEAF for place in asked])
     has_others = len(asked) < len([node for node in nodes if node[RULE] is LEAF])
     if not are_leaves or len(set(asked)) < len(asked) or (has_others and len(asked) < len(leaves)):
         return None
-    return _ReaderSource(nodes, slots, of_tensors).reader(seeds, leaves, call, has_cotangent)
+    return _MatcherSource(nodes, slots, of_tensors).matcher(seeds, leaves, call, has_cotangent)
 
 
-class _ReaderSource:
-    """The source of one reader, as it is written."""
+class _MatcherSource:
+    """Writes the source of one matcher."""
 
     def __init__(self, nodes: Sequence[Any], slots: dict[int, int], of_tensors: bool) -> None:
         self.nodes = nodes
@@ -63,19 +63,19 @@ class _ReaderSource:
         self.places = {node[SERIAL]: place for place, node in enumerate(nodes)}
         self.slots = slots
         self.bound: set[str] = set()
-        """The variables that have a value: n3 is a node, a3 an array."""
+        """The variables with a value so far: n3 is a node, a3 an array."""
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
-        self.constants: dict[str, Any] = {"exact_key": exact_key, "Unlike": Unlike}
+        self.constants: dict[str, Any] = {"exact_key": exact_key, "GraphMismatch": GraphMismatch}
         self.temporaries = 0
 
-    def reader(
+    def matcher(
         self,
         seeds: Sequence[Any],
         leaves: Sequence[int | None],
         call: Callable[..., Any],
         has_cotangent: Sequence[bool],
-    ) -> Reader:
+    ) -> Matcher:
         """The function."""
         tests: list[str] = []
         targets = [
@@ -114,12 +114,12 @@ class _ReaderSource:
         source = (
             f"def read(seeds{'' if self.of_tensors else ', leaves'}):\n"
             f"    try:\n{body}\n    except (TypeError, ValueError):\n        return None\n"
-            f"    try:\n        outputs = call({arrays})\n    except Unlike:\n        return None\n"
+            f"    try:\n        outputs = call({arrays})\n    except GraphMismatch:\n        return None\n"
             f"    return {result}\n"
         )
         namespace = {**self.constants, "call": call, "ZERO": ZERO, "FreshCotangents": FreshCotangents}
         exec(compile(source, __file__, "exec"), namespace)  # a frame of the engine
-        read: Reader = namespace["read"]
+        read: Matcher = namespace["read"]
         return read
 
     def node(self, place: int) -> None:
@@ -150,13 +150,13 @@ class _ReaderSource:
         self.saved("s", node[SAVED])
 
     def open_state(self, tests: list[str]) -> None:
-        """Take what was saved out of the state of a tensor's node, which has no hooks."""
+        """Take the saved values out of the state of a tensor's node without hooks."""
         if self.of_tensors:
             self.lines.append("s, h, _, _ = s")
             tests.append("h is not None")
 
     def tests_of_params(self, params: Any) -> list[str]:
-        """What holds where the parameters are others."""
+        """Conditions that are true if the parameters differ."""
         if not params:
             return ["o"]
         tests = [f"o != {self.constant(params)}"]
@@ -168,7 +168,7 @@ class _ReaderSource:
         return tests
 
     def saved(self, word: str, value: Any) -> None:
-        """Take what a node has saved apart."""
+        """Take the saved values of a node apart."""
         kind = type(value)
         if kind is tuple or kind is list:
             self.leave_if([f"type({word}) is not {kind.__name__}"])
@@ -191,7 +191,7 @@ class _ReaderSource:
         self.leave_if(tests)
 
     def temporary_of(self, value: Any, tests: list[str]) -> str:
-        """A target for a member of what was saved, with the tests that it has to pass."""
+        """A target for a member of the saved values, with the tests that it has to pass."""
         kind = type(value)
         if value is None:
             return self.temporary("is not None", tests)
@@ -210,7 +210,7 @@ class _ReaderSource:
         return self.variable(f"a{self.slots[id(value)]}", tests)
 
     def variable(self, name: str, tests: list[str]) -> str:
-        """A target for a node or an array: the variable itself, or one that has to be the same object."""
+        """A target for a node or an array: the variable itself, or a new one that must be the same object."""
         if name not in self.bound:
             self.bound.add(name)
             return name
@@ -241,7 +241,7 @@ class _ReaderSource:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether values that are equal to this one are the same to every rule."""
+    """Whether values that equal this one are the same to every rule."""
     if type(value) is tuple:
         return all([_is_plain(member) for member in value])
     return value is None or type(value) in (str, int) or isinstance(value, np.dtype)

@@ -1,7 +1,7 @@
-"""What a function reads from outside its arguments, and the random numbers that it draws while it is traced.
+"""The values that a function reads from outside its arguments, and the random numbers that it draws under trace.
 
-A traced function runs once, and its program repeats what it read. That numbers were drawn shows in the states of the
-generators that the function can reach, which are compared before and after.
+A traced function runs once, and its program repeats the values that it read. Comparing the states of all reachable
+generators before and after the trace shows whether the function drew numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from func.interpreters.core.errors import FrozenValueWarning
 from func.interpreters.host.source import is_engine_file, user_line
 
 DEPTH = 4
-"""How far functions that call functions, and containers in containers, are followed."""
+"""The depth to which functions that call functions, and containers in containers, are followed."""
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic, range)
 _DATA = (*PLAIN, np.ndarray, tuple, list, dict, set, frozenset, Tracer)
 
@@ -69,22 +69,23 @@ UNUSED = "unused"
 
 
 def _generators() -> tuple[type, ...]:
-    """The class of NumPy's generators and that of its old ones; none where their module has not been imported."""
+    """The class of NumPy's generators and that of its old ones; none before their module is imported."""
     random = sys.modules.get(RANDOM)
     return () if random is None else (random.Generator, random.RandomState)
 
 
 class _OutsideReads:
-    """Finds what a function reads from outside its arguments: {path: value}. It runs no code of the user's."""
+    """Finds the values that a function reads from outside its arguments: {path: value}. It runs no code of the
+    user's."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.codes: list[types.CodeType] = []
-        """The code of the functions that were found."""
+        """The code of all functions."""
         self._seen: set[int] = set()
 
     def function(self, function: Any, path: str = "", depth: int = DEPTH) -> None:
-        """What a function, a method, a partial or a callable object reads."""
+        """Note the values that a function, a method, a partial or a callable object reads."""
         while _is(function, functools.partial):
             for place, value in [*enumerate(function.args), *function.keywords.items()]:
                 self.value(f"{path}argument {place}", value, (), depth)
@@ -135,7 +136,7 @@ class _OutsideReads:
                     self.function(cell.cell_contents, path, depth)
 
     def value(self, path: str, value: Any, names: tuple[str, ...], depth: int) -> None:
-        """A value that a function with these names reads."""
+        """Note a value that a function with these names reads."""
         owner = value.__self__ if type(value) in (types.MethodType, types.BuiltinMethodType) else None
         legacy = sys.modules.get(RANDOM)
         if (
@@ -185,14 +186,14 @@ def _is_data(value: Any) -> bool:
 
 
 def read_by(function: Callable[..., Any]) -> dict[str, Any]:
-    """What a function reads from outside its arguments, as far as it can be seen."""
+    """The values that a function reads from outside its arguments, as far as visible."""
     reader = _OutsideReads()
     reader.function(function)
     return reader.values
 
 
 def code_and_values(function: Callable[..., Any]) -> tuple[list[types.CodeType], dict[str, Any]]:
-    """The code of a function and of those that it calls, and what they read, as far as it can be seen."""
+    """The code of a function and of those that it calls, and the values that they read, as far as visible."""
     reader = _OutsideReads()
     reader.function(function)
     return reader.codes, reader.values
@@ -211,7 +212,7 @@ def _shared_state() -> Any:
     The words of a Mersenne twister and its position are read where they are. What it lacks is a normal number that is
     kept for the next call; functions that name numpy.random are looked at more closely.
     """
-    if RANDOM not in sys.modules:  # its import takes longer than to trace a small function
+    if RANDOM not in sys.modules:  # its import takes longer than tracing a small function
         return UNUSED
     generator = np.random.mtrand._rand._bit_generator
     if type(generator) is np.random.MT19937:
@@ -220,7 +221,7 @@ def _shared_state() -> Any:
 
 
 def _is_unused() -> bool:
-    """Whether nothing has been drawn from the generator behind numpy.random since its module was imported."""
+    """Whether the generator behind numpy.random has drawn nothing since its import."""
     state, fresh = [bits.state["state"] for bits in (np.random.mtrand._rand._bit_generator, np.random.MT19937())]
     return bool(state["pos"] == fresh["pos"] and state["key"][0] == fresh["key"][0])
 
@@ -239,7 +240,7 @@ def _random_states(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 class noticing_random_numbers:
-    """Context that warns at its end if the function inside has drawn random numbers, which its program will repeat."""
+    """Warn at the end if the function inside has drawn random numbers, which its program will repeat."""
 
     __slots__ = ("before", "function", "transform")
 
@@ -266,7 +267,7 @@ class noticing_random_numbers:
 
 
 class restoring_random_numbers:
-    """Context that gives the generators that a function can reach the states back that they had before."""
+    """Inside, a function may draw; at the end the generators that it can reach get their former states back."""
 
     __slots__ = ("function", "restore")
 

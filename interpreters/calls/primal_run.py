@@ -1,9 +1,8 @@
-"""The one run of a user's forward function: it computes, and notes how every value came about.
+"""The one run of a user's forward function: it computes, and notes the origin of every value.
 
-A function with a derivative rule runs once for a call, on values from which all derivatives have been taken away: the
-rule, not the code, is their derivative. What the function hands to its rule besides arguments and outputs, an
-intermediate value, has no rule. Its derivative is that of the code that computed it, which `ForwardRun.replay` repeats
-without calling the user's function again.
+A function with a derivative rule runs once for a call, on values without derivatives: the rule, not the code, defines
+the derivative. Intermediate values that the function passes to its rule have no rule. Their derivative is that of the
+code that computed them, which `PrimalRun.replay` repeats without calling the user's function again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from func.interpreters.vmap import Vmap
 
 
 class Origin(NamedTuple):
-    """Where a value of a run comes from: output `place` of a step, or, without a step, argument `place`."""
+    """The origin of a value of a run: output `place` of a step, or, without a step, argument `place`."""
 
     step: Any
     place: int
@@ -48,13 +47,14 @@ class Step(NamedTuple):
     params: Params
 
 
-class ForwardRun(Interpreter):
-    """Computes at once, and attaches the Origin to each value. What cannot carry a derivative leaves as a plain box.
+class PrimalRun(Interpreter):
+    """Computes at once, and attaches the Origin to each value. Values that cannot have a derivative leave as plain
+    boxes.
 
-    `was_read` tells that the code read numbers, as by float(x): what it computed from them has no known derivative.
-    With `args` the run is that of a checkpoint: traced values that the function reaches otherwise than by arguments
-    count as further arguments, and values that are kept elsewhere have their derivative also after the run. Without
-    `args` they are constants then. `saved` has the values of the steps that policy(primitive, params) chooses.
+    `was_read`: the code read numbers, as by float(x), and results from them have no known derivative. With `args` it is
+    the run of a checkpoint: traced values that the function reaches otherwise than by arguments count as further
+    arguments, and values that live on elsewhere have a derivative also after the run. Without `args` they are constants
+    then. `saved` has the values of the steps that policy(primitive, params) chooses.
     """
 
     takes_further = True
@@ -105,7 +105,7 @@ class ForwardRun(Interpreter):
         return super().concrete(tracer)
 
     def owns(self, value: Any) -> bool:
-        """Whether a value was computed in this run from its arguments."""
+        """Whether this run computed a value from its arguments."""
         return type(value) is Tracer and value._interpreter is self
 
     def value(self, value: Array) -> Array:
@@ -118,7 +118,7 @@ class ForwardRun(Interpreter):
         self.__class__ = FinishedRun if self.args is None else FinishedCheckpoint  # pyright: ignore[reportAttributeAccessIssue]
 
     def replay(self, origins: Sequence[Origin], places: Sequence[int]) -> tuple[Any, list[int], list[Array]]:
-        """What computes some values again: (function of arrays, which of the arguments at these places it takes, the
+        """The parts of a repetition of some values: (function of arrays, which arguments at these places it takes, the
         further values that it takes)."""
         if self.was_read:
             return unknown_derivative, list(places), []
@@ -148,8 +148,8 @@ class ForwardRun(Interpreter):
         return outs
 
 
-class FinishedRun(ForwardRun):
-    """What a ForwardRun becomes: a value that was kept elsewhere is a constant."""
+class FinishedRun(PrimalRun):
+    """A PrimalRun after its end: values that live on elsewhere are constants."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and (body := body_above(self.level)) is not None:
@@ -163,7 +163,7 @@ class FinishedRun(ForwardRun):
 
 
 class FinishedCheckpoint(FinishedRun):
-    """What the run of a checkpoint becomes: a value that was kept elsewhere has its derivative by the arguments."""
+    """The run of a checkpoint after its end: values that live on elsewhere have derivatives by the arguments."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and (body := body_above(self.level)) is not None:
@@ -213,7 +213,7 @@ class Replay:
 
 
 def _ordered(origins: Iterable[Origin]) -> list[Step]:
-    """The steps behind some values, each after those that it needs."""
+    """The steps behind some values, each after its own needs."""
     ordered: list[Step] = []
     is_done: dict[int, bool] = {}
     stack = [origin.step for origin in origins if origin.step is not None]
@@ -231,7 +231,7 @@ def _ordered(origins: Iterable[Origin]) -> list[Step]:
 
 
 def unknown_derivative(*inputs: Array) -> list[Array]:
-    """Raises: what a forward function computes from numbers that it has read cannot be computed again."""
+    """Raise: the run cannot repeat what a forward function computes from numbers that it read."""
     raise NotDifferentiableError(
         "the forward function of a rule, or a checkpointed function, read the numbers of traced values (by float(x), "
         "x.item(), np.asarray(x) or x.numpy()), and the derivative of what it computed is asked for: it is not known. "
@@ -246,7 +246,7 @@ def is_traced_number(value: Any) -> bool:
 
 
 def needs_rule(values: Iterable[Any]) -> bool:
-    """Whether some value is traced by a level that differentiates, now or later as a Program; vmap alone does not."""
+    """Whether a level that differentiates traces some value, now or later as a Program; vmap alone does not."""
     for value in values:
         while type(value) is Tracer:
             interpreter = value._interpreter

@@ -11,8 +11,8 @@ import pytest
 
 import func
 from func.backends.llvm import machine
-from func.interpreters.calls import fused_backward
-from tests.interpreters.test_fused_backward import FUNCTIONS, NOT_NATIVE, compiled_at_once, runs
+from func.interpreters.calls import backward_plans
+from tests.interpreters.test_compiled_backward import FUNCTIONS, NOT_NATIVE, compiled_at_once, runs
 
 __all__ = ["compiled_at_once", "runs"]
 
@@ -161,13 +161,13 @@ def test_threads_have_their_own_levels() -> None:
 def structures(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The structures of passes below levels."""
     found: list[Any] = []
-    init = fused_backward.Structure.__init__
+    init = backward_plans.Structure.__init__
 
     def watched(structure: Any, *args: Any) -> None:
         init(structure, *args)
         found.append(structure)
 
-    monkeypatch.setattr(fused_backward.Structure, "__init__", watched)
+    monkeypatch.setattr(backward_plans.Structure, "__init__", watched)
     yield found
 
 

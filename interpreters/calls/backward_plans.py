@@ -1,14 +1,14 @@
 """Frequent backward passes as compiled programs.
 
-NumPy computes the values of eager code, one operation after the other, and so it would the cotangents: a pullback reads
-and writes all of a large array, and there are several for each operation. But a backward pass is known as a whole
-before it begins. Its graph is traced into a Program, whose inputs are the seeds and what nodes have saved, and native
-code computes it in few passes over memory. On a device it is kernels, where each step of a pullback would be one.
+NumPy computes eager code one operation after the other. Cotangents computed so need several pullbacks for each
+operation, each of which reads and writes all of a large array. But the whole backward pass is known before it begins. A
+trace of its graph is a Program, whose inputs are the seeds and the saved values, and native code computes it in few
+passes over memory. On a device a few kernels replace one for each step of a pullback.
 
-Graphs are alike where nothing but the numbers in their arrays differs: `Structure` has a key for that. Passes of a
-structure run node by node until they have taken, by an estimate, as long as compilation takes. From then on its code
-runs, by a reader that recognises the structure (`graph_readers`). The estimate depends on the structure alone, so a
-script that runs twice gives the same bits.
+Two graphs have one structure if they differ in the numbers of their arrays alone; the key of a `Structure` tells.
+Passes of a structure run node by node until they have taken, by an estimate, the time of compilation. From then on a
+matcher recognises the structure (`graph_matchers`) and runs its code. The estimate depends on the structure alone, so a
+script that runs twice computes the same bits.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from func.backends.array_memory import MEMORY
 from func.backends.cuda.device import DeviceMemoryError
 from func.backends.loops.number_types import is_number
 from func.interpreters import drivers
-from func.interpreters.calls.graph_readers import Reader, Unlike, reader_of
-from func.interpreters.calls.pass_levels import Form, Opener, PassLevels, Unknown, levels_of
-from func.interpreters.compiled_backward import FUSION, Look
+from func.interpreters.calls.derivative_levels import DerivativeLevels, Form, Opener, Unknown, levels_of
+from func.interpreters.calls.graph_matchers import GraphMismatch, Matcher, matcher_of
+from func.interpreters.compiled_backward import BACKWARD, PassHistory
 from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Bilinear, Tracer, innermost, shape_of
 from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.wiring import WIRING
@@ -55,18 +55,18 @@ from func.interpreters.program.translations import TRANSLATIONS
 from func.interpreters.stage import DerivedStage
 
 LONGEST = 2048
-"""Nodes of the longest graph that is compiled: compilation takes time in proportion, and so does the key."""
+"""Nodes of the longest compiled graph: compilation takes time in proportion, and so does the key."""
 START, BASE_COST, COST_OF_NODE = 0.08, 0.02, 0.001
-"""Seconds that compilation takes, about: the first one of the process more than others, each, and for each node."""
+"""Approximate seconds of compilation: extra for the first one of the process, for each, and for each node."""
 LEAST = 8e-6
-"""Estimated seconds of the shortest pass that is compiled: a call of code takes a microsecond or two."""
+"""Estimated seconds of the shortest compiled pass: a call of code takes a microsecond or two."""
 
 
 class Costs(NamedTuple):
-    """Seconds of a pullback, about: for itself, for an element of its node's value, for a product's multiplications,
-    of which the pullback has twice as many as the product, and for an operation of other matrix routines. A rule may
-    say as how many elements one counts (`pull_cost`), and how many operations its pullback takes (`pull_operations`).
-    `compilation` is as how many of a processor's compilations one counts."""
+    """Approximate seconds of a pullback: for itself, for an element of its node's value, for a product's
+    multiplications (a pullback has twice as many as the product), and for an operation of other matrix routines. A rule
+    may state how many elements one counts as (`pull_cost`), and the operations of its pullback (`pull_operations`).
+    `compilation` is the cost of a compilation in those of a processor."""
 
     node: float
     element: float
@@ -79,39 +79,41 @@ HOST = Costs(5e-6, 1e-9, 2e-11, 1e-10, 1)
 DEVICE = Costs(2e-5, 2e-11, 1e-13, 1e-12, 10)
 """Two or three calls of CuPy, whose kernels read and write 4 TB a second; NVRTC takes 0.06 s for a kernel."""
 READING = 0.5
-"""As how many elements of a pullback one of a product's larger operand counts: a product with a vector takes as long as
-it takes to read the matrix."""
+"""The cost of an element of a product's larger operand in elements of a pullback: a product with a vector takes the
+time of reading the matrix."""
 KEY_OF_NODE, SPARE = 2e-5, 7
-"""A pass is looked at each time if it takes so many seconds for each node, ten times as long as the key of its graph.
-Of others it is one in so many; an odd number meets both of two structures that alternate."""
+"""Passes with this many seconds for each node, ten times the cost of the key, are examined each time, and others once
+in so many times; an odd number meets both of two structures that alternate."""
 MOST_MISSES = 64
-"""So many graphs that look the same from outside may be new, more than were known, before none is looked at again."""
+"""The most graphs of one signature with a new structure, beyond those with a known one, before func stops examining
+them."""
 LEVEL = 4
-"""What a vmap or a jvp around a pullback adds, over the pullback itself: each primitive has a rule for it."""
+"""The additional cost of a pullback below a vmap or a jvp, in costs of the pullback: each primitive has a rule for
+it."""
 LARGEST_SHARE = 10
-"""Products may take so many times as long as all else: code makes no product faster."""
+"""The largest share of products in a pass, in times of all else: code makes no product faster."""
 MOST_PLANS = 256
-"""Structures that are remembered."""
+"""The most structures in the cache."""
 
 _COMPILED_DTYPES = frozenset(
     map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"))
 )
 
 
-class _NotFused(Exception):
-    """A graph has what no program of arrays can represent."""
+class _NotCompiled(Exception):
+    """No program of arrays can represent the graph."""
 
 
 class _Traced(Exception):
-    """Some of a graph's values are traced, or rules not staged yet, which says nothing of the next graph like it."""
+    """Some of a graph's values are traced, or rules not traced yet; the next graph may differ."""
 
 
 class _OtherCompiler(Exception):
     """The settings have no compiler for arrays of this kind at present."""
 
 
-class _FoundNaN(Unlike):
-    """The code has found a NaN among the cotangents."""
+class _FoundNaN(GraphMismatch):
+    """The code finds a NaN among the cotangents."""
 
 
 class TracedPass(NamedTuple):
@@ -130,8 +132,8 @@ class Structure:
     """The graph below some seeds: `key` has all of it but the numbers in `arrays`.
 
     Raises:
-        _NotFused: The pass is short or has too many nodes, products of matrices are most of it, a rule is not made of
-            primitives, or a value is no array for which there is code.
+        _NotCompiled: The pass is short or has too many nodes, products of matrices dominate it, a rule does not consist
+            of primitives, or code cannot read a value.
         _Traced: A value is traced, and not by vmap and jvp alone, or a rule is the first of its kind.
         _OtherCompiler: There is code for arrays of this kind, and the settings are against it.
     """
@@ -143,11 +145,11 @@ class Structure:
 
     def __init__(self, seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any]) -> None:
         self.values: list[Array] = []
-        """The seeds and what nodes have saved, each value once."""
+        """The seeds and the values that nodes saved, each value once."""
         self._slots: dict[int, int] = {}
         self._nodes = _newest_first([node for node, _ in seeds])
         self.xp = namespace_of(tuple([innermost(ct) for _, ct in seeds]))
-        """What computes on the arrays."""
+        """The namespace of the arrays."""
         self.costs = HOST if self.xp is np else DEVICE
         self._places = places = {node[SERIAL]: place for place, node in enumerate(self._nodes)}
         self._seeds = [(places[node[SERIAL]], self._slot(ct)) for node, ct in seeds]
@@ -158,16 +160,16 @@ class Structure:
         except Unknown:
             raise _Traced from None
         self.arrays: list[Array] = []
-        """The values, or the arrays inside of those that are traced."""
+        """The values, or the arrays inside traced ones."""
         self.forms = [self.levels.form(value, self.arrays) for value in self.values]
         kinds = self.levels.kinds
         if kinds and not all([self._is_compiled(x) for x in self.arrays]):
-            raise _NotFused
+            raise _NotCompiled
         self.seconds = _estimate(self._nodes, self.costs, 1 + LEVEL * len(kinds), self.levels.copies)
-        """What the pass takes node by node, about."""
+        """The estimated seconds of the pass node by node."""
         arrays = tuple([(type(x) in HOST_ARRAYS, x.shape, x.dtype) for x in self.arrays])
         self.key = self.xp, tuple(self._seeds), tuple(self._leaves), tuple(nodes), arrays, tuple(self.forms), kinds
-        if not (FUSION.on_host if self.xp is np else FUSION.on_device):
+        if not (BACKWARD.on_host if self.xp is np else BACKWARD.on_device):
             raise _OtherCompiler
 
     def __len__(self) -> int:
@@ -175,17 +177,17 @@ class Structure:
 
     @property
     def weight(self) -> int:
-        """How many passes this one stands for: where keys would take long, few are looked at."""
+        """The number of passes that this one represents: if keys take long, few passes are examined."""
         return 1 if self.seconds >= KEY_OF_NODE * len(self) else SPARE
 
-    def reader(self, call: Callable[..., Any], has_cotangent: Sequence[bool], of_tensors: bool = False) -> Any:
-        """What recognises such graphs and calls code with their arrays; None where nothing can."""
-        return reader_of(self._seeds, self._leaves, self._nodes, self._slots, call, has_cotangent, of_tensors)
+    def matcher(self, call: Callable[..., Any], has_cotangent: Sequence[bool], of_tensors: bool = False) -> Any:
+        """The function that recognises such graphs and calls code with their arrays; None if impossible."""
+        return matcher_of(self._seeds, self._leaves, self._nodes, self._slots, call, has_cotangent, of_tensors)
 
     def _described_node(self, node: Any) -> Any:
         _, rule, parents, needs_cotangent, saved, params, _ = node
         if not getattr(rule, "pulls_by_primitives", False) or getattr(rule, "calls_python", False):
-            raise _Traced if getattr(rule, "may_be_staged", False) else _NotFused
+            raise _Traced if getattr(rule, "may_be_staged", False) else _NotCompiled
         places = self._places
         above = tuple([None if parent is None else places[parent[SERIAL]] for parent in parents])
         if rule is OUTPUT:
@@ -197,7 +199,7 @@ class Structure:
         return rule, above, tuple(needs_cotangent), described, options
 
     def _described(self, value: Any) -> Any:
-        """All that the key says of a saved value."""
+        """The part of the key for a saved value."""
         kind = type(value)
         if kind is tuple or kind is list:
             return kind, *[self._described(member) for member in value]
@@ -212,7 +214,7 @@ class Structure:
         slot = self._slots.get(id(value))
         if slot is None:
             if type(value) is not Tracer and not self._is_compiled(value):
-                raise _NotFused
+                raise _NotCompiled
             slot = self._slots[id(value)] = len(self.values)
             self.values.append(value)
         return slot
@@ -222,12 +224,12 @@ class Structure:
         return _is_compiled_on_host(value) if self.xp is np else self._is_compiled_on_device(value)
 
     def _is_compiled_on_device(self, value: Any) -> bool:
-        """Whether kernels can read an array. One of the host, as indices are, is sent to them in each pass."""
+        """Whether kernels can read an array. Each pass sends arrays of the host, such as indices, to the device."""
         is_known = type(value) in HOST_ARRAYS or namespace_of_type(type(value)) is self.xp
         return is_known and getattr(self.xp, "device_of", None) is not None and is_number(value.dtype)
 
     def trace(self) -> TracedPass:
-        """The nodes' rules on variables."""
+        """Trace the nodes' rules on variables."""
         has_cotangent: list[bool] = []
         pulled_back: list[int] = []
 
@@ -247,7 +249,7 @@ class Structure:
             known: dict[int, Any] = {}
             claims: list[tuple[Any, Any]] = []
             if any([getattr(node[RULE], "name", "") == "cholesky" for node in self._nodes]):
-                from func.interpreters.calls.known_factors import stand_ins  # start-up time
+                from func.interpreters.calls.factor_reuse import stand_ins  # start-up time
 
                 known = stand_ins(self._nodes, traced, claims)
             nodes: dict[int, Any] = {}
@@ -266,7 +268,7 @@ class Structure:
             has_cotangent[:] = [ct is not ZERO for ct in cotangents]
             found = [ct for ct in cotangents if ct is not ZERO]
             if claims and found:
-                from func.interpreters.calls.known_factors import refused_unless  # start-up time
+                from func.interpreters.calls.factor_reuse import refused_unless  # start-up time
 
                 found[0] = refused_unless(claims, found[0])
             return found
@@ -281,7 +283,7 @@ class Structure:
 
 
 class BackwardStage(DerivedStage):
-    """Stages a backward pass whose cotangents are looked through for NaN: rules run as they do on arrays."""
+    """Stages a backward pass that checks its cotangents for NaN: rules run as they do on arrays."""
 
     checks_nan = True
 
@@ -296,7 +298,7 @@ def _newest_first(roots: Sequence[Any]) -> list[Any]:
             nodes[node[SERIAL]] = node
             stack += [parent for parent in node[PARENTS] if parent is not None]
             if len(nodes) > LONGEST:
-                raise _NotFused
+                raise _NotCompiled
     return [nodes[serial] for serial in sorted(nodes)]
 
 
@@ -310,7 +312,7 @@ def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 
     Each node's rule takes `depth` times as long, for the interpreters around it, on so many `copies` of the elements.
 
     Raises:
-        _NotFused: Code would gain little.
+        _NotCompiled: Code would gain little.
     """
     others, products, reading = costs.node * len(nodes) * depth, 0.0, 0.0
     for node in nodes:
@@ -330,60 +332,62 @@ def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 
             products += costs.multiplication * copies * multiplications
             reading += READING * costs.element * copies * max(x, y)
     if others + products < LEAST or products > LARGEST_SHARE * others:
-        raise _NotFused
+        raise _NotCompiled
     return others + products + reading
 
 
 class PassPlan:
     """How passes of one structure run: node by node at first, later by code."""
 
-    __slots__ = ("_has_cotangent", "_is_hopeless", "_pulls_all", "_readers", "_run", "_spent")
+    __slots__ = ("_has_cotangent", "_is_hopeless", "_matchers", "_pulls_all", "_run", "_spent")
 
     def __init__(self) -> None:
         self._spent = 0.0
-        """Seconds of the passes so far, by the estimate."""
+        """Estimated seconds of the passes so far."""
         self._run: Any = None
         """The code as a function of arrays of these shapes and dtypes."""
         self._has_cotangent: tuple[bool, ...] = ()
         self._pulls_all = False
         self._is_hopeless = False
         """Whether there is no code for the structure."""
-        self._readers: dict[bool, Reader | None] = {}
-        """What recognises the structure and runs the code; under True for graphs of tensors."""
+        self._matchers: dict[bool, Matcher | None] = {}
+        """The functions that recognise the structure and run the code; under True for graphs of tensors."""
 
     @property
     def is_new(self) -> bool:
         """Whether no pass has run."""
         return self._spent == 0.0
 
-    def note(self, structure: Structure, look: Look, of_tensors: bool = False) -> None:
-        """A pass comes: compile if it is time, and give the look a reader if there is code."""
+    def note(self, structure: Structure, history: PassHistory, of_tensors: bool = False) -> None:
+        """Note that a pass comes: compile if it is time, and add a matcher to the history if there is code."""
         if self._run is None and not self._is_hopeless:
             self._spent += structure.seconds * structure.weight
             cost = (0.0 if PLANS.has_compiled else START) + BASE_COST + COST_OF_NODE * len(structure)
             if self._spent > cost * structure.costs.compilation:
-                self._compile(structure)  # threads may both do it: a lock that a fork leaves locked is worse
+                self._compile(structure)  # threads may both compile: a lock that a fork leaves locked is worse
         if self._is_hopeless or (of_tensors and self._run is not None and not self._pulls_all):
-            look.give_up()
+            history.give_up()
         elif self._run is not None:
-            if of_tensors not in self._readers:
-                self._readers[of_tensors] = structure.reader(self._run, self._has_cotangent, of_tensors)
-            reader = self._readers[of_tensors]
-            if reader is not None:
-                look.add(reader)
+            if of_tensors not in self._matchers:
+                self._matchers[of_tensors] = structure.matcher(self._run, self._has_cotangent, of_tensors)
+            matcher = self._matchers[of_tensors]
+            if matcher is not None:
+                history.add(matcher)
 
-    def walk(self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any], look: Look) -> list[Any]:
+    def walk(
+        self, structure: Structure, seeds: Sequence[Any], leaves: Sequence[Any], history: PassHistory
+    ) -> list[Any]:
         """The cotangents of the leaves."""
-        self.note(structure, look)
+        self.note(structure, history)
         if self._run is None:
             return walk(seeds, leaves)
         try:
             return self._arranged(self._run(*structure.values))
-        except Unlike:
+        except GraphMismatch:
             return walk(seeds, leaves)
 
     def _arranged(self, outputs: Sequence[Array]) -> FreshCotangents:
-        """What code returns, with ZERO for leaves that take no part."""
+        """The outputs of code, with ZERO for leaves that take no part."""
         if len(outputs) == len(self._has_cotangent):
             return FreshCotangents(outputs)
         remaining = iter(outputs)
@@ -410,46 +414,46 @@ class PassPlan:
         self._is_hopeless = call is None
 
     def _call_of(self, structure: Structure, executable: Any) -> Callable[..., Any] | None:
-        """The code as a function of arrays like those of a structure, which raises `Unlike` for others; None where
-        there is no code."""
+        """The code as a function of arrays like those of a structure, which raises `GraphMismatch` for others; or None
+        without code."""
         expected = [(namespace_of_type(type(x)), x.shape, x.dtype) for x in structure.arrays]
         run = executable.call
 
         def checked(*arrays: Any) -> Any:
             for x, (namespace, shape, dtype) in zip(arrays, expected, strict=True):
                 if namespace_of_type(type(x)) is not namespace or type(x) in PYTHON_SCALARS:
-                    raise Unlike
+                    raise GraphMismatch
                 if x.shape != shape or x.dtype != dtype:
-                    raise Unlike
+                    raise GraphMismatch
             return run(*arrays)
 
         def with_less_memory(*arrays: Any) -> Any:
             try:
                 return checked(*arrays)
             except DeviceMemoryError:
-                raise Unlike from None  # node by node, memory is given back on the way
+                raise GraphMismatch from None  # node by node, a pass frees memory on the way
 
         if structure.xp is not np:
             return with_less_memory
         if executable.native is None:
             return None if executable.parts is None else checked
-        # Where NumPy's memory comes from a cache already, memory that the stub keeps for itself would be held twice.
+        # If NumPy's memory comes from a cache, memory that the stub keeps for itself would be in use twice.
         has_cache = MEMORY.allocator is not None and MEMORY.limit > 0
         stub: Callable[..., Any] = executable.native.strict_stub(checked, keeps_outputs=not has_cache)
         return stub
 
 
 def _on_levels(
-    call: Callable[..., Any], levels: PassLevels, forms: Sequence[Form | None], out_forms: Sequence[Form | None]
+    call: Callable[..., Any], levels: DerivativeLevels, forms: Sequence[Form | None], out_forms: Sequence[Form | None]
 ) -> Callable[..., Any]:
-    """The code of arrays as a function of values, some of which are traced by levels like these."""
+    """Code for arrays as a function of values, some of which levels like these trace."""
     opener = Opener(levels, forms)
 
     def run(*values: Any) -> list[Any]:
         try:
             around, arrays = opener.open(values)
         except Unknown:
-            raise Unlike from None
+            raise GraphMismatch from None
         outputs = iter(call(*arrays))
         return [around.value(form, outputs) for form in out_forms]
 
@@ -457,12 +461,12 @@ def _on_levels(
 
 
 def _refuse_nan(*arrays: Array) -> Any:
-    """What code calls that has found a NaN among the cotangents."""
+    """Called by code that finds a NaN among the cotangents."""
     raise _FoundNaN
 
 
 class Plans:
-    """The plans of the structures that were used last. There is no lock, which a fork could leave locked."""
+    """The plans of the most recent structures. There is no lock, which a fork could leave locked."""
 
     __slots__ = ("_plans", "has_compiled")
 
@@ -472,7 +476,7 @@ class Plans:
         """Whether the compiler has started."""
 
     def of(self, key: Any) -> PassPlan:
-        """The plan of a structure, made when there is none."""
+        """The plan of a structure; a new one if there is none."""
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = PassPlan()
@@ -486,55 +490,55 @@ class Plans:
         """Forget all plans."""
         self._plans.clear()
         self.has_compiled = False
-        FUSION.looks.clear()
+        BACKWARD.histories.clear()
 
 
 PLANS = Plans()
 
 
-def fused_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], look: Look) -> list[Any]:
+def compiled_walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], history: PassHistory) -> list[Any]:
     """The cotangents of the leaves, by code if there is some for the graph."""
-    found = _looked_up(seeds, leaves, look)
+    found = _looked_up(seeds, leaves, history)
     if found is None:
         return walk(seeds, leaves)
     structure, plan = found
-    return plan.walk(structure, seeds, leaves, look)
+    return plan.walk(structure, seeds, leaves, history)
 
 
-def note_backward(seeds: Sequence[tuple[Any, Array]], look: Look) -> None:
-    """A backward pass of tensors comes: the look gets a reader if there is code for it."""
+def note_backward(seeds: Sequence[tuple[Any, Array]], history: PassHistory) -> None:
+    """Note that a backward pass of tensors comes: its history gets a matcher if there is code."""
     try:
         plain_seeds, leaves = _without_states(seeds)
     except _Traced:
         return
-    except _NotFused:
-        look.give_up()
+    except _NotCompiled:
+        history.give_up()
         return
-    found = _looked_up(plain_seeds, leaves, look)
+    found = _looked_up(plain_seeds, leaves, history)
     if found is not None and not found[0].levels.kinds:
         structure, plan = found
-        plan.note(structure, look, of_tensors=True)
+        plan.note(structure, history, of_tensors=True)
 
 
 def _looked_up(
-    seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], look: Look
+    seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], history: PassHistory
 ) -> tuple[Structure, PassPlan] | None:
-    """The structure of a graph, and its plan; None where there can be none, of which the look is told."""
+    """The structure of a graph, and its plan; None if there can be none, which the history records."""
     try:
         structure = Structure(seeds, leaves)
-        look.waits = structure.weight - 1
+        history.waits = structure.weight - 1
         plan = PLANS.of(structure.key)
-    except (_NotFused, TypeError):  # TypeError: a parameter is not hashable
-        look.give_up()
+    except (_NotCompiled, TypeError):  # TypeError: a parameter is not hashable
+        history.give_up()
         return None
     except (_Traced, _OtherCompiler):
         return None
     if plan.is_new:
-        look.misses += 1
-        if look.misses > MOST_MISSES + look.hits:
-            look.give_up()
+        history.misses += 1
+        if history.misses > MOST_MISSES + history.hits:
+            history.give_up()
     else:
-        look.hits += 1
+        history.hits += 1
     return structure, plan
 
 
@@ -542,7 +546,7 @@ def _without_states(seeds: Sequence[tuple[Any, Array]]) -> tuple[list[tuple[Any,
     """(the seeds, the leaves) of a graph of tensors as nodes of the functional transforms.
 
     Raises:
-        _NotFused: It is too long.
+        _NotCompiled: It is too long.
         _Traced: It has hooks, or values that are packed or freed, which says nothing of the next one.
     """
     nodes: dict[int, Any] = {}

@@ -1,9 +1,9 @@
 """The levels around a backward pass: its values may be batches of a vmap and dual numbers of a jvp.
 
-A Hessian is the derivative of a gradient along many directions at once, so what its inner backward pass reads are dual
-numbers whose tangents are batches. Compiled code takes the arrays inside. A Form says where they are in a value, and
-`PassLevels` which interpreters are around them: it takes values apart, puts new ones together, and traces a function
-below levels of its own.
+A Hessian is the derivative of a gradient along many directions at once, so its inner backward pass reads dual numbers
+whose tangents are batches. Compiled code takes the arrays inside. A Form describes where they are in a value.
+`DerivativeLevels` are the interpreters around them: the class takes values apart, assembles new ones, and traces a
+function below levels of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DUAL = -1
 
 
 class Form(NamedTuple):
-    """A traced value of the level `number`: what its parts are, each a form, or None for an array.
+    """A traced value of the level `number`: its parts, each a form, or None for an array.
 
     A batch has one part, a dual number two.
     """
@@ -36,10 +36,10 @@ class Form(NamedTuple):
 
 
 class Unknown(Exception):
-    """A value is traced by another interpreter, or it is not of the form that was expected."""
+    """Another interpreter traces a value, or the value has another form than expected."""
 
 
-class PassLevels:
+class DerivativeLevels:
     """The interpreters around the arrays of one pass, outermost first, as far as they are known.
 
     `kinds` has for each level the size of its batch, or DUAL for a jvp.
@@ -52,7 +52,7 @@ class PassLevels:
         self.kinds = tuple([_kind(interpreter) for interpreter in self.interpreters])
 
     def form(self, value: Any, arrays: list[Any]) -> Form | None:
-        """The form of a value, whose arrays are appended."""
+        """The form of a value; appends its arrays."""
         if type(value) is not Tracer or value._interpreter not in self.interpreters:
             arrays.append(value)
             return None
@@ -61,7 +61,7 @@ class PassLevels:
 
     @property
     def copies(self) -> int:
-        """How many elements stand for one of the innermost function."""
+        """The number of elements for one element of the innermost function."""
         return prod([2 if kind == DUAL else kind for kind in self.kinds])
 
     def traced(self, function: Callable[..., Sequence[Array]], forms: Sequence[Form | None]) -> Any:
@@ -71,7 +71,7 @@ class PassLevels:
 
         def flat(*arrays: Array) -> list[Array]:
             with contextlib.ExitStack() as scopes:
-                inside = PassLevels([_enter(kind, scopes) for kind in self.kinds])
+                inside = DerivativeLevels([_enter(kind, scopes) for kind in self.kinds])
                 remaining = iter(arrays)
                 values = [inside.value(form, remaining) for form in forms]
                 found: list[Array] = []
@@ -81,7 +81,7 @@ class PassLevels:
         return flat, out_forms
 
     def value(self, form: Form | None, arrays: Iterator[Array]) -> Any:
-        """A value of a form that has these arrays."""
+        """The value of a form with these arrays."""
         if form is None:
             return next(arrays)
         parts = [self.value(part, arrays) for part in form.parts]
@@ -93,11 +93,11 @@ class Opener:
 
     __slots__ = ("_forms", "_kinds")
 
-    def __init__(self, levels: PassLevels, forms: Sequence[Form | None]) -> None:
+    def __init__(self, levels: DerivativeLevels, forms: Sequence[Form | None]) -> None:
         self._kinds = levels.kinds
         self._forms = forms
 
-    def open(self, values: Sequence[Any]) -> tuple[PassLevels, list[Array]]:
+    def open(self, values: Sequence[Any]) -> tuple[DerivativeLevels, list[Array]]:
         """(the levels, the arrays).
 
         Raises:
@@ -107,7 +107,7 @@ class Opener:
         arrays: list[Array] = []
         for form, value in zip(self._forms, values, strict=True):
             self._open(form, value, found, arrays)
-        levels = PassLevels(list(found.values()))
+        levels = DerivativeLevels(list(found.values()))
         if levels.kinds != self._kinds or [found[number] for number in sorted(found)] != levels.interpreters:
             raise Unknown
         return levels, arrays
@@ -127,7 +127,7 @@ class Opener:
             self._open(part, own, found, arrays)
 
 
-def levels_of(values: Sequence[Any]) -> PassLevels:
+def levels_of(values: Sequence[Any]) -> DerivativeLevels:
     """The levels of some values.
 
     Raises:
@@ -140,7 +140,7 @@ def levels_of(values: Sequence[Any]) -> PassLevels:
         if type(value) is Tracer:
             found[id(value._interpreter)] = value._interpreter
             stack += _parts(value)
-    return PassLevels(list(found.values()))
+    return DerivativeLevels(list(found.values()))
 
 
 def _parts(value: Tracer) -> Sequence[Any]:

@@ -16,8 +16,8 @@ import scipy.special
 
 import func
 from func.backends.llvm import machine
-from func.interpreters.calls import fused_backward
-from func.interpreters.calls.fused_backward import PLANS, PassPlan
+from func.interpreters.calls import backward_plans
+from func.interpreters.calls.backward_plans import PLANS, PassPlan
 from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.grad_fast import fast_rule, unchecked_rule
 from func.interpreters.imperative.backward import BackwardPass
@@ -32,18 +32,18 @@ pytestmark = pytest.mark.skipif(not machine.available(), reason="no LLVM")
 @pytest.fixture(autouse=True)
 def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every pass is long enough, and compiled when it comes for the second time."""
-    monkeypatch.setattr(fused_backward, "LEAST", 0.0)
-    monkeypatch.setattr(fused_backward, "LARGEST_SHARE", float("inf"))
-    monkeypatch.setattr(fused_backward, "COST_OF_NODE", 0.0)
-    monkeypatch.setattr(fused_backward, "BASE_COST", 1.0)
-    monkeypatch.setattr(fused_backward, "START", 0.0)
-    monkeypatch.setattr(fused_backward, "_estimate", estimate_of(0.6))
+    monkeypatch.setattr(backward_plans, "LEAST", 0.0)
+    monkeypatch.setattr(backward_plans, "LARGEST_SHARE", float("inf"))
+    monkeypatch.setattr(backward_plans, "COST_OF_NODE", 0.0)
+    monkeypatch.setattr(backward_plans, "BASE_COST", 1.0)
+    monkeypatch.setattr(backward_plans, "START", 0.0)
+    monkeypatch.setattr(backward_plans, "_estimate", estimate_of(0.6))
     func.clear_caches()
     yield
     func.clear_caches()
 
 
-ESTIMATE = fused_backward._estimate
+ESTIMATE = backward_plans._estimate
 
 
 def estimate_of(seconds: float) -> Any:
@@ -58,12 +58,12 @@ def estimate_of(seconds: float) -> Any:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each pass that was looked up, or recognised by a reader, whether code ran it."""
+    """For each pass that was looked up, or recognised by a matcher, whether code ran it."""
     seen: list[bool] = []
-    walk, reader_of = PassPlan.walk, fused_backward.reader_of
+    walk, matcher_of = PassPlan.walk, backward_plans.matcher_of
 
     def watched_reader_of(*args: Any) -> Any:
-        read = reader_of(*args)
+        read = matcher_of(*args)
 
         def watched_read(*graph: Any) -> Any:
             assert read is not None
@@ -74,7 +74,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
         return None if read is None else watched_read
 
-    monkeypatch.setattr(fused_backward, "reader_of", watched_reader_of)
+    monkeypatch.setattr(backward_plans, "matcher_of", watched_reader_of)
 
     def watched(plan: PassPlan, *args: Any) -> Any:
         result = walk(plan, *args)
@@ -229,7 +229,7 @@ def test_readers_recognise_graphs(name: str, monkeypatch: pytest.MonkeyPatch) ->
     gradient = func.grad(lambda x: np.sum(FUNCTIONS[name](x)))
     x = data()
     first, _ = [gradient(x) for _ in range(2)]
-    monkeypatch.setattr(fused_backward.Structure, "__init__", None)
+    monkeypatch.setattr(backward_plans.Structure, "__init__", None)
     np.testing.assert_allclose(gradient(x), first, rtol=1e-12, atol=1e-14)
 
 
@@ -251,19 +251,19 @@ def test_readers_refuse_traced_values_and_other_arrays() -> None:
 
 
 def test_few_of_many_short_passes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_backward, "_estimate", estimate_of(1e-5))
+    monkeypatch.setattr(backward_plans, "_estimate", estimate_of(1e-5))
     looked_at = []
-    monkeypatch.setattr(fused_backward, "Structure", lambda *graph: looked_at.append(graph) or STRUCTURE(*graph))
+    monkeypatch.setattr(backward_plans, "Structure", lambda *graph: looked_at.append(graph) or STRUCTURE(*graph))
     gradient = func.grad(lambda x, c: np.sum(x * c))
     for _ in range(70):
         gradient(data(), 2.0)
     assert len(looked_at) == 10
     for step in range(5000):
         gradient(data(), float(step))
-    assert len(looked_at) < 10 + 2 * fused_backward.MOST_MISSES
+    assert len(looked_at) < 10 + 2 * backward_plans.MOST_MISSES
 
 
-STRUCTURE = fused_backward.Structure
+STRUCTURE = backward_plans.Structure
 
 
 def test_structural_zeros_stay(runs: list[bool]) -> None:
@@ -412,7 +412,7 @@ def test_a_call_that_failed_leaves_nothing_behind(runs: list[bool]) -> None:
 
 
 def test_long_graphs_are_walked(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
-    monkeypatch.setattr(fused_backward, "LONGEST", 10)
+    monkeypatch.setattr(backward_plans, "LONGEST", 10)
 
     def loss(x: Array) -> Any:
         y = x
@@ -430,8 +430,8 @@ def test_partials_that_are_computed_weigh_more_than_saved_values() -> None:
 
 
 def test_few_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_backward, "MOST_PLANS", 3)
-    monkeypatch.setattr(fused_backward, "BASE_COST", 1e9)
+    monkeypatch.setattr(backward_plans, "MOST_PLANS", 3)
+    monkeypatch.setattr(backward_plans, "BASE_COST", 1e9)
     for size in range(1, 8):
         func.grad(lambda x: np.sum(x * x))(np.ones(size))
     assert len(PLANS._plans) == 3
@@ -511,8 +511,8 @@ def test_by_nodes_holds_for_this_thread_and_ends(runs: list[bool]) -> None:
 
 def test_what_is_compiled_when_depends_on_calls_alone(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
     """The same calls give the same bits, however long they take."""
-    monkeypatch.setattr(fused_backward, "_estimate", ESTIMATE)
-    monkeypatch.setattr(fused_backward, "BASE_COST", 5e-4)
+    monkeypatch.setattr(backward_plans, "_estimate", ESTIMATE)
+    monkeypatch.setattr(backward_plans, "BASE_COST", 5e-4)
     xs = RNG.normal(size=(6, 100, 400))
     results = []
     for pause in (0.0, 0.01):
@@ -529,11 +529,11 @@ def test_what_is_compiled_when_depends_on_calls_alone(monkeypatch: pytest.Monkey
 
 
 def test_short_passes_and_products_are_walked(monkeypatch: pytest.MonkeyPatch, runs: list[bool]) -> None:
-    monkeypatch.setattr(fused_backward, "LEAST", 1e-3)
+    monkeypatch.setattr(backward_plans, "LEAST", 1e-3)
     func.grad(lambda x: np.sum(x * x))(data())
     assert runs == []
-    monkeypatch.setattr(fused_backward, "LEAST", 0.0)
-    monkeypatch.setattr(fused_backward, "LARGEST_SHARE", 0.5)
+    monkeypatch.setattr(backward_plans, "LEAST", 0.0)
+    monkeypatch.setattr(backward_plans, "LARGEST_SHARE", 0.5)
     func.grad(lambda x: np.sum(x @ x))(RNG.normal(size=(200, 200)))
     assert runs == []
     func.grad(lambda x: np.sum(x * x))(RNG.normal(size=(200, 200)))
