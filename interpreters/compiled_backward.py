@@ -17,7 +17,7 @@ from func.interpreters import grad, nan_safe
 from func.interpreters.core import Array
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import AVAL, PARENTS, PULLING, RULE, SERIAL
-from func.interpreters.live import Live
+from func.interpreters.structural_zeros import StructuralZeros
 
 MOST = 1024
 MOST_MATCHERS = 4
@@ -98,10 +98,12 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values:
     return nan_safe.pull(functools.partial(walk, list(seeds), leaves), values)
 
 
-def walk(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], live: Live | None = None) -> list[Any]:
+def walk(
+    seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], structural: StructuralZeros | None = None
+) -> list[Any]:
     """`grad.walk`, by compiled code for frequent passes."""
-    if live is not None or not leaves or PULLING.get() is not None:
-        return grad.walk(seeds, leaves, live)
+    if structural is not None or not leaves or PULLING.get() is not None:
+        return grad.walk(seeds, leaves, structural)
     seeds = list(seeds)
     if not seeds or not (BACKWARD.is_on and (BACKWARD.on_host or BACKWARD.on_device)) or BY_NODES.get():
         return grad.walk(seeds, leaves)

@@ -33,7 +33,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.modes import MODE, Setting, body_above, is_bypassed, value_in_force
 from func.interpreters.core.scopes import restore_error_state
-from func.interpreters.live import Live, is_live, without_mask
+from func.interpreters.structural_zeros import StructuralZeros, has_mask, without_mask
 
 
 class Node(NamedTuple):
@@ -169,21 +169,21 @@ PULLING: ContextVar[Setting | None] = ContextVar("func_pulling", default=None)
 def walk(
     seeds: Iterable[tuple[Any, Array]],
     leaves: Sequence[Any],
-    live: Live | None = None,
+    structural: StructuralZeros | None = None,
     opened: Callable[[Any, Any], Any] | None = None,
 ) -> list[Any]:
     """Cotangents of the leaves. The pass pulls each node back once, the newest first.
 
-    With `live`, cotangents are traced from where they can have structural zeros. `opened(node, ct)` returns what a node
-    saved, just before its pullback, if the node itself does not contain it.
+    With `structural`, cotangents are traced from where they can have structural zeros. `opened(node, ct)` returns what
+    a node saved, just before its pullback, if the node itself does not contain it.
     """
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []
     for node, seed in seeds:
-        contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
+        contribute(cotangents, queue, node, seed if structural is None else structural.seed_where_zero(seed))
     results: dict[int, Any] = {leaf[SERIAL]: ZERO for leaf in leaves}
     watch = None if PULLING.get() is None else value_in_force(PULLING)
-    is_plain = watch is None and opened is None and live is None
+    is_plain = watch is None and opened is None and structural is None
     before = copy_context()
     try:
         with errors_ignored():
@@ -198,8 +198,8 @@ def walk(
                         watch.serial = serial
                     if opened is not None:
                         saved = opened(node, ct)
-                    if live is not None and not rule.covers:
-                        ct = live.lifted(ct)
+                    if structural is not None and not rule.covers:
+                        ct = structural.lifted(ct)
                 for parent, contribution in zip(parents, rule.pull(ct, needs_cotangent, saved, params)):  # noqa: B905  (slow)
                     if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
                         serial = parent[SERIAL]
@@ -216,7 +216,7 @@ def walk(
         raise
     if watch is not None:
         watch.serial = None
-    if live is not None:
+    if structural is not None:
         return [without_mask(results[leaf[SERIAL]]) for leaf in leaves]
     return [results[leaf[SERIAL]] for leaf in leaves]
 
@@ -238,6 +238,6 @@ def accumulate(x: Any, y: Any) -> Any:
         for position, ct in y.items():
             merged[position] = accumulate(merged[position], ct) if position in merged else ct
         return merged
-    if is_live(x) != is_live(y):
-        x, y = (x, x._interpreter.lift(y)) if is_live(x) else (y._interpreter.lift(x), y)
+    if has_mask(x) != has_mask(y):
+        x, y = (x, x._interpreter.lift(y)) if has_mask(x) else (y._interpreter.lift(x), y)
     return add_tangents(x, y)

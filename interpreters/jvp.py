@@ -18,27 +18,29 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.modes import MODE, body_above, is_suspended
-from func.interpreters.live import Live, without_mask
+from func.interpreters.structural_zeros import StructuralZeros, without_mask
 
 
 class Jvp(Interpreter):
-    """Carries (primal, tangent). With `live`, tangents know their structural zeros. With `copies_operands` it copies
-    outer arrays as they enter: linearize traces the tangents for later calls."""
+    """Carries (primal, tangent). With `structural`, tangents know their structural zeros. With `copies_operands` it
+    copies outer arrays as they enter: linearize traces the tangents for later calls."""
 
     differentiates = True
     follows_modes = True
     """Whether it records nothing under `no_grad`, as reverse mode: both compute one derivative."""
 
-    def __init__(self, transform: str, live: Live | None = None, copies_operands: bool = False) -> None:
+    def __init__(
+        self, transform: str, structural: StructuralZeros | None = None, copies_operands: bool = False
+    ) -> None:
         super().__init__(transform)
-        self.live = live
+        self.structural = structural
         self.copies_operands = copies_operands
 
     def lift(self, primal: Array, tangent: Any) -> Any:
         """The traced dual number of a primal and the caller's tangent; the primal itself if the tangent is ZERO."""
         if tangent is ZERO:
             return primal
-        return Tracer(self, primal, tangent if self.live is None else self.live.seed(tangent))
+        return Tracer(self, primal, tangent if self.structural is None else self.structural.seed(tangent))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and (body := body_above(self.level)) is not None:
@@ -65,5 +67,5 @@ class Jvp(Interpreter):
     def unpack(self, value: Array) -> tuple[Array, Any]:
         """(primal, tangent or ZERO) of an output."""
         if type(value) is Tracer and value._interpreter is self:
-            return value._value, value._attached if self.live is None else without_mask(value._attached)
+            return value._value, value._attached if self.structural is None else without_mask(value._attached)
         return snapshot(value), ZERO

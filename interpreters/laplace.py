@@ -53,7 +53,6 @@ from func.interpreters.core import (
 from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.drivers import all_mapped, jvp_flat, map_flat
 from func.interpreters.jvp import Jvp
-from func.interpreters.live import Live, without_mask
 from func.interpreters.nan_safe import form_for
 from func.interpreters.primitives.elementwise.builder import Elementwise, multiply
 from func.interpreters.primitives.elementwise.partials import in_precision_of
@@ -69,6 +68,7 @@ from func.interpreters.primitives.structural.shapes import (
     reshape,
     where,
 )
+from func.interpreters.structural_zeros import StructuralZeros, without_mask
 
 Axes = dict[int, int]
 """Carried axes: the axis of the value for an axis of the input."""
@@ -95,14 +95,14 @@ class Second:
 
 
 class Laplace(Interpreter):
-    """Carries Jacobians and Laplacians. With `live`, Jacobians know their structural zeros."""
+    """Carries Jacobians and Laplacians. With `structural`, Jacobians know their structural zeros."""
 
     differentiates = True
     takes_further = True
 
-    def __init__(self, transform: str, live: Live | None = None) -> None:
+    def __init__(self, transform: str, structural: StructuralZeros | None = None) -> None:
         super().__init__(transform)
-        self.live = live
+        self.structural = structural
         self.shapes: list[Shape] = []
         self.inputs: list[Array] = []
 
@@ -111,7 +111,9 @@ class Laplace(Interpreter):
         shape = shape_of(value)
         ones = full_like(value, 1, (1, *shape))
         block = JacobianBlock(
-            ones if self.live is None else self.live.lift(ones), {axis: axis for axis in range(len(shape))}, True
+            ones if self.structural is None else self.structural.lift(ones),
+            {axis: axis for axis in range(len(shape))},
+            True,
         )
         self.shapes.append(shape)
         self.inputs.append(value)
@@ -141,7 +143,7 @@ class Laplace(Interpreter):
             return bind(primitive, values, params)
         compiled = params.get("compiled")
         if compiled is not None:  # the call of a program, whose equations are interpreted one by one
-            form = form_for(compiled, values) if self.live is None else compiled.nan_safe_variant() or compiled
+            form = form_for(compiled, values) if self.structural is None else compiled.nan_safe_variant() or compiled
             return tuple(form.run_on(*args))
         seconds = [arg._attached if self.owns(arg) else None for arg in args]
         if isinstance(primitive, Elementwise):

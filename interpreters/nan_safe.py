@@ -1,7 +1,7 @@
 """NaN-safe derivatives: when func computes derivatives with their structural zeros.
 
 A value that was not selected, as in the branch that `np.where` does not take, has a (co)tangent of exact zero. The
-partials there may be infinite or NaN: the plain product is NaN, the derivative is zero. `live` computes with such
+partials there may be infinite or NaN: the plain product is NaN, the derivative is zero. `structural` computes with such
 zeros, at the cost of a mask beside each (co)tangent. So plain rules run first, and NaN decides:
 
 1. If a gradient has a NaN, `pull` runs the pullback again with structural zeros. If a tangent has one, `push` runs the
@@ -34,10 +34,10 @@ from func.interpreters.core import ZERO, Tracer, derivatives_in, is_inexact, kno
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import STRUCTURAL, Setting, holding, value_in_force
 from func.interpreters.core.modes import are_zeros_structural as are_zeros_structural
-from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.processes import LEDGER, agreed, has_company
 from func.interpreters.program.program import Program
+from func.interpreters.structural_zeros import StructuralZeros, has_mask, is_recorded, without_mask
 
 _ATTEMPT: ContextVar[Setting | None] = ContextVar("func_attempt", default=None)
 
@@ -102,16 +102,16 @@ def structural_zeros() -> Iterator[None]:
         yield
 
 
-def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -> list[Any]:
-    """The cotangents that `walk(None)` returns; if one is NaN, those of `walk(live)`.
+def pull(walk: Callable[[StructuralZeros | None], list[Any]], values: Sequence[Any] = ()) -> list[Any]:
+    """The cotangents that `walk(None)` returns; if one is NaN, those of `walk(structural)`.
 
     The walk has structural zeros at once if an outer level records the pullback of these output values.
     """
     if are_zeros_structural():
-        return walk(Live())
+        return walk(StructuralZeros())
     for value in values:
         if type(value) is Tracer and is_recorded(value):
-            return walk(Live())
+            return walk(StructuralZeros())
     if Attempt.ever:
         return _pull_in_attempt(walk)
     moment = LEDGER.moment
@@ -119,10 +119,10 @@ def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -
     if type(cotangents) is FreshCotangents and LEDGER.moment == moment:
         return cotangents
     note_pullback(cotangents)
-    return walk(Live()) if agreed(any_nan(cotangents), moment) else cotangents
+    return walk(StructuralZeros()) if agreed(any_nan(cotangents), moment) else cotangents
 
 
-def _pull_in_attempt(walk: Callable[[Live | None], list[Any]]) -> list[Any]:
+def _pull_in_attempt(walk: Callable[[StructuralZeros | None], list[Any]]) -> list[Any]:
     """`pull` in a process that has rules of users."""
     attempt = Attempt(_begin)
     moment = LEDGER.moment
@@ -135,7 +135,7 @@ def _pull_in_attempt(walk: Callable[[Live | None], list[Any]]) -> list[Any]:
         except StartAgain:
             pass
         attempt.start_again(is_tentative=False)
-        return walk(Live())
+        return walk(StructuralZeros())
 
 
 def _begin() -> None:
@@ -217,7 +217,7 @@ def in_attempt(attempt: Attempt | None) -> Iterator[None]:
 
 
 def _has_dead_elements(ct: Any) -> bool:
-    return is_live(ct) and ct._attached is not None
+    return has_mask(ct) and ct._attached is not None
 
 
 def _agree(x: Any, y: Any) -> bool:
@@ -234,23 +234,25 @@ def _agree(x: Any, y: Any) -> bool:
 
 
 def push(
-    run: Callable[[Live | None], tuple[list[Any], list[Any]]], primals: Sequence[Any], tangents: Sequence[Any]
+    run: Callable[[StructuralZeros | None], tuple[list[Any], list[Any]]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
 ) -> tuple[list[Any], list[Any]]:
-    """The outputs and their tangents that `run(None)` returns; if a tangent is NaN, those of `run(live)`.
+    """The outputs and their tangents that `run(None)` returns; if a tangent is NaN, those of `run(structural)`.
 
     A function that returns other outputs when it runs again keeps the first ones, and its NaN.
     """
     if are_zeros_structural():
-        return run(Live())
+        return run(StructuralZeros())
     for value in (*primals, *tangents):
         if type(value) is Tracer and is_recorded(value):
-            return run(Live())
+            return run(StructuralZeros())
     moment = LEDGER.moment
     outs, out_tangents = run(None)
     note_pullback(out_tangents)
     if not agreed(any_nan(out_tangents), moment):
         return outs, out_tangents
-    again, tangents_again = run(Live())
+    again, tangents_again = run(StructuralZeros())
     return (again, tangents_again) if _are_equal(outs, again) else (outs, out_tangents)
 
 
@@ -262,8 +264,8 @@ def push_linear(run: Callable[[Sequence[Any]], Sequence[Any]], seeds: Sequence[A
         note_pullback(outs)
         if not agreed(any_nan(outs), moment):
             return outs
-    live = Live()
-    return [without_mask(out) for out in quietly(run, [live.seed(seed) for seed in seeds])]
+    structural = StructuralZeros()
+    return [without_mask(out) for out in quietly(run, [structural.seed(seed) for seed in seeds])]
 
 
 def _are_equal(outs: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -243,7 +243,8 @@ def _is_known(value: Any) -> bool:
         return False
     while type(value) is Tracer:
         interpreter = value._interpreter
-        if not isinstance(interpreter, Grad | Vmap) and not (type(interpreter) is Jvp and interpreter.live is None):
+        is_plain_jvp = type(interpreter) is Jvp and interpreter.structural is None
+        if not isinstance(interpreter, Grad | Vmap) and not is_plain_jvp:
             return False
         value = value._value
     return type(value) in HOST_ARRAYS

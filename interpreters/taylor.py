@@ -51,24 +51,24 @@ from func.interpreters.core import (
     zeros_like,
 )
 from func.interpreters.core.modes import MODE, body_above, is_suspended
-from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.builder import Elementwise, scale
 from func.interpreters.primitives.elementwise.partials import in_precision_of
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, where
+from func.interpreters.structural_zeros import StructuralZeros, has_mask, without_mask
 
 
 class Taylor(Interpreter):
-    """Carries series up to the coefficient `order`. With `live`, coefficients know their structural zeros."""
+    """Carries series up to the coefficient `order`. With `structural`, coefficients know their structural zeros."""
 
     differentiates = True
     takes_further = True
     carries_series = True
 
-    def __init__(self, transform: str, order: int, live: Live | None = None) -> None:
+    def __init__(self, transform: str, order: int, structural: StructuralZeros | None = None) -> None:
         super().__init__(transform)
         self.order = order
-        self.live = live
+        self.structural = structural
         self.known: dict[Any, Any] | None = None
         """Results of the present primitive's rule: values and operands, by primitive and operands."""
 
@@ -76,8 +76,8 @@ class Taylor(Interpreter):
         """A traced value with these coefficients beyond its first; the value itself for None."""
         if coefficients is None:
             return value
-        if self.live is not None:
-            coefficients = self.live.seed_series(coefficients)
+        if self.structural is not None:
+            coefficients = self.structural.seed_series(coefficients)
         return Tracer(self, value, Series([value, *coefficients]))
 
     def unpack(self, value: Array) -> list[Any]:
@@ -262,7 +262,7 @@ class Taylor(Interpreter):
             coefficient = factor._attached[k - j]
             if coefficient is ZERO:
                 return ZERO
-            if is_live(coefficient) and is_live(dx):
+            if has_mask(coefficient) and has_mask(dx):
                 return _product(coefficient, dx)
             return scale(coefficient, dx, False, primitive.selects[place])
 
@@ -442,14 +442,14 @@ def _square_rule(value: Array, own: Series | None) -> Callable[[int], Any]:
 
 def _product(x: Array, y: Array) -> Array:
     """The product of two coefficients; a structural zero of either is one of the product."""
-    if is_live(x) and is_live(y):
+    if has_mask(x) and has_mask(y):
         return x._interpreter.product(x, y)
     return ops.multiply(x, y)
 
 
 def _bilinear(primitive: Bilinear, x: Array, y: Array, params: Params) -> Array:
     """The same for a bilinear primitive; of two operands with structural zeros those of the first count."""
-    return bind(primitive, (x, without_mask(y) if is_live(x) else y), params)
+    return bind(primitive, (x, without_mask(y) if has_mask(x) else y), params)
 
 
 def _real_number(value: Array) -> float | None:

@@ -21,7 +21,7 @@ from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import Scope
 from func.interpreters.drivers import without_tensors
 from func.interpreters.imperative.interpreter import DualLevel, Imperative, boxed
-from func.interpreters.live import Live
+from func.interpreters.structural_zeros import StructuralZeros
 from func.transforms.boundary import array_leaf
 from func.transforms.forward import fit_tangent
 
@@ -88,7 +88,7 @@ def enter_dual_level() -> int:
 
 def _enter(scope: Scope | None = None) -> int:
     levels = _levels()
-    interpreter = DualLevel("dual_level", Live())
+    interpreter = DualLevel("dual_level", StructuralZeros())
     _OPENED[interpreter] = patching.open_transform(scope)
     _LEVELS.set((*levels, interpreter))
     return len(levels)

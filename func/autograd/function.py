@@ -20,9 +20,9 @@ from func.interpreters.core.errors import CustomRuleError, NotDifferentiableErro
 from func.interpreters.drivers import without_tensors
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.imperative.interpreter import Imperative, boxed, state_of
-from func.interpreters.live import with_mask_of, without_mask
 from func.interpreters.primitives.structural.shapes import move_axis, unbroadcast
 from func.interpreters.stage import Stage
+from func.interpreters.structural_zeros import with_mask_of, without_mask
 from func.interpreters.vmap import Vmap
 from func.numpy.inplace import rebind
 from func.numpy.memory import place_like_arguments

@@ -18,7 +18,6 @@ from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import hide_engine_frames
-from func.interpreters.live import is_recorded
 from func.interpreters.nan_safe import any_nan, are_zeros_structural, note_pullback, structural_zeros
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, permute, reduce_sum, reshape
@@ -27,6 +26,7 @@ from func.interpreters.processes import LEDGER, agreed
 from func.interpreters.program.content_keys import content_key
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
+from func.interpreters.structural_zeros import is_recorded
 from func.sample_gradients.factors import (
     BOTH,
     LEFT,

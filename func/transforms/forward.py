@@ -28,11 +28,11 @@ from func.interpreters.drivers import running
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
-from func.interpreters.live import Live
 from func.interpreters.primitives.structural.identity import as_seeds
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
 from func.interpreters.stage import LinearStage, Stage
+from func.interpreters.structural_zeros import StructuralZeros
 from func.interpreters.transpose import transpose_program
 from func.numpy.sharing import note_traced_arguments
 from func.transforms import reverse
@@ -103,8 +103,8 @@ def _jvp_of(
     call, dots = _paired_call(f, primals, tangents, transform, has_aux, selection, kwargs)
     dots = as_seeds(dots, call.arguments.values())
 
-    def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-        interpreter = Jvp(transform, live)
+    def run(structural: StructuralZeros | None) -> tuple[list[Array], list[Any]]:
+        interpreter = Jvp(transform, structural)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
             place_arguments(interpreter, f, call.arguments, lifted, call.arguments.values())

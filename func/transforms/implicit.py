@@ -25,9 +25,9 @@ from func.interpreters.core.errors import CustomRuleError, NotDifferentiableErro
 from func.interpreters.drivers import output_avals, taylor_flat
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import at_line
-from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.structural_zeros import absent_like
 from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.closures import Closure
 from func.transforms.forward import jvp, linear_transpose

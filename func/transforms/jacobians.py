@@ -19,13 +19,13 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat, running
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
-from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply
 from func.interpreters.primitives.elementwise.table import make_complex
 from func.interpreters.primitives.structural.filling import zeros_like
 from func.interpreters.primitives.structural.identity import as_seed
 from func.interpreters.primitives.structural.shapes import convert, full_like, move_axis, reshape
 from func.interpreters.stage import DerivedStage
+from func.interpreters.structural_zeros import StructuralZeros
 from func.numpy.memory import own_box
 from func.numpy.sharing import shared_groups
 from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable, place_arguments
@@ -170,8 +170,8 @@ def _by_columns(f: Callable[..., Any], blocks: _Blocks) -> _Call:
         for position, leaf in enumerate(leaves):
 
             def push(dx: Array, position: int = position, leaf: Array = leaf) -> list[Array]:
-                def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-                    interpreter = Jvp(blocks.transform, live)
+                def run(structural: StructuralZeros | None) -> tuple[list[Array], list[Any]]:
+                    interpreter = Jvp(blocks.transform, structural)
                     with TransformScope(interpreter), running(interpreter):
                         lifted = [interpreter.lift(x, zeros_like(x)) if has_shared else own_box(x) for x in leaves]
                         lifted[position] = interpreter.lift(leaf, dx)

@@ -16,9 +16,9 @@ from func.interpreters.core.errors import ArgumentError, DifferentiatedInputErro
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.table import multiply
 from func.interpreters.primitives.structural.shapes import full_like, reshape
+from func.interpreters.structural_zeros import StructuralZeros
 from func.interpreters.taylor import Taylor
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import array_leaf, check_callable, meant, own
@@ -278,8 +278,8 @@ def _expanded(
     """The values of the outputs, and their coefficients, zeros included."""
     primals = call.arguments.values()
 
-    def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-        interpreter = Taylor(transform, order, live)
+    def run(structural: StructuralZeros | None) -> tuple[list[Array], list[Any]]:
+        interpreter = Taylor(transform, order, structural)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, own) for x, own in zip(primals, coefficients, strict=True)]
             place_arguments(interpreter, call.function, call.arguments, lifted, primals)

@@ -13,9 +13,9 @@ from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_
 from func.interpreters.core.errors import TangentError
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.live import is_recorded
 from func.interpreters.primitives.structural.identity import as_seeds, is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.interpreters.structural_zeros import is_recorded
 from func.transforms.arguments import Arguments, Selection
 from func.transforms.boundary import array_leaf, like_input, own
 

@@ -16,10 +16,10 @@ from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.laplace import Laplace
-from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reduce_sum, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.structural_zeros import StructuralZeros
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
     as_result,
@@ -138,9 +138,9 @@ def _laplacian(f: Callable[..., Any], options: _ElementOptions, args: tuple[Any,
     call = options.call(f, args, kwargs)
     values = call.arguments.values()
 
-    def run(chosen: tuple[int, slice] | None, live: Live | None) -> tuple[list[Array], list[Any]]:
+    def run(chosen: tuple[int, slice] | None, structural: StructuralZeros | None) -> tuple[list[Array], list[Any]]:
         """The outputs and their Laplacians with respect to all elements, or to those in a part of one array."""
-        interpreter = Laplace(options.transform, live)
+        interpreter = Laplace(options.transform, structural)
         with TransformScope(interpreter), running(interpreter):
             if chosen is None:
                 lifted = [interpreter.lift(x) if math.prod(shape_of(x)) else x for x in values]

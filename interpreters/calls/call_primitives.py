@@ -31,9 +31,9 @@ from func.interpreters.core import (
 from func.interpreters.core.parameters import FUNCTION, NO_PARAMETERS, Kind, Kinds, integer
 from func.interpreters.core.primitive import Transpose
 from func.interpreters.drivers import Flat
-from func.interpreters.live import absent_like
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import reduce_sum
+from func.interpreters.structural_zeros import absent_like
 from func.interpreters.vmap import MappedCall, Vmap
 
 

@@ -35,8 +35,8 @@ from func.interpreters.core import (
 from func.interpreters.core.parameters import FUNCTION, Kind, integer, refusal_of
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat, pull_flat, without_tensors
-from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import shielded, stop_gradient
+from func.interpreters.structural_zeros import absent_like
 
 
 class RecomputedForward(ValueRecord):

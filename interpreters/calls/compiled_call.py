@@ -42,11 +42,11 @@ from func.interpreters.core.modes import tracing_body
 from func.interpreters.core.parameters import COMPILED
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.garbage import rare_collections
-from func.interpreters.live import Live, is_live
 from func.interpreters.nan_safe import structural_zeros, with_fallback
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.program.translations import TRANSLATIONS
 from func.interpreters.stage import DerivedStage, Stage
+from func.interpreters.structural_zeros import StructuralZeros, has_mask
 
 T = TypeVar("T")
 SCANS_KEEP: ContextVar[tuple[int, int | None]] = ContextVar("func_scans_keep", default=(1 << 30, None))
@@ -393,7 +393,7 @@ class ProgramCallPrimitive(CallPrimitive):
 
         return with_fallback(push, (params["compiled"],), outputs_and_tangents)
 
-    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+    def apply_masked(self, structural: StructuralZeros, args: tuple[Array, ...], params: Params) -> Any:
         """The equations one by one."""
         return params["compiled"].run_on(*args)
 
@@ -404,7 +404,7 @@ class ProgramCallPrimitive(CallPrimitive):
         compiled = params["compiled"]
         if not any(active_series(values, coefficients)):
             return [(out, None) for out in self(*values, **params)]
-        if any([is_live(x) for own in coefficients for x in own or ()]):
+        if any([has_mask(x) for own in coefficients for x in own or ()]):
             variant = compiled.nan_safe_variant() or compiled
             outs = drivers.taylor_flat(variant.run_on, order, values, coefficients)
             return [(out[0], out[1:] if is_inexact(dtype_of(out[0])) else None) for out in outs]
@@ -439,7 +439,7 @@ def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, .
 def _program_call_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     compiled, active, values, residuals = saved
     cts = dense_cotangents(compiled.out_avals, ct)
-    variant = compiled.nan_safe_variant() if is_live(cts[0]) else None
+    variant = compiled.nan_safe_variant() if has_mask(cts[0]) else None
     if variant is not None:
         compiled, residuals = variant, variant.vjp_partition(active).run_known(values)[1]
     return expand(compiled.vjp_partition(active).run_linear(residuals, cts), active)

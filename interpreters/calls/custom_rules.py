@@ -51,10 +51,10 @@ from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat
 from func.interpreters.host.source import at_line
-from func.interpreters.live import absent_like, is_live, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value, stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.stage import DerivedStage, LinearStage, Stage
+from func.interpreters.structural_zeros import absent_like, has_mask, without_mask
 from func.interpreters.transpose import transpose_program
 
 T = TypeVar("T")
@@ -211,7 +211,7 @@ class CustomBackward(ValueRecord):
         try:
             return bwd(residuals, cts)  # type: ignore[no-any-return]
         except Exception:
-            if not any([is_live(ct) for ct in cts]):
+            if not any([has_mask(ct) for ct in cts]):
                 raise
         return bwd(residuals, [without_mask(ct) for ct in cts])  # type: ignore[no-any-return]
 

@@ -148,7 +148,7 @@ def _parts(value: Tracer) -> Sequence[Any]:
     kind = type(value._interpreter)
     if kind is Vmap:
         return (value._value,)
-    if kind is Jvp and value._interpreter.live is None and not value._interpreter.copies_operands:  # type: ignore[attr-defined]
+    if kind is Jvp and value._interpreter.structural is None and not value._interpreter.copies_operands:  # type: ignore[attr-defined]
         return value._value, value._attached
     raise Unknown
 

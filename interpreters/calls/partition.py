@@ -16,10 +16,10 @@ from func.interpreters.core import ZERO, Array, Aval, Shaped, Tracer, aval_of, d
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad_fast import grad_interpreter
-from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import barrier
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage
+from func.interpreters.structural_zeros import absent_like
 
 T = TypeVar("T")
 

@@ -27,11 +27,11 @@ from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.parameters import FUNCTION, Kind
 from func.interpreters.drivers import Flat
-from func.interpreters.live import UNTRACED, Live, is_live
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.shapes import full_like, move_axis
+from func.interpreters.structural_zeros import UNTRACED, StructuralZeros, has_mask
 
 Joined = bool | tuple[bool, ...]
 """The outputs that are joined; a bool means all or none."""
@@ -124,7 +124,7 @@ class BatchedChunk(ChunkFunction):
         return [move_axis(out, 0, 1) if is_joined(self.joined, i) else out for i, out in enumerate(full)]
 
 
-class LiveChunk(ChunkFunction):
+class MaskedChunk(ChunkFunction):
     """(*operands, *masks of the (co)tangents in `which`): the outputs, and their masks as numbers."""
 
     fun: Any
@@ -132,13 +132,13 @@ class LiveChunk(ChunkFunction):
 
     def __call__(self, *args: Array) -> list[Array]:
         count = len(self.which)
-        live = Live()
+        structural = StructuralZeros()
         masks = iter(args[count:])
         lifted = [
-            live.lift(x, next(masks)) if is_live_one else x for x, is_live_one in zip(args, self.which, strict=False)
+            structural.lift(x, next(masks)) if is_masked else x for x, is_masked in zip(args, self.which, strict=False)
         ]
         outs = self.fun(*lifted)
-        values, flags = live.unpacked(outs)
+        values, flags = structural.unpacked(outs)
         numbers = [
             full_like(x, 1, None, float) if flag is None or flag is UNTRACED else full_like(x, 0, None, float) + flag
             for x, flag in zip(values, flags, strict=True)
@@ -238,7 +238,7 @@ class RemoteMap(CallPrimitive):
             return self(*primals, **params), ZERO
         moving = select(tangents, active)
         fun, split, joined, runner = (params[name] for name in ("fun", "split", "joined", "runner"))
-        if any([is_abstract_value(dx) or is_live(dx) for dx in moving]):
+        if any([is_abstract_value(dx) or has_mask(dx) for dx in moving]):
             outs = self(*primals, **params)
             douts = linear_call(
                 *primals,
@@ -277,9 +277,9 @@ class RemoteMap(CallPrimitive):
             return tuple(outs), REMOTE_MAP_PULLBACK, (params, active, values, None, kept)
         return self(*values, **params), REMOTE_MAP_PULLBACK, (params, active, values, None, None)
 
-    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+    def apply_masked(self, structural: StructuralZeros, args: tuple[Array, ...], params: Params) -> Any:
         """The outputs with the masks that the function computes, chunk by chunk."""
-        values, masks = live.unpacked(args)
+        values, masks = structural.unpacked(args)
         which = tuple([mask is not UNTRACED for mask in masks])
         dense = [
             full_like(x, True, None, bool) if mask is None else mask
@@ -290,7 +290,7 @@ class RemoteMap(CallPrimitive):
         both = self(
             *values,
             *dense,
-            fun=LiveChunk(params["fun"], which),
+            fun=MaskedChunk(params["fun"], which),
             split=(*split, *select(split, which)),
             joined=joined if isinstance(joined, bool) else (*joined, *joined),
             runner=params["runner"],
@@ -298,7 +298,7 @@ class RemoteMap(CallPrimitive):
         count = len(both) // 2
         return tuple(
             [
-                live.lift(x, not_equal(number, 0)) if is_inexact(dtype_of(x)) else x
+                structural.lift(x, not_equal(number, 0)) if is_inexact(dtype_of(x)) else x
                 for x, number in zip(both[:count], both[count:], strict=True)
             ]
         )
@@ -308,7 +308,7 @@ def _remote_map_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     params, active, values, gradients, kept = saved
     cts: Sequence[Any]
     is_plain = not any([type(x) is Tracer for x in ct.values()])
-    if gradients is not None and not is_live(ct[0]):
+    if gradients is not None and not has_mask(ct[0]):
         cts = [multiply(gradient, ct[0]) for gradient in gradients]
     elif kept is not None and is_plain:
         cts = params["runner"].pull_kept(kept, ct)

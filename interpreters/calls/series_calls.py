@@ -13,10 +13,10 @@ import numpy as np
 
 from func.interpreters import drivers
 from func.interpreters.core import ZERO, Array, Aval, dtype_of, is_inexact, shape_of
-from func.interpreters.live import absent_like
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage
+from func.interpreters.structural_zeros import absent_like
 
 Coefficients: TypeAlias = Sequence[Any] | None
 """The coefficients of a value beyond its first, ZERO or an array each; None of a constant."""

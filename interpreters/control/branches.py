@@ -37,12 +37,12 @@ from func.interpreters.control.compiled_bodies import (
 from func.interpreters.control.masked_bodies import operands_with_masks, outputs_with_masks, with_masks
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped
 from func.interpreters.core.parameters import COMPILED, Kind
-from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import equal, maximum, minimum
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.structural_zeros import StructuralZeros, has_mask, without_mask
 
 INDEX = np.dtype(np.int64)
 
@@ -171,10 +171,10 @@ class CondPrimitive(CallPrimitive):
         flags = [dependents(branch.program, inputs[1:], derivatives=False) for branch in params["branches"]]
         return [inputs[0] or any(f) for f in zip(*flags, strict=True)]
 
-    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+    def apply_masked(self, structural: StructuralZeros, args: tuple[Array, ...], params: Params) -> Any:
         """The same choice among branches that return masks too."""
         index, *operands = args
-        traced = tuple([is_live(x) for x in operands])
+        traced = tuple([has_mask(x) for x in operands])
         branches = params["branches"]
         flags = tuple([any(f) for f in zip(*[dependents(branch.program, traced) for branch in branches], strict=True)])
         bodies = branches[0].memoized(
@@ -182,7 +182,7 @@ class CondPrimitive(CallPrimitive):
             lambda: tuple([with_masks(branch, (), (), traced, flags) for branch in branches]),
         )
         outs = cond_call(without_mask(index), *operands_with_masks(operands, traced, ()), branches=bodies)
-        return outputs_with_masks(live, outs, flags, ())
+        return outputs_with_masks(structural, outs, flags, ())
 
     def apply_series(
         self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
@@ -217,7 +217,7 @@ def _cond_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     """The same choice among pullbacks."""
     branches, active, values, residuals = saved
     cts = dense_cotangents(branches[0].out_avals, ct)
-    if is_live(cts[0]) and any([branch.has_pullbacks for branch in branches]):
+    if has_mask(cts[0]) and any([branch.has_pullbacks for branch in branches]):
         branches = tuple([branch.nan_safe_variant() or branch for branch in branches])
         residuals = _vjp_partition(branches, active).run_known(values[0], values[1:])[1]
     derivative = _vjp_partition(branches, active)

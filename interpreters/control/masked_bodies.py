@@ -14,8 +14,8 @@ import numpy as np
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.compiled_bodies import active_inputs, compiled_function, dependents, split
 from func.interpreters.core import Array, Aval, shape_of
-from func.interpreters.live import UNTRACED, Live, is_live, linear_mask
 from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.structural_zeros import UNTRACED, StructuralZeros, has_mask, linear_mask
 
 BOOL = np.dtype(np.bool_)
 
@@ -52,11 +52,11 @@ def with_masks(
 
     def run(*operands: Array) -> list[Array]:
         values, known = unjoined(operands, inputs, input_groups)
-        live = Live()
-        args = [x if mask is UNTRACED else live.lift(x, mask) for x, mask in zip(values, known, strict=True)]
+        structural = StructuralZeros()
+        args = [x if mask is UNTRACED else structural.lift(x, mask) for x, mask in zip(values, known, strict=True)]
         outs = body.run_on(*args)
         return joined(
-            [x._value if is_live(x) else x for x in outs],
+            [x._value if has_mask(x) else x for x in outs],
             [dense_mask(x) if flag else UNTRACED for x, flag in zip(outs, outputs, strict=True)],
             output_groups,
         )
@@ -66,7 +66,7 @@ def with_masks(
 
 def dense_mask(value: Array) -> Array:
     """The mask of a (co)tangent as an array; of a plain value its elements that are not zero."""
-    if is_live(value):
+    if has_mask(value):
         return full_like(value, True, None, BOOL) if value._attached is None else value._attached
     return linear_mask(value, UNTRACED)
 
@@ -94,9 +94,9 @@ def unjoined(operands: Sequence[Any], flags: Sequence[bool], groups: Sequence[in
 
 def operands_with_masks(args: Sequence[Array], flags: Sequence[bool], groups: Sequence[int]) -> list[Array]:
     """Operands of a masked body."""
-    values = [x._value if is_live(x) else x for x in args]
+    values = [x._value if has_mask(x) else x for x in args]
     masks = [
-        (dense_mask(x) if is_live(x) else _full_mask(x)) if flag else UNTRACED
+        (dense_mask(x) if has_mask(x) else _full_mask(x)) if flag else UNTRACED
         for x, flag in zip(args, flags, strict=True)
     ]
     return joined(values, masks, groups)
@@ -108,7 +108,9 @@ def _full_mask(value: Array) -> Array:
     return mask if shape_of(mask) == shape_of(value) else full_like(value, bool(mask), None, BOOL)
 
 
-def outputs_with_masks(live: Live, outs: Sequence[Array], flags: Sequence[bool], groups: Sequence[int]) -> Any:
+def outputs_with_masks(
+    structural: StructuralZeros, outs: Sequence[Array], flags: Sequence[bool], groups: Sequence[int]
+) -> Any:
     """The outputs of a masked body, traced where they have a mask."""
     values, masks = unjoined(outs, flags, groups)
-    return tuple([x if mask is UNTRACED else live.lift(x, mask) for x, mask in zip(values, masks, strict=True)])
+    return tuple([x if mask is UNTRACED else structural.lift(x, mask) for x, mask in zip(values, masks, strict=True)])

@@ -42,10 +42,10 @@ from func.interpreters.control.scan_derivatives import (
 )
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, materialize, shape_of
 from func.interpreters.core.parameters import COMPILED, Kind, is_length
-from func.interpreters.live import Live, absent_like, is_live
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.structural.shapes import full_like, move_axis
 from func.interpreters.program.program import Program
+from func.interpreters.structural_zeros import StructuralZeros, absent_like, has_mask
 
 
 class ScanPrimitive(CallPrimitive):
@@ -75,15 +75,15 @@ class ScanPrimitive(CallPrimitive):
 
         return with_fallback(push, (params["body"],), outputs_and_tangents)
 
-    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+    def apply_masked(self, structural: StructuralZeros, args: tuple[Array, ...], params: Params) -> Any:
         """A scan that carries the masks of its carry too."""
         body, loop = params["body"], params["loop"]
         groups = loop.consts, loop.carries
-        masked = masked_body(body, *groups, [is_live(x) for x in args])
+        masked = masked_body(body, *groups, [has_mask(x) for x in args])
         consts, carries, _ = split(masked.inputs, *groups)
         inner = ScanLoop(loop.consts + sum(consts), loop.carries + sum(carries), loop.length, loop.reverse)
         outs = scan_call(*operands_with_masks(args, masked.inputs, groups), body=masked.body, loop=inner)
-        return outputs_with_masks(live, outs, masked.outputs, groups[1:])
+        return outputs_with_masks(structural, outs, masked.outputs, groups[1:])
 
     def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool]:
         """By the body, over all steps."""
@@ -176,7 +176,7 @@ def _cotangents(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], ct
 def _scan_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     """A scan in the other direction."""
     body, loop, active, values, fixed, rows = saved
-    variant = body.nan_safe_variant() if any([is_live(x) for x in ct.values()]) else None
+    variant = body.nan_safe_variant() if any([has_mask(x) for x in ct.values()]) else None
     if variant is not None:
         body = variant
         active = _active(body, loop, active)

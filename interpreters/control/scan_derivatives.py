@@ -15,10 +15,10 @@ from func.interpreters.calls.partition import expand, select
 from func.interpreters.control.compiled_bodies import compiled_function, dependents, split, strong, zeros
 from func.interpreters.control.scan_sums import SumsBehindLoop, unchanging_variables
 from func.interpreters.core import PRIMITIVES, ZERO, Array, Aval, Shaped, is_inexact
-from func.interpreters.live import absent_like
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.structural_zeros import absent_like
 
 
 class ScanLoop(NamedTuple):

@@ -37,12 +37,12 @@ from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, 
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import COMPILED, Kind, is_length
 from func.interpreters.host.source import at_line
-from func.interpreters.live import Live, absent_like, is_live, without_mask
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import logical_and
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.slicing import getitem
+from func.interpreters.structural_zeros import StructuralZeros, absent_like, has_mask, without_mask
 
 
 class WhileLoop(NamedTuple):
@@ -95,21 +95,21 @@ class WhilePrimitive(CallPrimitive):
         tangents_after = while_call(*inputs, cond=test, body=step, loop=inner)[len(carry) :]
         return tuple(expand(tangents_after, active[loop.consts :]))
 
-    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+    def apply_masked(self, structural: StructuralZeros, args: tuple[Array, ...], params: Params) -> Any:
         """A loop that carries the masks of its carry too; its condition ignores them."""
         cond, body, loop = params["cond"], params["body"], params["loop"]
         conditions, operands = split(
             [without_mask(x) for x in args[: loop.conditions]] + list(args[loop.conditions :]), loop.conditions
         )
         carries = len(operands) - loop.consts
-        masked = masked_body(body, loop.consts, carries, [is_live(x) for x in operands])
+        masked = masked_body(body, loop.consts, carries, [has_mask(x) for x in operands])
         consts, carried = split(masked.inputs, loop.consts)
         ignored = tuple([Aval(aval.shape, BOOL) for aval in select(body.in_avals[loop.consts :], carried)])
         test = cond.memoized(("while masked", ignored), lambda: _ignoring(cond, ignored))
         inner = WhileLoop(loop.conditions, loop.consts + sum(consts))
         inputs = operands_with_masks(operands, masked.inputs, (loop.consts,))
         outs = while_call(*conditions, *inputs, cond=test, body=masked.body, loop=inner)
-        return outputs_with_masks(live, outs, masked.outputs, ())
+        return outputs_with_masks(structural, outs, masked.outputs, ())
 
     def apply_series(
         self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params

@@ -123,7 +123,7 @@ def value_in_force(variable: ContextVar[Any], default: Any = None) -> Any:
     return default if setting is None else setting.value
 
 
-STRUCTURAL: ContextVar[Setting | None] = ContextVar("func_live", default=None)
+STRUCTURAL: ContextVar[Setting | None] = ContextVar("func_structural_zeros", default=None)
 
 
 def are_zeros_structural() -> bool:

@@ -305,9 +305,9 @@ if TYPE_CHECKING:
         factored_by: str
         """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
         mask: str | None
-        """How structural zeros pass through a linear primitive (`live`): "elementwise", each to its place; "covered",
-        an output element is a sum of input elements; "padded", the same or zero; "body", as through the primitives of
-        its body. Without it, one reached input element makes all output elements reached."""
+        """How structural zeros pass through a linear primitive: "elementwise", each to its place; "covered", an output
+        element is a sum of input elements; "padded", the same or zero; "body", as through the primitives of its body.
+        Without it, one reached input element makes all output elements reached."""
         covers: bool
         """Every input element contributes to the output: the pullback makes no structural zeros."""
 

@@ -123,7 +123,7 @@ class TracedValues:
         self.run = False
         """Whether a transform runs."""
         self.stay = False
-        """Whether a tensor exists or existed: tensors live as long as the user likes."""
+        """Whether a tensor exists or existed: tensors exist as long as the user likes."""
         self.pending: list[str] = []
         """Imported modules of NumPy and SciPy with functions that do not look for traced values yet."""
 

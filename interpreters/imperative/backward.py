@@ -36,8 +36,8 @@ from func.interpreters.imperative.node_state import (
     reachable,
     unpacked,
 )
-from func.interpreters.live import Live, replaced_by, without_mask
 from func.interpreters.processes import LEDGER, agreed
+from func.interpreters.structural_zeros import StructuralZeros, replaced_by, without_mask
 
 
 class _NeedsGeneralPass(Exception):
@@ -117,7 +117,7 @@ class BackwardPass:
                 is_plain = not self.create and not nan_safe.are_zeros_structural()
                 if not (is_plain and self._run_without_hooks(accumulating)):
                     self._start_again(is_tentative=False)
-                    self._run_general(accumulating, Live())
+                    self._run_general(accumulating, StructuralZeros())
             except BaseException as error:
                 restore_error_state(error, before)
                 raise
@@ -203,15 +203,15 @@ class BackwardPass:
             WIRING.note_backward(self.seeds, history)
         return False
 
-    def _run_general(self, accumulating: bool, live: Live | None) -> list[Any]:
-        """The pass with `live` and hooks, or without both. The nodes that were pulled back."""
+    def _run_general(self, accumulating: bool, structural: StructuralZeros | None) -> list[Any]:
+        """The pass with `structural` and hooks, or without both. The nodes that were pulled back."""
         targets = self.targets
         needed = None if targets is None else self.needed
         cotangents: dict[int, Any] = {}
         queue: list[Any] = []
         for node, seed in self.seeds:
             if needed is None or node[SERIAL] in needed:
-                contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
+                contribute(cotangents, queue, node, seed if structural is None else structural.seed_where_zero(seed))
         visited: list[Any] = []
         with errors_ignored():
             while queue:
@@ -219,7 +219,7 @@ class BackwardPass:
                 serial, parents = node[SERIAL], node[PARENTS]
                 ct = cotangents.pop(serial)
                 if node[STATE][HOOKS] is not None:
-                    if live is None:
+                    if structural is None:
                         raise _NeedsGeneralPass
                     ct = self._after_tensor_hooks(node, ct)
                 if targets is not None and serial in targets:
@@ -231,13 +231,13 @@ class BackwardPass:
                 if needed is not None and not any([p is not None and p[SERIAL] in needed for p in parents]):
                     continue
                 visited.append(node)
-                if live is not None and not node[RULE].covers:
-                    ct = live.lifted(ct)
+                if structural is not None and not node[RULE].covers:
+                    ct = structural.lifted(ct)
                 for place, contribution in enumerate(self._pull(node, ct)):
                     parent = parents[place]
                     if contribution is not ZERO and parent is not None and (needed is None or parent[SERIAL] in needed):
                         contribute(cotangents, queue, parent, contribution)
-        if live is not None:
+        if structural is not None:
             self._free(visited)
         return visited
 

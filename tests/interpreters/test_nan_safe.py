@@ -12,9 +12,9 @@ from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall, trace_call, trace_function
 from func.interpreters.core import Aval, Tracer
 from func.interpreters.grad_fast import grad_interpreter
-from func.interpreters.live import Live
 from func.interpreters.nan_safe import any_nan, checked, has_nan, note_pullback, pull, with_fallback
 from func.interpreters.stage import Stage
+from func.interpreters.structural_zeros import StructuralZeros
 
 SCALAR = [Aval((), np.dtype(np.float64))]
 
@@ -59,9 +59,9 @@ def test_a_pullback_runs_again_only_where_it_gives_nan() -> None:
     runs: list[bool] = []
 
     def pullback(results: tuple[float, float]) -> Any:
-        def walk(live: Live | None) -> list[Any]:
-            runs.append(live is not None)
-            return [np.array(results[live is not None])]
+        def walk(structural: StructuralZeros | None) -> list[Any]:
+            runs.append(structural is not None)
+            return [np.array(results[structural is not None])]
 
         return walk
 

@@ -5,8 +5,8 @@ The parameter `ranks` communicates, and `label` says for messages which value it
 of this process. Nothing is computed from it, but where a program is traced it is a traced value, so that a collective
 of a constant is an equation too, and not a message while tracing.
 
-All processes issue the same collectives in the same order. So under `live` these primitives always communicate the same
-number of times: masks go the way of the values, whatever is in them.
+All processes issue the same collectives in the same order. So with structural zeros these primitives always communicate
+equally often: masks go the way of the values, whatever is in them.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class RankCollective(LinearCollective):
 
     __slots__ = ()
 
-    def apply_live(self, live: Any, args: tuple[Array, ...], params: Params) -> Array:
-        """Value and mask are sent, also where all elements are live: on another rank they need not be."""
-        (x, index), (mask, _) = live.unpacked(args)
+    def apply_masked(self, structural: Any, args: tuple[Array, ...], params: Params) -> Array:
+        """Value and mask are sent, also where all elements are reached: on another rank they need not be."""
+        (x, index), (mask, _) = structural.unpacked(args)
         out = bind(self, (x, index), params)
         dtype = np.real(np.zeros((), dtype_of(x))).dtype
         numbers = full_like(x, 1, None, dtype) if mask is None else convert(mask, dtype=dtype)
         if shape_of(numbers) != shape_of(x):
             numbers = broadcast(numbers, shape=shape_of(x))
-        return Tracer(live, out, not_equal(bind(self, (numbers, index), params), 0))
+        return Tracer(structural, out, not_equal(bind(self, (numbers, index), params), 0))
 
 
 def _sent(name: str, xp: Any, x: Array, send: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Array:

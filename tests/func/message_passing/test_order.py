@@ -93,7 +93,7 @@ def test_what_no_output_needs_is_dropped_when_it_is_traced() -> None:
 
 
 def test_a_gradient_that_is_nan_is_asked_for_once_more_by_all() -> None:
-    """The ranks agree, and the live pass sends a mask beside each value."""
+    """The ranks agree, and the pass with structural zeros sends a mask beside each value."""
 
     def f(x: Any) -> Any:
         inside = x * axis_index("ranks")

@@ -1,8 +1,8 @@
 """Structural zeros, by laws for every primitive at the samples of the table, in forward and in reverse mode.
 
-A (co)tangent has a random pattern of zeros, which are structural. What the rules of a primitive make of it on `Live`
-has the numbers that they make of plain arrays; its mask covers whatever a live element reaches; and where no element is
-live, the result is zero also at points with infinite partials.
+A (co)tangent has a random pattern of zeros, which are structural. The rules of a primitive compute the same numbers
+with `StructuralZeros` as on plain arrays; the mask of the result covers whatever a reached element reaches; and without
+a reached element the result is zero, also at points with infinite partials.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from func.interpreters.core import PRIMITIVES, ZERO, Primitive, dtype_of
 from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
-from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.primitives import elementwise, structural
+from func.interpreters.structural_zeros import StructuralZeros, has_mask, without_mask
 from tests.interpreters.primitives.test_samples import SMOOTH, direction, of_active
 from tests.support.sampling import Sample
 
@@ -32,16 +32,16 @@ def thinned(x: Any, seed: int) -> Any:
     return np.asarray(direction(x, seed) * kept, dtype_of(x))
 
 
-def pushed(f: Any, points: Sequence[Any], tangents: Sequence[Any], live: Live | None) -> list[Any]:
-    """The tangents of the outputs, with their masks if `live`."""
-    interpreter = Jvp("jvp", live)
+def pushed(f: Any, points: Sequence[Any], tangents: Sequence[Any], structural: StructuralZeros | None) -> list[Any]:
+    """The tangents of the outputs, with their masks if `structural`."""
+    interpreter = Jvp("jvp", structural)
     outs = f(*[interpreter.lift(x, dx) for x, dx in zip(points, tangents, strict=True)])
     return [
         getattr(out, "_attached", ZERO) if getattr(out, "_interpreter", None) is interpreter else ZERO for out in outs
     ]
 
 
-def pulled(f: Any, points: Sequence[Any], cts: Sequence[Any], live: Live | None) -> list[Any]:
+def pulled(f: Any, points: Sequence[Any], cts: Sequence[Any], structural: StructuralZeros | None) -> list[Any]:
     """The cotangents of the arguments."""
     interpreter = grad_interpreter("vjp")
     args = [interpreter.lift(x) for x in points]
@@ -51,7 +51,7 @@ def pulled(f: Any, points: Sequence[Any], cts: Sequence[Any], live: Live | None)
         for out, ct in zip(outs, cts, strict=True)
         if getattr(out, "_interpreter", None) is interpreter
     ]
-    return walk(seeds, [arg._attached for arg in args], live)
+    return walk(seeds, [arg._attached for arg in args], structural)
 
 
 def in_numbers(value: Any) -> Any:
@@ -65,13 +65,13 @@ def test_live_tangents_are_the_tangents(name: str, sample: Sample) -> None:
     tangents = [thinned(x, 1) for x in points]
     with np.errstate(all="ignore"):
         plain = pushed(f, points, tangents, None)
-        lived = pushed(f, points, tangents, Live())
+        lived = pushed(f, points, tangents, StructuralZeros())
     for expected, got in zip(plain, lived, strict=True):
         np.testing.assert_allclose(in_numbers(got), in_numbers(expected), rtol=1e-12, atol=1e-12)
-        if is_live(got) and got._attached is not None:
+        if has_mask(got) and got._attached is not None:
             assert np.shape(got._attached) == np.shape(got._value), "a mask has the shape of its tangent"
             reached = np.abs(in_numbers(expected)) > 1e-9
-            assert np.all(np.asarray(got._attached) | ~reached), "an element that a live one reaches is dead"
+            assert np.all(np.asarray(got._attached) | ~reached), "an element that a structural one reaches is dead"
 
 
 @pytest.mark.parametrize(("name", "sample"), SMOOTH)
@@ -81,7 +81,7 @@ def test_live_cotangents_are_the_cotangents(name: str, sample: Sample) -> None:
     cts = [thinned(np.asarray(out), 2) for out in f(*points)]
     with np.errstate(all="ignore"):
         plain = pulled(f, points, cts, None)
-        lived = pulled(f, points, cts, Live())
+        lived = pulled(f, points, cts, StructuralZeros())
     for expected, got in zip(plain, lived, strict=True):
         np.testing.assert_allclose(in_numbers(got), in_numbers(expected), rtol=1e-12, atol=1e-12)
 
@@ -116,10 +116,10 @@ def test_what_is_not_seeded_is_zero_at_any_point(name: str, sample: Sample) -> N
             except (ValueError, np.linalg.LinAlgError):
                 continue
             zeros = [np.zeros(np.shape(x), dtype_of(x)) for x in hostile]
-            for dot in pushed(f, hostile, zeros, Live()):
+            for dot in pushed(f, hostile, zeros, StructuralZeros()):
                 assert np.all(in_numbers(dot) == 0), f"forward at {number}"
             cts = [np.zeros(np.shape(out), dtype_of(out)) for out in outs]
-            for ct in pulled(f, hostile, cts, Live()):
+            for ct in pulled(f, hostile, cts, StructuralZeros()):
                 assert np.all(in_numbers(ct) == 0), f"reverse at {number}"
 
 

@@ -5,8 +5,8 @@ cotangent has a zero, and where a value was not selected (by `where`, a maximum,
 element, a branch). A structural zero stays exactly zero under every product. A zero that was computed (1/inf, an
 underflow, 2·x at 0) is reached: times infinity it is NaN, as in IEEE arithmetic.
 
-The interpreter `Live` runs the ordinary rules on tracers with a (co)tangent and the mask of its reached elements, so no
-rule knows of masks. The primitive determines how masks pass:
+The interpreter `StructuralZeros` runs the ordinary rules on tracers with a (co)tangent and the mask of its reached
+elements, so no rule knows of masks. The primitive determines how masks pass:
 
     elementwise primitives    by their partials: where one is linear in the (co)tangents, structural zeros stay
     linear primitives         by `mask` of their definition; without it one reached element makes all reached
@@ -58,11 +58,11 @@ from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import Where, broadcast, convert, full_like, where
 
 
-class Live(Interpreter):
+class StructuralZeros(Interpreter):
     """Carries a (co)tangent that is zero where it is not reached, and the mask of its reached elements; None means
     all."""
 
-    transform = "live"
+    transform = "structural"
     checks_nan = False
     is_readable = True
     line = None
@@ -76,28 +76,28 @@ class Live(Interpreter):
 
     def seed(self, value: Array) -> Tracer:
         """A traced (co)tangent of the caller, whose zeros are structural."""
-        return value if is_live(value) else Tracer(self, value, seed_mask(value))
+        return value if has_mask(value) else Tracer(self, value, seed_mask(value))
 
     def seed_series(self, coefficients: Sequence[Any]) -> list[Any]:
         """The coefficients of a caller, ZERO or an array each: an element is a structural zero where all of them are
         zero."""
-        masks = [seed_mask(x) for x in coefficients if x is not ZERO and not is_live(x)]
+        masks = [seed_mask(x) for x in coefficients if x is not ZERO and not has_mask(x)]
         mask = None if any([mask is None for mask in masks]) or not masks else functools.reduce(logical_or, masks)
-        return [x if x is ZERO or is_live(x) else Tracer(self, x, mask) for x in coefficients]
+        return [x if x is ZERO or has_mask(x) else Tracer(self, x, mask) for x in coefficients]
 
     def seed_where_zero(self, value: Array) -> Array:
         """`seed`, but a (co)tangent without structural zeros stays as it is."""
-        mask = None if is_live(value) else seed_mask(value)
+        mask = None if has_mask(value) else seed_mask(value)
         return value if mask is None else Tracer(self, value, mask)
 
     def lifted(self, ct: Any) -> Any:
         """A cotangent, or {position: cotangent}, traced here; if it was not, all its elements are reached."""
         if type(ct) is dict:
             return {position: self.lifted(each) for position, each in ct.items()}
-        return ct if is_live(ct) else Tracer(self, ct, None)
+        return ct if has_mask(ct) else Tracer(self, ct, None)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        own_rule = getattr(primitive, "apply_live", None)  # for calls of programs
+        own_rule = getattr(primitive, "apply_masked", None)  # for calls of programs
         if own_rule is not None:
             return own_rule(self, args, params)
         if primitive.mask == "body" and primitive.body is not None:
@@ -200,13 +200,13 @@ class Live(Interpreter):
 
         if mask is None:
             return Tracer(self, product(value, other), None)
-        live = _as_numbers(mask, value)
-        reached = not_equal(product(live, full_like(other, 1)), 0)
+        structural = _as_numbers(mask, value)
+        reached = not_equal(product(structural, full_like(other, 1)), 0)
         if _is_finite(other):
             return Tracer(self, product(value, other), reached)
         finite = isfinite(other)
-        dtype = dtype_of(live)
-        unbounded = not_equal(product(live, convert(logical_not(finite), dtype=dtype)), 0)
+        dtype = dtype_of(structural)
+        unbounded = not_equal(product(structural, convert(logical_not(finite), dtype=dtype)), 0)
         bounded = product(value, where(finite, other, full_like(other, 0, ())))
         return Tracer(self, where(unbounded, product(value, other), bounded), reached)
 
@@ -237,31 +237,31 @@ class Untraced:
 UNTRACED = Untraced()
 
 
-def is_live(value: Any) -> bool:
+def has_mask(value: Any) -> bool:
     """Whether a value is a (co)tangent with a mask."""
-    return type(value) is Tracer and type(value._interpreter) is Live
+    return type(value) is Tracer and type(value._interpreter) is StructuralZeros
 
 
 def without_mask(value: Any) -> Any:
     """A (co)tangent without its mask."""
-    return value._value if is_live(value) else value
+    return value._value if has_mask(value) else value
 
 
 def replaced_by(ct: Any, value: Array) -> Array:
     """A cotangent that a hook has replaced: structural zeros that are still zero stay structural."""
-    if not is_live(ct) or is_live(value) or ct._attached is None:
+    if not has_mask(ct) or has_mask(value) or ct._attached is None:
         return value
     return ct._interpreter.lift(value, logical_or(ct._attached, nonzero(value)))
 
 
 def with_mask_of(like: Any, value: Any) -> Any:
     """A (co)tangent with the mask of another one, if that has one."""
-    return like._interpreter.lift(value, like._attached) if is_live(like) else value
+    return like._interpreter.lift(value, like._attached) if has_mask(like) else value
 
 
 def absent_like(like: Array, shape: Shape, dtype: Any) -> Array:
     """Structural zeros in the place of an absent (co)tangent, beside another one."""
-    if is_live(like) or is_abstract_value(like):
+    if has_mask(like) or is_abstract_value(like):
         return absent(like, shape=shape, dtype=dtype)
     return full_like(like, 0, shape, dtype)
 
