@@ -33,9 +33,9 @@ class PassHistory:
         self.matchers: list[Any] = []
         """Each recognises the graphs of one structure and runs its code."""
         self.waits: float = 0
-        """How many passes run node by node before a graph is examined again."""
+        """The number of passes that run node by node before a graph is examined again."""
         self.hits = self.misses = 0
-        """How many examined graphs had a known structure, and how many a new one."""
+        """The numbers of examined graphs with a known structure, and with a new one."""
 
     def add(self, matcher: Any) -> None:
         """From now on the matcher examines every graph of this signature."""

@@ -77,7 +77,7 @@ def has_nan(value: Any) -> bool:
 
 
 class FreshCotangents(list[Any]):
-    """Cotangents of compiled code: none is NaN, and the arrays were made for this list."""
+    """Cotangents of compiled code: none is NaN, and nothing else refers to the arrays."""
 
 
 def any_nan(values: Sequence[Any]) -> bool:

@@ -131,7 +131,7 @@ ONE_RANK = OneRank()
 
 
 class _Ledger(threading.local):
-    """When this thread last communicated with which ranks; `moment` counts the collectives of all of them."""
+    """The moment at which this thread last communicated, by ranks; `moment` counts the collectives of all."""
 
     def __init__(self) -> None:
         self.moment = 0

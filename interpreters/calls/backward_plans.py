@@ -309,7 +309,7 @@ def _is_compiled_on_host(value: Any) -> bool:
 def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 1) -> float:
     """Seconds of a pass node by node, about.
 
-    Each node's rule takes `depth` times as long, for the interpreters around it, on so many `copies` of the elements.
+    Each node's rule takes `depth` times as long, for the interpreters around it, on `copies` times as many elements.
 
     Raises:
         _NotCompiled: Code would gain little.
@@ -337,7 +337,7 @@ def _estimate(nodes: Sequence[Any], costs: Costs, depth: int = 1, copies: int = 
 
 
 class PassPlan:
-    """How passes of one structure run: node by node at first, later by code."""
+    """The passes of one structure: node by node at first, later by code."""
 
     __slots__ = ("_has_cotangent", "_is_hopeless", "_matchers", "_pulls_all", "_run", "_spent")
 

@@ -210,7 +210,7 @@ def _shared_state() -> Any:
     """Most of the state of the generator behind numpy.random.random() and its like, at little cost.
 
     The words of a Mersenne twister and its position are read where they are. What it lacks is a normal number that is
-    kept for the next call; functions that name numpy.random are looked at more closely.
+    stored for the next call; functions that name numpy.random get a closer look.
     """
     if RANDOM not in sys.modules:  # its import takes longer than tracing a small function
         return UNUSED

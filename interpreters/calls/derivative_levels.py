@@ -3,7 +3,7 @@
 A Hessian is the derivative of a gradient along many directions at once, so its inner backward pass reads dual numbers
 whose tangents are batches. Compiled code takes the arrays inside. A Form describes where they are in a value.
 `DerivativeLevels` are the interpreters around them: the class takes values apart, assembles new ones, and traces a
-function below levels of its own.
+function below new levels.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class DerivativeLevels:
 
 
 class Opener:
-    """Takes values of known forms apart, which are to have the levels that the forms were made for."""
+    """Takes values of known forms apart; their levels must be those of the forms."""
 
     __slots__ = ("_forms", "_kinds")
 

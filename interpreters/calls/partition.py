@@ -162,7 +162,7 @@ def output_avals(program: Program) -> tuple[Aval, ...]:
 
 
 def active_arguments(values: Sequence[Array], directions: Sequence[Any]) -> tuple[bool, ...]:
-    """Which arguments have a tangent, or need a cotangent; ZERO and None stand for neither."""
+    """The arguments that have a tangent, or need a cotangent; ZERO and None mean neither."""
     return tuple(
         [
             direction is not ZERO and direction is not None and is_inexact(dtype_of(x))

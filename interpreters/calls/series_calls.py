@@ -23,7 +23,7 @@ Coefficients: TypeAlias = Sequence[Any] | None
 
 
 class Body(Protocol):
-    """What series programs are made of: a compiled call."""
+    """The calls that make series programs: a compiled call."""
 
     @property
     def in_avals(self) -> list[Aval]: ...
@@ -41,23 +41,23 @@ class Body(Protocol):
 
 
 class SeriesForm(NamedTuple):
-    """Which coefficients the inputs and outputs of a body have, and how both are grouped."""
+    """The coefficients of a body's inputs and outputs, and their groups."""
 
     order: int
     present: tuple[tuple[int, ...], ...]
     """For each input the numbers of the coefficients that are passed."""
     has_series: tuple[bool, ...]
-    """Which outputs have coefficients."""
+    """The outputs that have coefficients."""
     inputs: tuple[int, ...]
     """The lengths of the groups of inputs."""
     outputs: tuple[int, ...]
 
     def counts(self) -> list[int]:
-        """How many operands each group of inputs becomes."""
+        """The number of operands of each group of inputs."""
         return [len(group) + sum([len(self.present[i]) for i in group]) for group in _groups(self.inputs)]
 
     def results(self) -> list[int]:
-        """How many values each group of outputs becomes."""
+        """The number of values of each group of outputs."""
         return [len(group) + self.order * sum([self.has_series[i] for i in group]) for group in _groups(self.outputs)]
 
     def operands(self, values: Sequence[Array], coefficients: Sequence[Coefficients]) -> list[Array]:
@@ -126,7 +126,7 @@ def _groups(lengths: Sequence[int]) -> Iterator[range]:
 
 
 def active_series(values: Sequence[Array], coefficients: Sequence[Coefficients]) -> tuple[bool, ...]:
-    """Which values have a coefficient that is not ZERO."""
+    """The values with a coefficient that is not ZERO."""
     return tuple(
         [
             own is not None and is_inexact(dtype_of(value)) and any([x is not ZERO for x in own])
@@ -143,7 +143,7 @@ def present(coefficients: Sequence[Coefficients]) -> list[tuple[int, ...]]:
 def carried_series(
     order: int, coefficients: Sequence[Coefficients], active: Sequence[bool], consts: int, carries: int
 ) -> tuple[tuple[int, ...], ...]:
-    """What is passed to the body of a loop: every coefficient of an active carry, as a step may make all of them."""
+    """The operands for the body of a loop: every coefficient of an active carry, as a step may make all of them."""
     passed = present(coefficients)
     for i in range(consts, consts + carries):
         passed[i] = tuple(range(1, order + 1)) if active[i] else ()

@@ -54,7 +54,7 @@ def as_plain_array(value: Any) -> Any:
     """The array or list that an object of another library represents; raises where there is none.
 
     Raises:
-        ForeignArrayError: The object has NumPy's functions by rules of its own.
+        ForeignArrayError: The object's class defines NumPy's functions by other rules.
         UnsupportedArrayError: It is no array, or more than one (masked, sparse, with a unit).
     """
     kind = type(value)

@@ -26,7 +26,7 @@ class StagingError(FuncError, TypeError):
 
 
 class ScalarOutputError(FuncError, TypeError):
-    """The output of a function whose gradient was asked for is not one real number."""
+    """The output of a function under a gradient transform is not one real number."""
 
 
 class DifferentiatedInputError(FuncError, TypeError):
@@ -106,7 +106,7 @@ class BackwardError(FuncError, RuntimeError):
 
 
 class LeafError(FuncError, RuntimeError):
-    """Something was asked of a tensor that only leaves (or only non-leaves) allow."""
+    """Only leaves (or only non-leaves) among tensors allow this operation."""
 
 
 class InferenceTensorError(FuncError, RuntimeError):

@@ -1,4 +1,4 @@
-"""What a primitive declares besides its rules: the kinds of its parameters, and `Facts`.
+"""The declarations of a primitive besides its rules: the kinds of its parameters, and `Facts`.
 
 Programs from files are checked by these declarations, so generated code contains values of known kinds only. A kind
 looks at the parameter, at the avals of the operands and at the other parameters.
@@ -116,7 +116,7 @@ def is_index_of(index: Any, shape: Shape) -> bool:
 
 
 def is_placement(placement: Any, size: int) -> bool:
-    """Whether (offset, sizes, strides) names positions of an array with so many elements."""
+    """Whether (offset, sizes, strides) names positions of an array of `size` elements."""
     if type(placement) is not tuple or len(placement) != 3:
         return False
     offset, sizes, strides = placement
@@ -139,7 +139,7 @@ def one_of(*choices: Any) -> Kind:
 
 
 def either(kind: Kind, other: Kind) -> Kind:
-    """What is of one kind or of the other."""
+    """Either of two kinds."""
     return Kind(
         f"{kind.name} or {other.name}",
         lambda value, avals, params: kind.accepts(value, avals, params) or other.accepts(value, avals, params),

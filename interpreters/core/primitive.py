@@ -165,7 +165,7 @@ class Primitive:
         return self.pull(ct, parents, known, params)
 
     def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool] | None:
-        """Which outputs depend on these inputs; None: all."""
+        """The outputs that depend on these inputs; None: all."""
         return None
 
     def __repr__(self) -> str:

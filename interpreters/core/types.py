@@ -373,7 +373,7 @@ def snapshot(value: Array) -> Array:
 
 
 def kept(value: Array) -> Array:
-    """What a graph or a program saves of a value: a `snapshot`; of a large array that recurs, one snapshot.
+    """A `snapshot` for a graph or a program; a large array that recurs has one.
 
     See `func/backends/defensive_copies.py`.
     """

@@ -13,7 +13,7 @@ import numpy as np
 def exact_key(value: Any) -> Any:
     """A hashable value that is equal for values of the same type and content, recursively.
 
-    An object whose class defines equality is taken apart as for a copy of it; others are themselves alone.
+    The key of an object whose class defines equality consists of the parts of a copy; others equal themselves alone.
     """
     kind: Any = type(value)
     if kind in _EXACT:

@@ -26,7 +26,7 @@ FALL = 46.0
 BENDS = 20_000
 """With more bends than this, edges across several layers are straight."""
 SWEEPS = 6
-"""How often neighbours above and below in turn order and place the layers."""
+"""The number of times that neighbours above and below in turn order and place the layers."""
 LONGEST = 36
 """Letters of a box's second line; the whole text is in its tooltip."""
 MARGIN = 24

@@ -1,8 +1,8 @@
 """The fingerprint of a Program: a hash of everything on which compiled code depends, the same in every process.
 
-Compiled programs are kept on disk under it. So it is written for what it knows and for nothing else: numbers, strings,
-dtypes, arrays, tuples and dicts of them, programs, and the primitives that func itself defines. A program with anything
-else among its parameters (a function, an object of a user's class) has no fingerprint, and is compiled in each process.
+It is the key of compiled programs on disk. So it covers known types alone: numbers, strings, dtypes, arrays, tuples and
+dicts of them, programs, and the primitives that func itself defines. A program with anything else among its parameters
+(a function, an object of a user's class) has no fingerprint, and each process compiles it.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def strip_annotations(program: Program) -> Program:
     """Drop annotations that only transforms read: names for checkpoint policies, stopped gradients, derivatives of
     written values, derivatives of conventions.
 
-    An optimised program is for execution; derivatives are taken of the program before optimisation.
+    An optimized program is for execution; transforms differentiate the program before optimization.
     """
     if not any([equation.primitive in _ANNOTATIONS for equation in program.equations]):
         return program

@@ -162,7 +162,7 @@ def implements(replacement: Any, out: Var) -> bool:
 
 
 def count_uses(program: Program) -> dict[Any, int]:
-    """How many operands and outputs each variable is."""
+    """For each variable the number of operands and outputs that it is."""
     uses: dict[Any, int] = {}
     for equation in program.equations:
         for x in equation.inputs:

@@ -15,7 +15,7 @@ Index: TypeAlias = tuple[Any, ...]
 
 
 def count(entry: Entry) -> int:
-    """How many positions an entry selects."""
+    """The number of positions that an entry selects."""
     return 1 if isinstance(entry, int) else len(range(*entry))
 
 

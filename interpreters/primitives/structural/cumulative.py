@@ -1,4 +1,4 @@
-"""Running sums, products and extrema. Products and extrema differentiate by prefix scans that double their steps,
+"""Running sums, products and extrema. Products and extrema differentiate by associative scans that double their steps,
 exact also at zeros and ties."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _along(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
 
 
 def _scan(parts: Sequence[Array], axis: int, combine: Callable[..., Sequence[Array]]) -> Sequence[Array]:
-    """Inclusive prefix scan of tuples of arrays under an associative `combine(early, late)`, by doubling."""
+    """Inclusive associative scan of tuples of arrays under an associative `combine(early, late)`, by doubling."""
     length = shape_of(parts[0])[axis]
     step = 1
     while step < length:

@@ -52,7 +52,8 @@ def share_lu(program: Program) -> Program:
 
 
 class _Use(NamedTuple):
-    """How an equation uses a matrix: the primitive that takes its factors, with further operands and parameters."""
+    """The use of a matrix by an equation: the primitive that takes its factors, with further operands and
+    parameters."""
 
     matrix: Var
     primitive: Primitive
@@ -64,7 +65,7 @@ class _Reader(Definitions):
     """Finds the matrices of solves, determinants and inverses."""
 
     def use(self, equation: Equation) -> _Use | None:
-        """How an equation uses one large matrix; None for other equations."""
+        """The use of one large matrix by an equation; None for other equations."""
         a = equation.inputs[0]
         if type(a) is not Var or len(a.shape) != 2 or a.shape[0] < MIN_ROWS or a.dtype != equation.outputs[0].dtype:
             return None

@@ -121,7 +121,7 @@ def _is_gram_matrix(rw: Rewriter, equation: Equation) -> bool:
 
 _PRESERVING = frozenset({add, subtract, multiply, divide, negative, exp, nan_safe_multiply, absolute, square})
 MAX_DEPTH = 12
-"""How many equations back the search for symmetry goes."""
+"""The number of equations that the search for symmetry goes back."""
 _TABLE: dict[Primitive, tuple[Rule, ...]] = {
     solve: (solve_of_triangle, solve_of_multiple),
     inv: (inverse_of_triangle,),

@@ -20,7 +20,7 @@ MAX_BACK = 4
 MAX_PERIOD = 4096
 """The longest period that is searched, in equations."""
 SAMPLED = 16
-"""Places of a run that are looked at before all of them: chance makes few of so many equal."""
+"""Places of a run that are compared before all of them: chance seldom makes this many equal."""
 NEARLY_ALL = 0.75
 """Among stretches that cover this share of the longest one, the shortest period is tried first."""
 
@@ -148,7 +148,7 @@ class Steps:
         return self.origin(1) - self.origin()
 
     def operand(self, j: int, k: int) -> Operand:
-        """How operand k of equation j relates to other steps, for a loop that `recognize_loop` has checked."""
+        """The relation of operand k of equation j to other steps, for a loop that `recognize_loop` has checked."""
         operand = self._operands.get((j, k))
         if operand is None:
             operand = self._operands[j, k] = self._classify(j, k)

@@ -38,7 +38,7 @@ class VaryingAxes(NamedTuple):
 
 
 def varying_axes(indices: Sequence[Index]) -> VaryingAxes | None:
-    """Where indices differ; None unless that is at integers along adjacent axes or at slices of one length."""
+    """The places where indices differ; None unless those are integers along adjacent axes or slices of one length."""
     first = indices[0]
     if any([None in index for index in indices]):
         return None

@@ -34,7 +34,7 @@ MIN_EQUATIONS = 64
 MIN_FUSED = 512
 """Elementwise loops of fewer equations in all steps stay unrolled: they are one kernel."""
 MAX_TRIES = 8
-"""How many stretches are tried before a part of a program stays unrolled."""
+"""The number of stretches to try before a part of a program stays unrolled."""
 MAX_DEPTH = 3
 """The largest depth of nested loops."""
 _STRUCTURAL = frozenset({getitem, reshape, permute, broadcast, concatenate})
