@@ -375,7 +375,7 @@ def snapshot(value: Array) -> Array:
 def kept(value: Array) -> Array:
     """A `snapshot` for a graph or a program; a large array that recurs has one.
 
-    See `func/backends/defensive_copies.py`.
+    See `backends/defensive_copies.py`.
     """
     if type(value) is ndarray:
         if not value.flags.writeable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.stats
 
 import func
-from func.interpreters.core.wiring import PRIMITIVES, PROVIDERS, primitive_named
+from func.interpreters.core.wiring import PRIMITIVES, PROVIDERS, RENAMED, primitive_named
 
 SCRIPT = """
 import sys
@@ -67,3 +68,10 @@ def test_a_loaded_program_imports_what_provides_its_primitives(tmp_path):
     func.save(func.make_program(quantile)(np.array([0.3, 2.0])), path)
     done = subprocess.run([sys.executable, "-c", SCRIPT, path], capture_output=True, text=True, check=True)
     np.testing.assert_allclose(float(done.stdout), scipy.stats.t.ppf(0.3, 2.0))
+
+
+def test_files_and_pickles_may_have_an_earlier_name():
+    for earlier, present in RENAMED.items():
+        assert primitive_named(earlier).name == present
+        written = b"cfunc.interpreters.core.primitive\nprimitive_named\n(S'" + earlier.encode() + b"'\ntR."
+        assert pickle.loads(written) is PRIMITIVES[present]
