@@ -447,6 +447,7 @@ LOG_TAILS: dict[str, dict[str, Callable[..., Any]]] = {
     "chi2": _of_gamma(lambda x, df: (df / 2, x / 2)),
     "erlang": _GAMMA,
     "gamma": _GAMMA,
+    "gibrat": {"logcdf": lambda x: sc.log_ndtr(np.log(x)), "logsf": lambda x: sc.log_ndtr(-np.log(x))},
     "halfnorm": {"logcdf": _halfnorm, "logsf": lambda x: np.log(2.0) + sc.log_ndtr(-x)},
     "invgamma": _of_gamma(lambda x, a: (a, 1 / x), decreasing=True),
     "laplace": {"logcdf": _laplace_tail, "logsf": lambda x: _laplace_tail(-x)},
