@@ -59,7 +59,7 @@ class ArrayMemory:
         self._spent += seconds
         if self._is_hopeless or not self._limit or self._spent < WORTH_LOADING:
             return
-        from func.backends.llvm.memory import allocator
+        from func.backends.llvm.memory import allocator  # start-up time: LLVM makes its code
 
         reason = allocator.why_unavailable()
         if reason is not None:
@@ -71,7 +71,7 @@ class ArrayMemory:
 
     def install(self) -> None:
         """Provide the allocator now."""
-        from func.backends.llvm.memory import allocator
+        from func.backends.llvm.memory import allocator  # start-up time: LLVM makes its code
 
         if self.allocator is None:
             try:

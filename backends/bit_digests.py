@@ -42,7 +42,7 @@ class Digests:
 
     def of(self, x: Any) -> bytes:
         """The digest of a contiguous array of at least `LEAST` bytes; the layout does not count."""
-        from func.backends.llvm.memory.digests import STRIPE
+        from func.backends.llvm.memory.digests import STRIPE  # start-up time
 
         address, stripes = x.__array_interface__["data"][0], x.nbytes // STRIPE
         of_chunk = CHUNK // STRIPE
@@ -69,7 +69,7 @@ class Digests:
 
     def provide(self) -> None:
         """Provide the code now."""
-        from func.backends.llvm.memory import digests
+        from func.backends.llvm.memory import digests  # start-up time
 
         if self._function is None:
             try:
@@ -82,7 +82,7 @@ class Digests:
         self._spent += seconds
         if self._is_hopeless or self._spent < WORTH_LOADING:
             return
-        from func.backends.llvm.memory import digests
+        from func.backends.llvm.memory import digests  # start-up time
 
         try:
             if digests.is_on_disk():

@@ -277,7 +277,7 @@ def _sparse_module(
     name: str, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], column_major: bool, finite: bool
 ) -> CModule:
     """The entries of a sparse derivative, and its structure as constant arrays: by rows, or by columns."""
-    from func.backends.c.element_operations import constant_text
+    from func.backends.c.element_operations import constant_text  # start-up time
 
     compute, pattern, values, moving = f.sparse_entries(args, kwargs)
     structure = pattern

@@ -16,8 +16,8 @@ from func.curvature.curvature_operators import Space, check_real_number
 from func.curvature.krylov import dtype_of_draws
 from func.curvature.linearized_products import vectors_like
 from func.curvature.sample_outputs import outputs_as_samples, roots_of
+from func.errors import ArgumentError, StagingError, UnsupportedFunctionError
 from func.interpreters.core import Tracer
-from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedFunctionError
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable

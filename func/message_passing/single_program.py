@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from func.errors import ArgumentError
 from func.interpreters.compiled_backward import passes_by_nodes
-from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import current_transform, running_vmaps
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import at_line

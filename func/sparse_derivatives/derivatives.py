@@ -18,9 +18,9 @@ import scipy.sparse
 from func import tree
 from func.compilation.jit import jit
 from func.compilation.staging import stage_call, stage_with_variant
+from func.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
-from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.program import Program
 from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -247,9 +246,7 @@ class _Blocks:
         check_callable(function, transform)
         check_chunk(chunk_size, transform, memory_limit)
         if executor is not None:
-            importlib.import_module("func.workers.mapping").check_options(
-                transform, executor, memory_limit=memory_limit
-            )
+            WIRING.check_executor(transform, executor, memory_limit=memory_limit)
         self.executor = executor
         self.plan = None if memory_limit is None else ChunkPlan(memory_limit, transform, function)
         self.function = function
@@ -278,9 +275,7 @@ class _Blocks:
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if self.executor is not None:
-                return importlib.import_module("func.workers.mapping").jacobian(
-                    self, args, kwargs, self.mode, self.executor
-                )
+                return WIRING.jacobian_by_executor(self, args, kwargs, self.mode, self.executor)
             if self.plan is None:
                 return jacobian_of(args, kwargs, self)
             directions = functools.partial(self._directions, args, kwargs)

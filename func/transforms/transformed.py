@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import reprlib
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, cast
 
 from func.interpreters.core.errors import BlockedArrayError
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.program.content_keys import content_key
@@ -121,8 +121,10 @@ def transformed(
             try:
                 return call(args, kwargs)
             except Exception as error:
-                if type(error) is BlockedArrayError and (by_blocks := _by_blocks(transform, args, kwargs)) is not None:
-                    return by_blocks(_remade(transform, function, options), args, kwargs)
+                if type(error) is BlockedArrayError:
+                    by_blocks = WIRING.transform_by_blocks(transform, args, kwargs)
+                    if by_blocks is not None:
+                        return by_blocks(_remade(transform, function, options), args, kwargs)
                 hide_engine_frames(error)
                 raise
 
@@ -166,14 +168,6 @@ def transform(
 
     public.__dict__["__signature__"] = signature.replace(parameters=[first.replace(default=None), *parameters])
     return cast(FunctionOf[Options, T], public)
-
-
-def _by_blocks(
-    transform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[..., Any] | None:
-    """How a transform works on arrays of Dask; None if it takes whole arrays, or if none are among the arguments."""
-    blocks: Any = importlib.import_module("func.workers.dask_arrays")
-    return blocks.BY_BLOCKS.get(transform.__name__) if blocks.has_blocks(args, kwargs) else None
 
 
 def _remade(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:
