@@ -50,7 +50,7 @@ from func.numpy.memory import (
     with_memory,
     with_order_of,
 )
-from func.numpy.protocol import implements, implements_creation
+from func.numpy.protocol import F, implements, implements_creation, member
 
 
 def _check_device(device: Any) -> None:
@@ -287,20 +287,20 @@ def _placed_like(x: Array, a: Array, order: str) -> Array:
     return in_order(x, "F" if order == "F" else "C")
 
 
-@implements(np.zeros_like)
-def zeros_like(
-    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Zeros of a's shape and dtype, as numpy.zeros_like; traced values can be written into them where a is traced."""
-    return full_like(a, 0, dtype, order, subok, shape, device=device)
+def _constant_like(original: F, value: int, what: str) -> F:
+    written = "traced values can be written into them where a is traced"
+
+    @member(original, f"{what} of a's shape and dtype, as numpy.{original.__name__}; {written}.")
+    def constant_like(
+        a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Array:
+        return full_like(a, value, dtype, order, subok, shape, device=device)
+
+    return constant_like
 
 
-@implements(np.ones_like)
-def ones_like(
-    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Ones of a's shape and dtype, as numpy.ones_like; traced values can be written into them where a is traced."""
-    return full_like(a, 1, dtype, order, subok, shape, device=device)
+zeros_like = _constant_like(np.zeros_like, 0, "Zeros")
+ones_like = _constant_like(np.ones_like, 1, "Ones")
 
 
 @implements(np.empty_like)
