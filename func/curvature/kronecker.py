@@ -22,8 +22,7 @@ from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
 from func.transforms.boundary import name_of, refuse_values
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 
 LARGEST_BLOCK = 1000
 """Up to this number of elements a parameter without factors gets its exact block."""

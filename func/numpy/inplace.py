@@ -28,11 +28,9 @@ from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural.diagonals import strides_of, take
 from func.interpreters.primitives.structural.indexing import gather, scatter
-from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
-from func.interpreters.primitives.structural.slicing import concatenate, update
+from func.interpreters.primitives.structural.slicing import concatenate, keep, reuse, spare_buffers, update
 from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
 from func.numpy.argument_checks import as_array
 from func.numpy.indexing import assigned, fit_value, normalize, plan_write, read
@@ -444,6 +442,8 @@ def _planes(shape: tuple[int, ...], offset: int, axis1: int, axis2: int) -> tupl
 
 
 def _read_diagonal(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+    from func.interpreters.primitives.structural.diagonals import strides_of, take  # start-up time
+
     order, (rows, _) = _planes(shape_of(x), offset, axis1, axis2)
     planes = permute(x, order=order)
     *steps, down, across = strides_of(shape_of(planes))

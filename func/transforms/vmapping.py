@@ -30,8 +30,7 @@ from func.transforms.boundary import (
     own,
 )
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, planning, whole_results
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 
 AUTO_CHUNK_BYTES = 1 << 26
 """The memory that the elements of one chunk take together with chunk_size="auto"."""

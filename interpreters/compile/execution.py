@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import namespace_of
-from func.backends.error_base import DeviceError
+from func.backends.devices import DeviceError
 from func.interpreters.compile.inlining import inline, optimized, prepare_program
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked

@@ -33,7 +33,7 @@ PORTS = {
     "func.host.patching": "hold_converters",
     "func.numpy.sharing": "box_arguments",
     "func.other_names": "renamed_options",
-    "func.host.scipy_imports": "install_hooks",
+    "func.host.start": "install_hooks",
     "func.sparse_derivatives.derivatives": "sparse_jacobian_of",
     "func.transforms.vmapping": "vmap",
     "func.workers.dask_arrays": "transform_by_blocks",

@@ -29,7 +29,6 @@ from func.interpreters.core import (
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.table import equal
-from func.interpreters.primitives.structural.inplace_reuse import writable
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     fit_cotangent,
@@ -39,6 +38,7 @@ from func.interpreters.primitives.structural.shapes import (
     reshape,
     where,
 )
+from func.interpreters.primitives.structural.slicing import writable
 
 
 def _prefix(axis: int, indices: Sequence[Array], xp: Any = np) -> tuple[Any, ...]:

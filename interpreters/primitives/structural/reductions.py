@@ -54,7 +54,6 @@ from func.interpreters.primitives.elementwise.table import (
     real,
     subtract,
 )
-from func.interpreters.primitives.structural.cumulative import products_of_others
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     convert,
@@ -216,6 +215,8 @@ def _product_partial(x: Array, out: Array, *, axes: Axes) -> Array:
 
     The product has the derivatives, which the quotient, of which the element is a factor, has not.
     """
+    from func.interpreters.primitives.structural.cumulative import products_of_others  # start-up time
+
     others = products_of_others(x, axes)
     if not is_inexact(dtype_of(x)):
         return others
@@ -401,6 +402,8 @@ def _sum_tangent(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> A
 
 
 def _prod_tangent(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
+    from func.interpreters.primitives.structural.cumulative import products_of_others  # start-up time
+
     contribution = multiply(products_of_others(convert(x, dtype=dtype), axes), convert(dx, dtype=dtype))
     contribution = reduce_sum(contribution, axes=axes)
     return contribution if initial is None else multiply(contribution, convert(initial, dtype=dtype))
