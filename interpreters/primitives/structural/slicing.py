@@ -17,19 +17,8 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends.support.strides import axes_by_stride, joined_order
-from func.interpreters.core import (
-    Array,
-    Aval,
-    Linear,
-    Params,
-    Shape,
-    Shaped,
-    Tracer,
-    dtype_of,
-    linear,
-    materialize,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, Tracer
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import fit_cotangent, zeros_like
@@ -138,7 +127,7 @@ _zeros = np.zeros  # as in `shapes`
 
 
 def _embed_impl(xp: Any, x: Array, *, index: Index, shape: Shape) -> Array:
-    out = _zeros(shape, dtype_of(x)) if xp is np else xp.zeros(shape, dtype_of(x))
+    out = _zeros(shape, core.dtype_of(x)) if xp is np else xp.zeros(shape, core.dtype_of(x))
     out[as_slices(index)] = x
     return out
 
@@ -147,7 +136,7 @@ def _whole(size: int) -> tuple[int, int, int]:
     return (0, size, 1)
 
 
-getitem: Linear = linear(
+getitem: Linear = core.linear(
     "getitem",
     _getitem_impl,
     aval=lambda x, *, index: Aval(sliced_shape(index), x.dtype),
@@ -161,7 +150,7 @@ getitem: Linear = linear(
 )
 """Basic indexing with a normalised index."""
 
-embed: Linear = linear(
+embed: Linear = core.linear(
     "embed",
     _embed_impl,
     aval=lambda x, *, index, shape: Aval(shape, x.dtype),
@@ -192,7 +181,7 @@ def _update_transpose(ct: Array, x: Any, value: Any, *, index: Index) -> tuple[A
 
 
 def _update_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    x, value = materialize(size, batched, args)
+    x, value = core.materialize(size, batched, args)
     return update(x, value, index=(_whole(size), *params["index"]))
 
 
@@ -239,7 +228,7 @@ def _can_be_joined(*xs: Aval, axis: int) -> bool:
 
 
 def _concatenate_transpose(ct: Array, *xs: Shaped, axis: int) -> tuple[Array, ...]:
-    shape = shape_of(ct)
+    shape = core.shape_of(ct)
     parts = []
     start = 0
     for x in xs:
@@ -251,10 +240,10 @@ def _concatenate_transpose(ct: Array, *xs: Shaped, axis: int) -> tuple[Array, ..
 
 
 def _concatenate_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    return concatenate(*materialize(size, batched, args), axis=params["axis"] + 1)
+    return concatenate(*core.materialize(size, batched, args), axis=params["axis"] + 1)
 
 
-concatenate: Linear = linear(
+concatenate: Linear = core.linear(
     "concatenate",
     lambda xp, *xs, axis: xp.concatenate(xs, axis),
     aval=_concatenate_aval,
