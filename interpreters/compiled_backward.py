@@ -49,11 +49,12 @@ class Look:
 
 class BackwardFusion:
     """`is_on` is `func.config.compile_backward`; `on_host` and `on_device` say whether `func.config.compiler` makes
-    native code and kernels."""
+    native code and kernels. `has_begun`: a pass has run, or what compiles passes is imported."""
 
-    __slots__ = ("is_on", "looks", "on_device", "on_host")
+    __slots__ = ("has_begun", "is_on", "looks", "on_device", "on_host")
 
     def __init__(self) -> None:
+        self.has_begun = False
         self.is_on = self.on_host = self.on_device = True
         self.looks: dict[Any, Look] = {}
         """By what passes look like from outside."""
@@ -109,6 +110,9 @@ def walk(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], live: Live |
     look = FUSION.looks.get(sketch)
     if look is None:
         look = FUSION.new_look(sketch)
+        if not FUSION.has_begun:  # a process with one pass does without the modules that compile passes
+            FUSION.has_begun = True
+            return grad.walk(seeds, leaves)
     for read in look.readers:
         cotangents: list[Any] | None = read(seeds, leaves)
         if cotangents is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -27,8 +27,10 @@ from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.host.source import at_line, user_line
 from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
-from func.interpreters.program.layouts import Layouts
 from func.interpreters.program.program import EVALUATED, Equation, Program, Var
+
+if TYPE_CHECKING:
+    from func.interpreters.program.layouts import Layouts
 
 
 class Stage(Interpreter):
@@ -45,7 +47,7 @@ class Stage(Interpreter):
         super().__init__(transform)
         self.equations: list[Equation] = []
         self.constants: dict[Var, Array] = {}
-        self.layouts = Layouts(self.equations, self.constants)
+        self._layouts: Any = None
         self._constant_vars: dict[int, tuple[Array, Var]] = {}
         self._forgotten: set[int] = set()
         """The ids of equations that are left out."""
@@ -57,6 +59,15 @@ class Stage(Interpreter):
         """The axes that collectives in the code have named, each with what it was."""
         self.has_pullbacks = False
         """Whether a pullback was traced, whose cotangents could not be checked for NaN."""
+
+    @property
+    def layouts(self) -> Layouts:
+        """How arrays would lie in memory if NumPy ran the program."""
+        if self._layouts is None:
+            from func.interpreters.program.layouts import Layouts  # start-up time: few programs ask
+
+            self._layouts = Layouts(self.equations, self.constants)
+        return self._layouts  # type: ignore[no-any-return]
 
     def variable(self, aval: Aval) -> Tracer:
         """A new input."""
@@ -160,7 +171,7 @@ class Stage(Interpreter):
 
     def close(self) -> None:
         self.equations, self.constants, self._constant_vars = [], {}, {}
-        self.layouts = Layouts([], {})
+        self._layouts = None
         self.arguments, self.names_of_arguments = (), tuple
         super().close()
 

@@ -11,10 +11,10 @@ from func.interpreters.core.primitive import (
     evaluate, general, leading_axes, linear, materialize, nondifferentiable, primitive_named, refuse_captured, unboxed,
     zeros_like,
 )
-from func.interpreters.core.series import Series, derivatives_in
 from func.interpreters.core.types import (
     CARRIERS, PYTHON_SCALARS, REAL_DTYPES, TRACED, ZERO, Array, Aval, ClosedInterpreter, Interpreter, Params, Shape,
-    Shaped, Tracer, array_aval, aval_of, concrete, dtype_of, example_of, innermost, is_inexact, is_plain_array,
-    is_readable, kept, known_value, make_tracer, new_tracer, next_level, operand, shape_of, short_dtype, snapshot,
+    Series, Shaped, Tracer, array_aval, aval_of, concrete, derivatives_in, dtype_of, example_of, innermost, is_inexact,
+    is_plain_array, is_readable, kept, known_value, make_tracer, new_tracer, next_level, operand, shape_of, short_dtype,
+    snapshot,
 )
 # fmt: on

@@ -14,6 +14,8 @@ PORTS = {
     "func.host.interception": "adopt_array retire_arrays",
     "func.interpreters.calls.fused_backward": "fused_walk note_backward",
     "func.interpreters.compile.execution": "compile_program expect_programs reroll_loops",
+    "func.interpreters.compile.native.device_programs": "compile_for_device",
+    "func.interpreters.compile.native.executable": "compile_native",
     "func.interpreters.compile.validation": "check_translation validated_pass",
     "func.interpreters.imperative.interpreter": "mark_tensor",
     "func.interpreters.nan_safe": "run_nan_safe",
@@ -31,9 +33,11 @@ PORTS = {
     "func.host.patching": "hold_converters",
     "func.numpy.sharing": "box_arguments",
     "func.other_names": "renamed_options",
-    "func.host.scipy_imports": "install_hooks",
+    "func.host.start": "install_hooks",
     "func.sparse_derivatives.derivatives": "sparse_jacobian_of",
     "func.transforms.vmapping": "vmap",
+    "func.workers.dask_arrays": "transform_by_blocks",
+    "func.workers.mapping": "check_executor jacobian_by_executor map_by_executor map_rows_by_executor",
 }
 """The modules from above, each with the functions that modules below it call."""
 _MODULE_OF = {name: module for module, names in PORTS.items() for name in names.split()}
