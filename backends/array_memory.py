@@ -13,8 +13,6 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from func.backends import messages
-
 SLOW = 5e-4
 """Seconds from which a call is slow: it may work on arrays whose memory the system provides."""
 WORTH_LOADING, WORTH_COMPILING = 0.005, 0.5
@@ -26,13 +24,14 @@ DEFAULT_LIMIT = 1 << 28
 class ArrayMemory:
     """The caching allocator of the process, once there is one."""
 
-    __slots__ = ("_is_hopeless", "_limit", "_spent", "allocator")
+    __slots__ = ("_is_first", "_is_hopeless", "_limit", "_spent", "allocator")
 
     def __init__(self) -> None:
         self.allocator: Any = None
         self._limit = DEFAULT_LIMIT
         self._spent = 0.0
         self._is_hopeless = False
+        self._is_first = True
 
     @property
     def limit(self) -> int:
@@ -55,11 +54,14 @@ class ArrayMemory:
             self.allocator.release()
 
     def note(self, seconds: float) -> None:
-        """A slow call has taken so long: provide the allocator if it is worth it."""
+        """A slow call has taken so long: provide the allocator if it is worth it. The first one imports modules."""
+        if self._is_first:
+            self._is_first = False
+            return
         self._spent += seconds
         if self._is_hopeless or not self._limit or self._spent < WORTH_LOADING:
             return
-        from func.backends.llvm.memory import allocator
+        from func.backends.llvm.memory import allocator  # start-up time: LLVM makes its code
 
         reason = allocator.why_unavailable()
         if reason is not None:
@@ -71,7 +73,7 @@ class ArrayMemory:
 
     def install(self) -> None:
         """Provide the allocator now."""
-        from func.backends.llvm.memory import allocator
+        from func.backends.llvm.memory import allocator  # start-up time: LLVM makes its code
 
         if self.allocator is None:
             try:
@@ -83,6 +85,8 @@ class ArrayMemory:
                 self.allocator = provided
 
     def _give_up(self, reason: str) -> None:
+        from func.backends import messages  # start-up time
+
         self._is_hopeless = True
         messages.debug("arrays are allocated as always: %s", reason)
 

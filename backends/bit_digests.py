@@ -14,8 +14,6 @@ import numpy as np
 
 from func.backends import blocks, messages
 
-LEAST = 1 << 20
-"""Bytes from which a digest is faster than a comparison."""
 SEVERAL = 1 << 25
 """Bytes from which several threads take part: what fits into a cache is read faster than another thread wakes."""
 CHUNK = 1 << 22
@@ -41,8 +39,8 @@ class Digests:
         return self._function is not None
 
     def of(self, x: Any) -> bytes:
-        """The digest of a contiguous array of at least `LEAST` bytes; the layout does not count."""
-        from func.backends.llvm.memory.digests import STRIPE
+        """The digest of a contiguous array of at least `LEAST_DIGEST` bytes; the layout does not count."""
+        from func.backends.llvm.memory.digests import STRIPE  # start-up time
 
         address, stripes = x.__array_interface__["data"][0], x.nbytes // STRIPE
         of_chunk = CHUNK // STRIPE
@@ -69,7 +67,7 @@ class Digests:
 
     def provide(self) -> None:
         """Provide the code now."""
-        from func.backends.llvm.memory import digests
+        from func.backends.llvm.memory import digests  # start-up time
 
         if self._function is None:
             try:
@@ -82,7 +80,7 @@ class Digests:
         self._spent += seconds
         if self._is_hopeless or self._spent < WORTH_LOADING:
             return
-        from func.backends.llvm.memory import digests
+        from func.backends.llvm.memory import digests  # start-up time
 
         try:
             if digests.is_on_disk():

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from func.backends.llvm.threads import thread_count
 from func.backends.quiet import quietly
 
 if TYPE_CHECKING:
@@ -208,6 +207,8 @@ def _comparison() -> Callable[[int, int, int], int]:
 
 def _helpers_for(arrays: Sequence[Any], largest: Any, cost: float) -> int:
     """How many other threads take part in a call."""
+    from func.backends import thread_count  # start-up time: few arrays are large
+
     helpers = thread_count.num_threads() - 1
     if helpers < 1 or _seconds(largest.size, largest.itemsize, cost) < LEAST or not _BY_SEVERAL or _ALONE.get():
         return 0

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from func.backends import bit_digests, blocks
+from func.backends import blocks
 from func.backends.array_memory import MEMORY
-from func.backends.bit_digests import DIGESTS
 
+LEAST_DIGEST = 1 << 20
+"""Bytes from which a digest is faster than a comparison."""
 LARGE = 1 << 16
 """Arrays of fewer bytes are copied each time, which takes less time than the comparison."""
 
@@ -109,8 +110,10 @@ def _note_source(key: Any, array: Any, copy: Any, is_changed: bool) -> None:
 
 def _has_bits_of(array: Any, copy: Any, reference: _Copy) -> bool:
     """Whether an array has the bits of a copy."""
-    if array.nbytes < bit_digests.LEAST:
+    if array.nbytes < LEAST_DIGEST:
         return blocks.same_bits(copy, array)
+    from func.backends.bit_digests import DIGESTS  # start-up time: few arrays are large
+
     if not DIGESTS.is_there:
         return DIGESTS.same_bits(copy, array)
     if blocks.differ_early(copy, array):

@@ -18,11 +18,25 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.error_base import PUBLIC
-from func.backends.loops.number_types import kind_of
 from func.backends.quiet import quietly
 from func.backends.records import Record
 from func.backends.support.arrays import scipy_of
+
+PUBLIC = "func.errors"
+"""The module by whose name users know the errors, from the start: tracebacks and pickles call them so."""
+
+
+class FuncError(Exception):
+    """Base of every error that func words itself."""
+
+    __module__ = PUBLIC
+
+
+class DeviceError(FuncError, RuntimeError):
+    """A device refuses, or there is none: the message says what to do."""
+
+    __module__ = PUBLIC
+
 
 LACKING = "which the device's library does not have"
 """Why most functions are computed on the host."""
@@ -36,6 +50,12 @@ class HostComputationWarning(UserWarning):
     """
 
     __module__ = PUBLIC
+
+
+def _kind_of(dtype: np.dtype[Any]) -> str:
+    from func.backends.number_types import kind_of  # start-up time: for arrays of devices alone
+
+    return kind_of(dtype)
 
 
 class DeviceNamespace:
@@ -225,11 +245,11 @@ class CompletedUfunc:
         if any([dtype.kind == "V" for dtype in resolved]):  # ml_dtypes may be younger than this object
             loops = _loops_of(self._device)
         is_question = host.nin == 1 and results == (np.dtype(bool),)
-        holds = functools.partial(_holds, into_floats=is_question or kind_of(results[0]) in "fc")
+        holds = functools.partial(_holds, into_floats=is_question or _kind_of(results[0]) in "fc")
         by_itself = next((own for own in loops if _goes_into(key, own)), None)
         if by_itself is not None and loops[by_itself] == results:
             wanted = key if is_question else operands
-            if all([kind_of(own) in "biu" or holds(want, own) for want, own in zip(wanted, by_itself, strict=True)]):
+            if all([_kind_of(own) in "biu" or holds(want, own) for want, own in zip(wanted, by_itself, strict=True)]):
                 return UfuncLoop(operands=None, results=None)
         fitting = [own for own in loops if own == operands] or [own for own in loops if all(map(holds, operands, own))]
         if not fitting:
@@ -284,7 +304,7 @@ _KINDS: dict[type, str] = {int: "i", float: "f", complex: "c"}
 
 def _goes_into(key: tuple[Any, ...], loop: tuple[np.dtype[Any], ...]) -> bool:
     """Whether CuPy takes a loop for operands of these dtypes; Python scalars adapt to arrays of their kind or above."""
-    highest = max([_ORDER.index(kind_of(own)) for own in key if isinstance(own, np.dtype)], default=-1)
+    highest = max([_ORDER.index(_kind_of(own)) for own in key if isinstance(own, np.dtype)], default=-1)
     for own, dtype in zip(key, loop, strict=True):
         if isinstance(own, np.dtype):
             fits = np.can_cast(own, dtype)
@@ -306,7 +326,7 @@ def _holds(narrow: np.dtype[Any], wide: np.dtype[Any], into_floats: bool) -> boo
     enough for operands of functions with real results, not for comparisons."""
     if not np.can_cast(narrow, wide):
         return False
-    return kind_of(narrow) == kind_of(wide) or (narrow.kind in "biu" and (wide.kind in "biu" or into_floats))
+    return _kind_of(narrow) == _kind_of(wide) or (narrow.kind in "biu" and (wide.kind in "biu" or into_floats))
 
 
 def _dtype_or_weak(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 
+from func.backends import thread_count
 from func.backends.array_memory import MEMORY
 from func.backends.defensive_copies import forget_copies
 from func.interpreters.compiled_backward import BACKWARD
@@ -77,7 +78,6 @@ class Config:
         self._promote_integers = False
         self._matmul_precision = "highest"
         self._check_frozen = os.environ.get("FUNC_CHECK_FROZEN", "") not in ("", "0")
-        TRANSLATIONS.are_validated = os.environ.get("FUNC_VALIDATE", "") not in ("", "0")
 
     @property
     def num_threads(self) -> int:
@@ -90,7 +90,7 @@ class Config:
             ArgumentError: The number is not a whole one from 1 to 1024, or that of the environment is not.
         """
         try:
-            return cast(int, _native("threads.thread_count").num_threads())
+            return thread_count.num_threads()
         except ValueError as error:
             raise ArgumentError(f"func.config.num_threads: {error}") from None
 
@@ -99,7 +99,7 @@ class Config:
         try:
             if isinstance(number, bool):
                 raise TypeError
-            _native("threads.thread_count").set_num_threads(operator.index(number))
+            thread_count.set_num_threads(operator.index(number))
         except TypeError:
             raise ArgumentError(f"func.config.num_threads must be a whole number of threads, not {number!r}") from None
         except ValueError as error:

@@ -23,8 +23,8 @@ from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.transforms.boundary import check_callable, name_of
-from func.transforms.transformed import transformed
+from func.transforms.boundary import name_of
+from func.transforms.transformed import keeps_parameters, transform
 
 __all__ = ["Report", "callback", "explain", "print"]
 
@@ -91,8 +91,9 @@ class Watch(Interpreter):
         )
 
 
-@without_engine_frames
-def explain(f: Callable[..., Any]) -> Callable[..., Report]:
+@keeps_parameters
+@transform
+def explain(f: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Report]:
     """Run a function, transformed or not, and report where its first NaN or infinity came from.
 
     The result of `explain(f)(*args)` is a Report: it prints the operation, the line of the forward operation, the
@@ -105,9 +106,7 @@ def explain(f: Callable[..., Any]) -> Callable[..., Report]:
         >>> report.operation, report.phase, report.index
         ('log', 'forward', (1,))
     """
-    check_callable(f, "debug.explain")
 
-    @transformed(explain, f, {})
     def explained(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
         notes = Notes()
         watch = Watch(notes)

@@ -3,7 +3,7 @@
 # fmt: off
 from func.backends.cuda.device import DeviceIndexError, DeviceMemoryError
 from func.backends.devices import HostComputationWarning
-from func.backends.error_base import DeviceError
+from func.backends.devices import DeviceError
 from func.interpreters.core.errors import (
     AnomalyError, ArgumentError, AxisNameError, BackwardError, BlockedArrayError, BranchError, CarryError,
     CheckpointError, ChunkError, CollectiveError, CommunicatorError, CustomRuleError, DifferentiatedInputError,

@@ -15,12 +15,10 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError, UnsupportedArrayError
-from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import hide_engine_frames
 from func.interpreters.primitives.structural.shapes import convert, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
-from func.interpreters.program.content_keys import exact_key
 
 if TYPE_CHECKING:
     import optree
@@ -337,10 +335,15 @@ class _StaticFields:
                 ) from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _StaticFields) and exact_key(self.values) == exact_key(other.values)
+        return isinstance(other, _StaticFields) and self._exact_key() == other._exact_key()
 
     def __hash__(self) -> int:
-        return hash(exact_key(self.values))
+        return hash(self._exact_key())
+
+    def _exact_key(self) -> Any:
+        from func.interpreters.program.content_keys import exact_key  # start-up time: few trees have static fields
+
+        return exact_key(self.values)
 
     def __repr__(self) -> str:
         return ", ".join([f"{name}={value!r}" for name, value in self.values])
@@ -400,4 +403,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return _public_names(globals())
+    from func.interpreters.host.display import public_names  # start-up time
+
+    return public_names(globals())

@@ -49,11 +49,12 @@ class PassHistory:
 
 class CompiledBackward:
     """`is_on` is `func.config.compile_backward`; `on_host` and `on_device` say whether `func.config.compiler` makes
-    native code and kernels."""
+    native code and kernels. `has_begun`: a pass has run, or what compiles passes is imported."""
 
-    __slots__ = ("histories", "is_on", "on_device", "on_host")
+    __slots__ = ("has_begun", "histories", "is_on", "on_device", "on_host")
 
     def __init__(self) -> None:
+        self.has_begun = False
         self.is_on = self.on_host = self.on_device = True
         self.histories: dict[Any, PassHistory] = {}
         """By graph signature."""
@@ -111,6 +112,9 @@ def walk(
     history = BACKWARD.histories.get(signature)
     if history is None:
         history = BACKWARD.new_history(signature)
+        if not BACKWARD.has_begun:  # a process with one pass does without the modules that compile passes
+            BACKWARD.has_begun = True
+            return grad.walk(seeds, leaves)
     for read in history.matchers:
         cotangents: list[Any] | None = read(seeds, leaves)
         if cotangents is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from func.interpreters.program.evaluation import EVALUATED
 from func.interpreters.program.layouts import Layouts
 from func.interpreters.program.program import Equation, Program, Var
 
+if TYPE_CHECKING:
+    from func.interpreters.program.layouts import Layouts
+
 
 class Stage(Interpreter):
     """Records a program: its tracers are variables."""
@@ -46,7 +49,7 @@ class Stage(Interpreter):
         super().__init__(transform)
         self.equations: list[Equation] = []
         self.constants: dict[Var, Array] = {}
-        self.layouts = Layouts(self.equations, self.constants)
+        self._layouts: Any = None
         self._constant_vars: dict[int, tuple[Array, Var]] = {}
         self._forgotten: set[int] = set()
         """The ids of equations that the program leaves out."""
@@ -58,6 +61,15 @@ class Stage(Interpreter):
         """The axes that collectives in the code name, each with its key."""
         self.has_pullbacks = False
         """Whether it traced a pullback, whose cotangents nothing could check for NaN."""
+
+    @property
+    def layouts(self) -> Layouts:
+        """How arrays would lie in memory if NumPy ran the program."""
+        if self._layouts is None:
+            from func.interpreters.program.layouts import Layouts  # start-up time: few programs ask
+
+            self._layouts = Layouts(self.equations, self.constants)
+        return self._layouts  # type: ignore[no-any-return]
 
     def variable(self, aval: Aval) -> Tracer:
         """A new input."""
@@ -161,7 +173,7 @@ class Stage(Interpreter):
 
     def close(self) -> None:
         self.equations, self.constants, self._constant_vars = [], {}, {}
-        self.layouts = Layouts([], {})
+        self._layouts = None
         self.arguments, self.names_of_arguments = (), tuple
         super().close()
 

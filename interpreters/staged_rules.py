@@ -20,22 +20,8 @@ import numpy as np
 
 from func.backends import messages
 from func.backends.quiet import quietly
-from func.interpreters import drivers
-from func.interpreters.core import (
-    PYTHON_SCALARS,
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    Shaped,
-    Tracer,
-    aval_of,
-    bind,
-    dtype_of,
-    kept,
-    shape_of,
-)
+from func.interpreters import core, drivers
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Params, Primitive, Shaped, Tracer
 from func.interpreters.core.errors import ValidationError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
@@ -127,7 +113,7 @@ class FlatSteps:
         values[: self._places] = args
         for primitive, inputs, params, outputs in self._steps:
             operands = [values[place] for place in inputs]
-            out = primitive.impl(np, *operands, **params) if is_plain else bind(primitive, tuple(operands), params)
+            out = primitive.impl(np, *operands, **params) if is_plain else core.bind(primitive, tuple(operands), params)
             if primitive.multiple:
                 for place, value in zip(outputs, out, strict=True):
                     values[place] = value
@@ -173,7 +159,7 @@ class StagedRule:
             self._outs = len(outs)
             return [*outs, *[constants[var] for var in self._residuals]]
 
-        avals = [Aval(shape_of(values[place]), dtype_of(values[place])) for place in traced]
+        avals = [Aval(core.shape_of(values[place]), core.dtype_of(values[place])) for place in traced]
         program = drivers.stage_flat(forward, avals, DerivedStage("grad"))
         self._forward = FlatProgram(program)
         tangents, active, _ = found
@@ -195,7 +181,7 @@ class StagedRule:
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         cts = [ct.get(i, ZERO) for i in range(len(self._avals))] if self.primitive.multiple else [ct]
         given = [x for x in cts if x is not ZERO]
-        avals = [(shape_of(x), dtype_of(x)) for x in given]
+        avals = [(core.shape_of(x), core.dtype_of(x)) for x in given]
         mask = tuple([x is not ZERO for x in cts])
         if avals == [aval for aval, has_one in zip(self._avals, mask, strict=True) if has_one]:
             steps, reached = self._pullback(mask)
@@ -268,7 +254,7 @@ class Rules:
         kinds: list[Any] = [primitive, *[parent is not None for parent in parents]]
         for value in values:
             if type(value) in HOST_ARRAYS or _is_known(value):
-                kinds += shape_of(value), dtype_of(value)
+                kinds += core.shape_of(value), core.dtype_of(value)
             elif type(value) is int or type(value) is bool:
                 kinds.append(exact_key(value))
             else:
@@ -307,10 +293,11 @@ def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Sha
     """Raise ValidationError if a rule computes something else than the rule traced in each call."""
     primitive = rule.primitive
     inputs = [
-        None if type(value) in PYTHON_SCALARS else Var(Aval(shape_of(value), dtype_of(value))) for value in values
+        None if type(value) in PYTHON_SCALARS else Var(Aval(core.shape_of(value), core.dtype_of(value)))
+        for value in values
     ]
     atoms = tuple([value if var is None else var for var, value in zip(inputs, values, strict=True)])
-    outs = primitive.aval(*[aval_of(x) for x in atoms], **params)
+    outs = primitive.aval(*[core.aval_of(x) for x in atoms], **params)
     outputs = tuple([Var(aval) for aval in (outs if primitive.multiple else (outs,))])
     given = [var for var in inputs if var is not None]
     program = Program(given, [Equation(primitive, atoms, params, outputs)], outputs, {})
@@ -349,7 +336,7 @@ def linearize_primitive(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
     """(the output, a rule, its saved values) of a general primitive."""
-    values = tuple([value if p is not None else kept(value) for value, p in zip(values, parents, strict=True)])
+    values = tuple([value if p is not None else core.kept(value) for value, p in zip(values, parents, strict=True)])
     rule = RULES.rule(primitive, values, parents, params)
     if type(rule) is StagedRule:
         outs, residuals = rule.record(values)

@@ -16,7 +16,7 @@ import numpy as np
 from func.backends.llvm import ir
 from func.backends.llvm.scalars.ir_values import part_of
 from func.backends.loops.kernels import DType
-from func.backends.loops.number_types import is_narrow
+from func.backends.number_types import is_narrow
 
 DOUBLE, FLOAT, HALF, BIT = ir.DoubleType(), ir.FloatType(), ir.HalfType(), ir.IntType(1)
 _NAMES = {DOUBLE: "double", FLOAT: "float", HALF: "uint16_t", BIT: "bool"}

@@ -621,7 +621,7 @@ def _sines(call: CRoutineCall, *, n: int) -> str:
 
 def _drawn(call: CRoutineCall, name: str, *arguments: Any) -> str:
     """The call of a function of random numbers: for a key, then the arguments."""
-    from func.backends.c import random_routines, special_functions
+    from func.backends.c import random_routines, special_functions  # start-up time: few programs need them
 
     for texts in (random_routines.TEXTS, special_functions.TEXTS):
         for known, text in texts.items():

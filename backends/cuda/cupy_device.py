@@ -17,7 +17,7 @@ import numpy as np
 
 from func.backends.cuda.device import DeviceMemoryError, KernelError, ProductOperand
 from func.backends.cuda.dialect import PRELUDE
-from func.backends.error_base import DeviceError
+from func.backends.devices import DeviceError
 from func.backends.loops.kernels import DType, Shape
 
 OPTIONS = ("--fmad=false", "--std=c++17")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from func.backends.error_base import PUBLIC, DeviceError
+from func.backends.devices import PUBLIC, DeviceError
 
 if TYPE_CHECKING:  # `import func` reads the errors of this module
     from func.backends.loops.kernels import DType, Shape

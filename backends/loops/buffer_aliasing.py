@@ -10,24 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from func.backends.loops import kernels
 from func.backends.loops.dry_run import with_dry_run, without_dead_nests, without_instructions
 from func.backends.loops.interface import AliasedOutput
-from func.backends.loops.kernels import (
-    Access,
-    Buffer,
-    Copy,
-    Dot,
-    EarlyExit,
-    Item,
-    LibraryCall,
-    Load,
-    LoadAt,
-    LoopNest,
-    NativeProgram,
-    Shape,
-    Store,
-    StoreAt,
-)
+from func.backends.loops.kernels import Access, Buffer, Copy, Dot, EarlyExit, Item, LibraryCall, Load, LoadAt, LoopNest
 from func.backends.loops.memory_dependence import extent, may_alias
 from func.backends.loops.traversal import BufferUse, buffers_of, replace_buffers, uses_in, written_by
 
@@ -36,7 +22,7 @@ SAME, TOGETHER, APART = 2, 1, 0
 
 
 def alias_outputs(
-    program: NativeProgram, inputs: Sequence[Buffer], outputs: Sequence[Buffer], donated: Iterable[int]
+    program: kernels.NativeProgram, inputs: Sequence[Buffer], outputs: Sequence[Buffer], donated: Iterable[int]
 ) -> None:
     """Let outputs be written into the memory of `donated` inputs where that changes no result. They move from
     `program.outputs` to `program.aliased`."""
@@ -57,7 +43,7 @@ def alias_outputs(
         _apply(program, outputs, aliases)
 
 
-def _apply(program: NativeProgram, outputs: Sequence[Buffer], aliases: dict[Buffer, Buffer]) -> None:
+def _apply(program: kernels.NativeProgram, outputs: Sequence[Buffer], aliases: dict[Buffer, Buffer]) -> None:
     """Merge the buffers of outputs and inputs, and number the other outputs anew."""
     for item in program.items:
         replace_buffers(item, aliases)
@@ -160,7 +146,7 @@ class _Uses:
     def is_copy(self, use: BufferUse, donor: Buffer) -> bool:
         """Whether the written value is the one at the same place of an input."""
         store = use.instruction
-        if isinstance(store, Store):
+        if isinstance(store, kernels.Store):
             load = self._loads.get(id(store.value))
             if load is None or load.ref.buffer is not donor:
                 return False
@@ -207,7 +193,7 @@ def _conflicts_within(nest: LoopNest, read: BufferUse, write: BufferUse) -> bool
     if read.stage < write.stage and not rows:
         return False
     load, store = read.instruction, write.instruction
-    if not isinstance(load, Load) or not isinstance(store, Store):
+    if not isinstance(load, Load) or not isinstance(store, kernels.Store):
         return True
     if (read.stage, read.place) > (write.stage, write.place):
         return True
@@ -216,9 +202,9 @@ def _conflicts_within(nest: LoopNest, read: BufferUse, write: BufferUse) -> bool
     return len(group) > 0 and may_alias(nest.domain, nest.padded(store.ref), nest.padded(load.ref), group)
 
 
-def _overlap(read_domain: Shape, read: Access, write_domain: Shape, write: Access) -> bool:
+def _overlap(read_domain: kernels.Shape, read: Access, write_domain: kernels.Shape, write: Access) -> bool:
     """Whether two accesses may reach the same element at any indices."""
-    if isinstance(read, (LoadAt, StoreAt)) or isinstance(write, (LoadAt, StoreAt)):
+    if isinstance(read, (LoadAt, kernels.StoreAt)) or isinstance(write, (LoadAt, kernels.StoreAt)):
         return True
     if 0 in read_domain or 0 in write_domain:
         return False

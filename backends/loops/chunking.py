@@ -11,25 +11,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from func.backends.loops.kernels import (
-    Accumulate,
-    Apply,
-    Buffer,
-    Chunking,
-    Dot,
-    Instruction,
-    Item,
-    Load,
-    LoadAt,
-    LoopNest,
-    NestStage,
-    Position,
-    Running,
-    Shape,
-    Store,
-    StoreAt,
-    StridedRef,
-)
+from func.backends.loops import kernels
+from func.backends.loops.kernels import Accumulate, Apply, Buffer, Chunking, Dot, Instruction, Item, Load, LoadAt
 from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.product_blocks import grid_of
 from func.backends.loops.traversal import bodies_of, own_buffers, refs_of
@@ -64,17 +47,17 @@ CACHE_LINES = 128
 """Bytes between accumulators of different chunks: no two of them share a cache line."""
 
 
-def work(stage: NestStage, domain: Shape) -> float:
+def work(stage: kernels.NestStage, domain: kernels.Shape) -> float:
     """The nanoseconds, about, that the code of a stage takes over a domain."""
     return sum(map(_time, stage.code)) * math.prod(domain)
 
 
 def _time(instruction: Instruction) -> float:
-    if isinstance(instruction, (Load, Store, Accumulate)):
+    if isinstance(instruction, (Load, kernels.Store, Accumulate)):
         stride = next((step for step in reversed(instruction.ref.strides) if step), 0)
         time = PER_BYTE * instruction.ref.buffer.dtype.itemsize
         return 0.0 if not stride else time if abs(stride) == 1 else max(SINGLE_TIME, time)
-    if isinstance(instruction, (LoadAt, StoreAt, Running)):
+    if isinstance(instruction, (LoadAt, kernels.StoreAt, kernels.Running)):
         return SINGLE_TIME
     if isinstance(instruction, Apply):
         dtype, op = instruction.args[-1].dtype, instruction.op
@@ -98,23 +81,23 @@ def strides_of(code: Sequence[Instruction], rank: int) -> list[tuple[int, ...]]:
     """The strides of everything that depends on the loop indices: of memory, and of positions."""
     strides = [ref.strides for ref in refs_of(code)]
     for instruction in code:
-        if isinstance(instruction, Position):
+        if isinstance(instruction, kernels.Position):
             strides.append(tuple([int(axis == instruction.axis) for axis in range(rank)]))
     return strides
 
 
-def row_groups(nest: LoopNest) -> list[list[int]]:
+def row_groups(nest: kernels.LoopNest) -> list[list[int]]:
     """The loops over the rows of a nest."""
     return collapse(nest.domain, strides_of(nest.code, len(nest.domain)), 0, nest.outer or 0)
 
 
-def stage_groups(nest: LoopNest, stage: NestStage) -> list[list[int]]:
+def stage_groups(nest: kernels.LoopNest, stage: kernels.NestStage) -> list[list[int]]:
     """The loops of an inner stage."""
     strides = strides_of(stage.code, len(nest.domain))
     return collapse(nest.domain, strides, nest.outer or 0, len(nest.domain))
 
 
-def length_of(nest: LoopNest, group: Sequence[int]) -> int:
+def length_of(nest: kernels.LoopNest, group: Sequence[int]) -> int:
     """The number of iterations of a loop."""
     return math.prod([nest.domain[axis] for axis in group])
 
@@ -126,7 +109,7 @@ def chunk_loops(items: Iterable[Item]) -> None:
     for item in _all_items(items):
         for key in {id(buffer.storage) for buffer in own_buffers(item)}:
             users[key] = users.get(key, 0) + 1
-        if isinstance(item, LoopNest):
+        if isinstance(item, kernels.LoopNest):
             nests.append(item)
         elif isinstance(item, Dot):
             item.grid = grid_of(item)
@@ -144,9 +127,9 @@ def _all_items(items: Iterable[Item]) -> Iterator[Item]:
             yield from _all_items(body)
 
 
-def chunkings_of(nest: LoopNest, shared: set[int]) -> Iterator[Chunking]:
+def chunkings_of(nest: kernels.LoopNest, shared: set[int]) -> Iterator[Chunking]:
     """How the loops of a nest are cut; `shared` is memory (by id) that other items use as well."""
-    if 0 in nest.domain or any([isinstance(instruction, StoreAt) for instruction in nest.code]):
+    if 0 in nest.domain or any([isinstance(instruction, kernels.StoreAt) for instruction in nest.code]):
         return
     rows = nest.domain[: nest.outer or 0]
     by_rows = None
@@ -158,7 +141,7 @@ def chunkings_of(nest: LoopNest, shared: set[int]) -> Iterator[Chunking]:
         return
     by_stage = []
     for stage in nest.stages:
-        if stage.inner and not any([isinstance(instruction, Running) for instruction in stage.code]):
+        if stage.inner and not any([isinstance(instruction, kernels.Running) for instruction in stage.code]):
             total = work(stage, nest.domain[len(rows) :])
             by_stage.append(_best(nest, [stage], stage_groups(nest, stage), total, stage, shared))
     if any(by_stage):
@@ -168,11 +151,11 @@ def chunkings_of(nest: LoopNest, shared: set[int]) -> Iterator[Chunking]:
 
 
 def _best(
-    nest: LoopNest,
-    stages: Sequence[NestStage],
+    nest: kernels.LoopNest,
+    stages: Sequence[kernels.NestStage],
     groups: list[list[int]],
     total: float,
-    stage: NestStage | None,
+    stage: kernels.NestStage | None,
     shared: set[int],
 ) -> Chunking | None:
     """The outermost loop with enough chunks, or else the one with most."""
@@ -208,7 +191,7 @@ def _affordable(needs: Needs, total: float) -> int:
     return int(total / 8 / time) if time else MOST_CHUNKS
 
 
-def _chunking(group: Sequence[int], chunks: int, stage: NestStage | None, needs: Needs) -> Chunking:
+def _chunking(group: Sequence[int], chunks: int, stage: kernels.NestStage | None, needs: Needs) -> Chunking:
     chunking = Chunking(group[-1], chunks, stage)
     is_in_frame = sum([buffer.bytes for buffer in needs.scratch]) <= FRAME
     for buffer in needs.scratch:
@@ -227,26 +210,34 @@ def chunk_stride(buffer: Buffer) -> int:
     return -(-buffer.bytes // CACHE_LINES) * CACHE_LINES // buffer.dtype.itemsize
 
 
-def _row_scratch(nest: LoopNest, shared: set[int]) -> list[Buffer] | None:
+def _row_scratch(nest: kernels.LoopNest, shared: set[int]) -> list[Buffer] | None:
     """The scratch of a row, where rows along the innermost loop over rows may be interleaved. Each accumulation still
     goes through the rows in their order."""
     groups = row_groups(nest)
-    if not groups or len(nest.stages) < 2 or any([isinstance(instruction, StoreAt) for instruction in nest.code]):
+    if (
+        not groups
+        or len(nest.stages) < 2
+        or any([isinstance(instruction, kernels.StoreAt) for instruction in nest.code])
+    ):
         return None
     needs = _needs(nest, nest.stages, groups[-1], None, shared)
     return None if needs is None else needs.scratch
 
 
-ChunkAccess: TypeAlias = Load | LoadAt | Store | Accumulate
+ChunkAccess: TypeAlias = Load | LoadAt | kernels.Store | Accumulate
 
 
 def _needs(
-    nest: LoopNest, stages: Sequence[NestStage], group: Sequence[int], stage: NestStage | None, shared: set[int]
+    nest: kernels.LoopNest,
+    stages: Sequence[kernels.NestStage],
+    group: Sequence[int],
+    stage: kernels.NestStage | None,
+    shared: set[int],
 ) -> Needs | None:
     """The memory that every chunk of a loop needs for itself; None where one would touch what another writes."""
     by_storage: dict[int, list[ChunkAccess]] = {}
     for instruction in [instruction for each in stages for instruction in each.code]:
-        if isinstance(instruction, (Load, LoadAt, Store, Accumulate)):
+        if isinstance(instruction, (Load, LoadAt, kernels.Store, Accumulate)):
             by_storage.setdefault(id(instruction.ref.buffer.storage), []).append(instruction)
     needs = Needs([], [])
     for key, accesses in by_storage.items():
@@ -262,7 +253,7 @@ def _needs(
                 needs.accumulates.append(first)
                 continue
         elif all(fixed) and stage is None and buffer.kind == "arena" and key not in shared:
-            if not isinstance(accesses[0], Store) or any([isinstance(access, LoadAt) for access in accesses]):
+            if not isinstance(accesses[0], kernels.Store) or any([isinstance(access, LoadAt) for access in accesses]):
                 return None
             needs.scratch.append(buffer)
             continue
@@ -271,11 +262,11 @@ def _needs(
     return needs
 
 
-def _stride(ref: StridedRef, axis: int) -> int:
+def _stride(ref: kernels.StridedRef, axis: int) -> int:
     return ref.strides[axis] if axis < len(ref.strides) else 0
 
 
-def _are_independent(nest: LoopNest, accesses: Sequence[ChunkAccess], group: Sequence[int]) -> bool:
+def _are_independent(nest: kernels.LoopNest, accesses: Sequence[ChunkAccess], group: Sequence[int]) -> bool:
     """Whether no element that is written at one index of a loop is touched at another."""
     refs = [nest.padded(access.ref) for access in accesses]
     for write, written in zip(accesses, refs, strict=True):

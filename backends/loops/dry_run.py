@@ -8,27 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from func.backends.loops.kernels import (
-    WRITES,
-    EarlyExit,
-    FlagCheck,
-    Instruction,
-    Item,
-    LibraryCall,
-    Load,
-    LoadAt,
-    LoopNest,
-    NestStage,
-    Register,
-    StoreAt,
-    StridedRef,
-)
+from func.backends.loops import kernels
+from func.backends.loops.kernels import WRITES, EarlyExit, FlagCheck, Instruction, Item, LibraryCall, Load, LoadAt
 from func.backends.loops.store_to_load import forward_stores
 from func.backends.loops.traversal import bodies_of, buffers_of, operands_of, written_by
 
 
 def with_dry_run(
-    items: Sequence[Item], start: int, flag: StridedRef | None, outputs: set[int], inputs: set[int]
+    items: Sequence[Item], start: int, flag: kernels.StridedRef | None, outputs: set[int], inputs: set[int]
 ) -> list[Item] | None:
     """The items with a dry run of those from `start` on, at the end of which the program stops if there is an error; as
     they are if there can be none. `outputs` and `inputs` are the buffers (by id) that will share memory. None where a
@@ -40,7 +27,7 @@ def with_dry_run(
     needed = set() if flag is None else {id(flag.buffer.storage)}
     dry: list[Item] = []
     for item in reversed(forward_stores(after, outputs)):
-        if isinstance(item, LoopNest):
+        if isinstance(item, kernels.LoopNest):
             nest = needed_part(item, needed, dry=True)
             if nest is not None:
                 dry.append(nest)
@@ -49,7 +36,7 @@ def with_dry_run(
             needed.add(id(item.flag.buffer.storage))
         elif can_fail(item) or needed & {id(buffer.storage) for buffer in buffers_of(item)}:
             return None
-    changed = {id(buffer.storage) for item in dry if isinstance(item, LoopNest) for buffer in written_by(item)}
+    changed = {id(buffer.storage) for item in dry if isinstance(item, kernels.LoopNest) for buffer in written_by(item)}
     if needed & outputs or changed & (used_before | inputs):
         return None
     unchecked = [item for item in after if not isinstance(item, FlagCheck)]
@@ -58,17 +45,17 @@ def with_dry_run(
 
 def can_fail(item: Item) -> bool:
     """Whether an item may report an error."""
-    if isinstance(item, LoopNest):
-        return any([isinstance(instruction, (LoadAt, StoreAt)) for instruction in item.code])
+    if isinstance(item, kernels.LoopNest):
+        return any([isinstance(instruction, (LoadAt, kernels.StoreAt)) for instruction in item.code])
     return isinstance(item, (FlagCheck, LibraryCall)) or any([any(map(can_fail, body)) for body in bodies_of(item)])
 
 
-def without_dead_nests(items: Sequence[Item], flag: StridedRef | None) -> list[Item]:
+def without_dead_nests(items: Sequence[Item], flag: kernels.StridedRef | None) -> list[Item]:
     """The items without the code of nests whose results nothing uses."""
     needed = set() if flag is None else {id(flag.buffer.storage)}
     live: list[Item] = []
     for item in reversed(items):
-        if isinstance(item, LoopNest):
+        if isinstance(item, kernels.LoopNest):
             needed |= {id(buffer.storage) for buffer in written_by(item) if buffer.storage.kind != "arena"}
             nest = needed_part(item, needed, dry=False)
             if nest is not None:
@@ -79,7 +66,7 @@ def without_dead_nests(items: Sequence[Item], flag: StridedRef | None) -> list[I
     return live[::-1]
 
 
-def needed_part(nest: LoopNest, needed: set[int], dry: bool) -> LoopNest | None:
+def needed_part(nest: kernels.LoopNest, needed: set[int], dry: bool) -> kernels.LoopNest | None:
     """The part of a nest that writes to memory in `needed` (by id) or reads at dynamic indices; None if there is none.
     What it reads is added to `needed`. In a dry run, other accesses at dynamic indices become tests of the range."""
     while True:
@@ -90,11 +77,11 @@ def needed_part(nest: LoopNest, needed: set[int], dry: bool) -> LoopNest | None:
     fills = [(buffer, value) for buffer, value in nest.fills if id(buffer.storage) in needed]
     if not live and not tests and not fills:
         return None
-    stages = [NestStage(stage.inner, _code(stage, live, tests)) for stage in nest.stages]
-    return LoopNest(nest.domain, nest.outer, stages, fills)
+    stages = [kernels.NestStage(stage.inner, _code(stage, live, tests)) for stage in nest.stages]
+    return kernels.LoopNest(nest.domain, nest.outer, stages, fills)
 
 
-def _mark(nest: LoopNest, needed: set[int], dry: bool) -> tuple[set[int], dict[int, Instruction]]:
+def _mark(nest: kernels.LoopNest, needed: set[int], dry: bool) -> tuple[set[int], dict[int, Instruction]]:
     """Instructions (by id) that stay, and tests of the range by the instructions (by id) that they replace."""
     operands: set[int] = set()
     live: set[int] = set()
@@ -109,23 +96,26 @@ def _mark(nest: LoopNest, needed: set[int], dry: bool) -> tuple[set[int], dict[i
             operands |= {id(operand) for operand in operands_of(instruction)}
             if isinstance(instruction, (Load, LoadAt)):
                 needed.add(id(instruction.ref.buffer.storage))
-        elif dry and isinstance(instruction, (LoadAt, StoreAt)):
+        elif dry and isinstance(instruction, (LoadAt, kernels.StoreAt)):
             tests[id(instruction)] = _range_test(instruction)
             operands |= {id(index.value) for index in instruction.indices}
     return live, tests
 
 
-def _code(stage: NestStage, live: set[int], tests: dict[int, Instruction]) -> list[Instruction]:
+def _code(stage: kernels.NestStage, live: set[int], tests: dict[int, Instruction]) -> list[Instruction]:
     return [tests.get(id(step), step) for step in stage.code if id(step) in live or id(step) in tests]
 
 
-def _range_test(access: LoadAt | StoreAt) -> Instruction:
+def _range_test(access: LoadAt | kernels.StoreAt) -> Instruction:
     """A load that notes an index out of range, and whose result nothing reads."""
-    ref = StridedRef(access.ref.buffer, access.ref.offset, tuple([0] * len(access.ref.strides)))
-    return LoadAt(Register(access.ref.buffer.dtype), ref, access.indices)
+    ref = kernels.StridedRef(access.ref.buffer, access.ref.offset, tuple([0] * len(access.ref.strides)))
+    return LoadAt(kernels.Register(access.ref.buffer.dtype), ref, access.indices)
 
 
-def without_instructions(nest: LoopNest, dropped: set[int]) -> LoopNest:
+def without_instructions(nest: kernels.LoopNest, dropped: set[int]) -> kernels.LoopNest:
     """A nest without some instructions (by id)."""
-    stages = [NestStage(stage.inner, [step for step in stage.code if id(step) not in dropped]) for stage in nest.stages]
-    return LoopNest(nest.domain, nest.outer, stages, nest.fills)
+    stages = [
+        kernels.NestStage(stage.inner, [step for step in stage.code if id(step) not in dropped])
+        for stage in nest.stages
+    ]
+    return kernels.LoopNest(nest.domain, nest.outer, stages, nest.fills)

@@ -12,23 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.loops.kernels import (
-    Accumulate,
-    Apply,
-    Buffer,
-    DType,
-    DynamicIndex,
-    Instruction,
-    LoadAt,
-    Operand,
-    Position,
-    Reduce,
-    Register,
-    Shape,
-    StoreAt,
-    StridedRef,
-    row_major,
-)
+from func.backends.loops import kernels
+from func.backends.loops.kernels import Accumulate, Apply, Buffer, DType, DynamicIndex, Instruction, LoadAt, Operand
 from func.backends.loops.schedule import Schedule
 from func.backends.loops.value_storage import ValueStorage
 from func.backends.loops.values import ArrayValue, Axis, Root, domain_of, reshaped_strides, uniform, whole
@@ -45,7 +30,7 @@ class Fuser:
         self.schedule = Schedule()
         self.storage = ValueStorage(self.schedule)
 
-    def broadcast(self, x: ArrayValue, shape: Shape) -> ArrayValue:
+    def broadcast(self, x: ArrayValue, shape: kernels.Shape) -> ArrayValue:
         """x repeated to a shape."""
         if x.root is None:
             return uniform(x.number, x.dtype, shape)
@@ -96,7 +81,7 @@ class Fuser:
                 index.append((start + step * first, step * stride, new_dim))
         return ArrayValue(tuple(shape), x.dtype, x.root, tuple(index), x.number)
 
-    def reshape(self, x: ArrayValue, shape: Shape) -> ArrayValue:
+    def reshape(self, x: ArrayValue, shape: kernels.Shape) -> ArrayValue:
         """The same elements in row-major order; copied where no view has them so."""
         if x.root is None:
             return uniform(x.number, x.dtype, shape)
@@ -112,10 +97,10 @@ class Fuser:
         strides = reshaped_strides(x.shape, ref.strides, shape)
         if strides is None:
             ref = self.storage.ref(self.storage.copied(x))
-            strides = row_major(shape)
+            strides = kernels.row_major(shape)
         return self.storage.located(ref.buffer, shape, strides, ref.offset, self.storage.last_change(x, ref))
 
-    def strided(self, x: ArrayValue, shape: Shape, strides: tuple[int, ...], offset: int) -> ArrayValue:
+    def strided(self, x: ArrayValue, shape: kernels.Shape, strides: tuple[int, ...], offset: int) -> ArrayValue:
         """A view of the memory of an array by other strides, whose elements may overlap."""
         ref = self.storage.ref(x)
         return self.storage.located(ref.buffer, shape, strides, offset, self.storage.last_change(x, ref))
@@ -126,22 +111,22 @@ class Fuser:
         nest = self.schedule.find_nest(shape, args)
         return self._emit(nest, shape, args, dtype, lambda out, operands: Apply(out, op, operands))
 
-    def position(self, shape: Shape, axis: int) -> ArrayValue:
+    def position(self, shape: kernels.Shape, axis: int) -> ArrayValue:
         """The index along an axis of a shape, at every element."""
         dtype = np.dtype(np.int64)
         if shape[axis] == 1:
             return uniform(0, dtype, shape)
         place = domain_of(shape)[1].index(axis)
         nest = self.schedule.find_nest(shape, [])
-        return self._emit(nest, shape, [], dtype, lambda out, operands: Position(out, place))
+        return self._emit(nest, shape, [], dtype, lambda out, operands: kernels.Position(out, place))
 
     def _emit(
         self,
         nest: int,
-        shape: Shape,
+        shape: kernels.Shape,
         args: Sequence[ArrayValue],
         dtype: DType,
-        instruction: Callable[[Register, tuple[Operand, ...]], Instruction],
+        instruction: Callable[[kernels.Register, tuple[Operand, ...]], Instruction],
     ) -> ArrayValue:
         """The values of an instruction at every index of a shape."""
         domain, _ = domain_of(shape)
@@ -154,7 +139,7 @@ class Fuser:
         return ArrayValue(shape, dtype, root, whole(shape))
 
     def take(
-        self, x: ArrayValue, indices: Sequence[tuple[ArrayValue, int, int]], shape: Shape, rest: tuple[int, ...]
+        self, x: ArrayValue, indices: Sequence[tuple[ArrayValue, int, int]], shape: kernels.Shape, rest: tuple[int, ...]
     ) -> ArrayValue:
         """x at dynamic indices: (index, axis length, stride) each; `rest` are the strides of x by the axes of
         `shape`."""
@@ -180,12 +165,12 @@ class Fuser:
         nest = self.schedule.find_nest(x.shape, args, after=self.storage.last_change(target, ref), new=True)
         stage = self.schedule.stage_from(nest, 0, True)
         *positions, value = [self.storage.operand(nest, stage, arg, x.shape) for arg in args]
-        store = StoreAt(_by_domain(ref, x.shape, rest), _dynamic(positions, indices), value, adds)
+        store = kernels.StoreAt(_by_domain(ref, x.shape, rest), _dynamic(positions, indices), value, adds)
         self.schedule.emit(nest, stage, store)
         self.schedule.note_write(ref.buffer, nest)
         return self.storage.located(ref.buffer, target.shape, ref.strides, ref.offset, nest)
 
-    def embedded(self, x: ArrayValue, shape: Shape, entries: BasicIndex, fill: Any) -> ArrayValue:
+    def embedded(self, x: ArrayValue, shape: kernels.Shape, entries: BasicIndex, fill: Any) -> ArrayValue:
         """An array full of one number, with x in a view of it."""
         array = self.storage.located(Buffer(math.prod(shape), x.dtype), shape)
         assert array.root is not None and array.root.ref is not None
@@ -199,7 +184,7 @@ class Fuser:
         nest = self.storage.write(self.slices(array, entries), x)
         return self.storage.located(ref.buffer, array.shape, ref.strides, ref.offset, nest)
 
-    def joined(self, parts: Sequence[ArrayValue], axis: int, shape: Shape) -> ArrayValue:
+    def joined(self, parts: Sequence[ArrayValue], axis: int, shape: kernels.Shape) -> ArrayValue:
         """Arrays one after the other along an axis."""
         array = self.storage.located(Buffer(math.prod(shape), parts[0].dtype), shape)
         assert array.root is not None
@@ -235,23 +220,23 @@ class Fuser:
                 nest.outer = len(left)
                 self.schedule.open_rows(number, row)
             out = self.schedule.new_register(x.dtype)
-            self.schedule.emit(number, stage, Reduce(out, op, value), out)
+            self.schedule.emit(number, stage, kernels.Reduce(out, op, value), out)
             root = self.schedule.roots[id(out)] = Root(row, x.dtype, out, number, stage, True)
         else:
             buffer = Buffer(math.prod(row), x.dtype)
             strides = [0] * len(domain)
-            for dim, stride in zip(left, row_major(row), strict=True):
+            for dim, stride in zip(left, kernels.row_major(row), strict=True):
                 strides[dim] = stride
             nest.fills.append((buffer, start))
-            self.schedule.emit(number, stage, Accumulate(StridedRef(buffer, 0, tuple(strides)), op, value))
+            self.schedule.emit(number, stage, Accumulate(kernels.StridedRef(buffer, 0, tuple(strides)), op, value))
             self.schedule.note_write(buffer, number)
-            root = Root(row, x.dtype, ref=StridedRef(buffer, 0, row_major(row)), ready=number)
+            root = Root(row, x.dtype, ref=kernels.StridedRef(buffer, 0, kernels.row_major(row)), ready=number)
         return ArrayValue(out_shape, x.dtype, root, whole(out_shape))
 
 
-def _by_domain(ref: StridedRef, shape: Shape, strides: Sequence[int]) -> StridedRef:
+def _by_domain(ref: kernels.StridedRef, shape: kernels.Shape, strides: Sequence[int]) -> kernels.StridedRef:
     """The place of a reference with strides by the axes of a shape, by loops over its domain."""
-    return StridedRef(ref.buffer, ref.offset, tuple([strides[axis] for axis in domain_of(shape)[1]]))
+    return kernels.StridedRef(ref.buffer, ref.offset, tuple([strides[axis] for axis in domain_of(shape)[1]]))
 
 
 def _dynamic(positions: Sequence[Operand], indices: Sequence[tuple[ArrayValue, int, int]]) -> tuple[DynamicIndex, ...]:

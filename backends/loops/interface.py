@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from func.backends.number_types import DType as DType
 from func.backends.records import Record, field
 
 Shape: TypeAlias = tuple[int, ...]
-DType: TypeAlias = np.dtype[Any]
 
 FOUND_NAN, FOUND_ERROR = 1, 2
 """The bits of the status that a program returns."""

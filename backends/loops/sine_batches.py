@@ -12,23 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from func.backends.loops.kernels import (
-    Apply,
-    Buffer,
-    Copy,
-    CountedLoop,
-    Instruction,
-    Item,
-    LibraryCall,
-    Literal,
-    Load,
-    LoopNest,
-    NestStage,
-    Operand,
-    Register,
-    Store,
-    StridedRef,
-)
+from func.backends.loops import kernels
+from func.backends.loops.kernels import Apply, Buffer, Copy, CountedLoop, Instruction, Item, LibraryCall, Literal, Load
 from func.backends.loops.traversal import bodies_of
 
 LANES = 8
@@ -45,8 +30,8 @@ def batch_sines(items: list[Item]) -> None:
         parts: list[Item] | None = None
         if isinstance(item, CountedLoop) and len(item.body) == 1 and not item.ahead:
             (body,) = item.body
-            parts = _Batch(body, item).parts() if isinstance(body, LoopNest) else None
-        elif isinstance(item, LoopNest):
+            parts = _Batch(body, item).parts() if isinstance(body, kernels.LoopNest) else None
+        elif isinstance(item, kernels.LoopNest):
             parts = _Batch(item, None).parts()
         if parts is None:
             for inner in bodies_of(item):
@@ -59,7 +44,7 @@ def batch_sines(items: list[Item]) -> None:
 class _Batch:
     """The sines of one nest, in a loop or not."""
 
-    def __init__(self, nest: LoopNest, loop: CountedLoop | None) -> None:
+    def __init__(self, nest: kernels.LoopNest, loop: CountedLoop | None) -> None:
         self.nest, self.loop = nest, loop
         self.code = nest.code
         self.length = 1 if loop is None else loop.length
@@ -69,20 +54,20 @@ class _Batch:
         """The three parts, and copies of what is carried; None where there is no batch."""
         if self.nest.domain != () or self.nest.fills or len(self.nest.stages) != 1:
             return None
-        if not all([isinstance(instruction, (Load, Apply, Store)) for instruction in self.code]):
+        if not all([isinstance(instruction, (Load, Apply, kernels.Store)) for instruction in self.code]):
             return None
         self.makers: dict[int, Load | Apply] = {
             id(instruction.out): instruction for instruction in self.code if isinstance(instruction, (Load, Apply))
         }
-        self.stores = [instruction for instruction in self.code if isinstance(instruction, Store)]
+        self.stores = [instruction for instruction in self.code if isinstance(instruction, kernels.Store)]
         places = {id(instruction): place for place, instruction in enumerate(self.code)}
         self.places = places
-        arguments: dict[int, Register] = {}
+        arguments: dict[int, kernels.Register] = {}
         needed: dict[int, Instruction] = {}
         for instruction in self.code:
             if isinstance(instruction, Apply) and instruction.op in SINES and instruction.out.dtype == DOUBLE:
                 (x,) = instruction.args
-                if isinstance(x, Register) and id(x) not in arguments:
+                if isinstance(x, kernels.Register) and id(x) not in arguments:
                     found = self._needed(x)
                     if found is not None:
                         arguments[id(x)] = x
@@ -92,11 +77,11 @@ class _Batch:
         ahead = sorted(needed.values(), key=lambda instruction: places[id(instruction)])
         return self._split(arguments, ahead)
 
-    def _needed(self, x: Register) -> dict[int, Instruction] | None:
+    def _needed(self, x: kernels.Register) -> dict[int, Instruction] | None:
         """The instructions that compute a value in all steps; None where another sine is among them, or memory that may
         have changed."""
         found: dict[int, Instruction] = {}
-        waiting: list[Operand] = [x]
+        waiting: list[kernels.Operand] = [x]
         while waiting:
             value = waiting.pop()
             if isinstance(value, Literal):
@@ -124,42 +109,47 @@ class _Batch:
                     waiting.append(store.value)
         return found
 
-    def _stores_to(self, ref: StridedRef) -> list[Store]:
+    def _stores_to(self, ref: kernels.StridedRef) -> list[kernels.Store]:
         return [store for store in self.stores if store.ref.buffer.storage is ref.buffer.storage]
 
-    def _split(self, arguments: dict[int, Register], ahead: Sequence[Instruction]) -> list[Item]:
+    def _split(self, arguments: dict[int, kernels.Register], ahead: Sequence[Instruction]) -> list[Item]:
         count = len(arguments)
         size = count * self.length if self.loop is not None else -(-count // LANES) * LANES
         angles, sines, cosines = [Buffer(size, DOUBLE) for _ in range(3)]
         numbers = {name: place for place, name in enumerate(arguments)}
         views = [buffer if self.loop is None else Buffer(count, DOUBLE, "slice", -1, buffer, 0, count)
                  for buffer in (angles, sines, cosines)]  # fmt: skip
-        copies = {id(item.ref.buffer): item.ref.buffer for item in ahead if isinstance(item, Store)}
+        copies = {id(item.ref.buffer): item.ref.buffer for item in ahead if isinstance(item, kernels.Store)}
         own = {name: Buffer(buffer.size, buffer.dtype) for name, buffer in copies.items()}
         first: list[Instruction] = []
         for item in ahead:
             if isinstance(item, Apply) or id(item.ref.buffer) not in own:  # type: ignore[union-attr]
                 first.append(item)
             elif isinstance(item, Load):
-                first.append(Load(item.out, StridedRef(own[id(item.ref.buffer)], item.ref.offset, ())))
-            elif isinstance(item, Store):
-                first.append(Store(StridedRef(own[id(item.ref.buffer)], item.ref.offset, ()), item.value))
-        stored: list[Operand] = [*arguments.values(), *[Literal(0.0, DOUBLE)] * (size - count if not self.loop else 0)]
-        first += [Store(StridedRef(views[0], place, ()), value) for place, value in enumerate(stored)]
+                first.append(Load(item.out, kernels.StridedRef(own[id(item.ref.buffer)], item.ref.offset, ())))
+            elif isinstance(item, kernels.Store):
+                first.append(
+                    kernels.Store(kernels.StridedRef(own[id(item.ref.buffer)], item.ref.offset, ()), item.value)
+                )
+        stored: list[kernels.Operand] = [
+            *arguments.values(),
+            *[Literal(0.0, DOUBLE)] * (size - count if not self.loop else 0),
+        ]
+        first += [kernels.Store(kernels.StridedRef(views[0], place, ()), value) for place, value in enumerate(stored)]
         rest: list[Instruction] = []
         for item in self.code:
             if isinstance(item, Apply) and item.op in SINES and id(item.args[0]) in numbers:
                 view = views[1 + SINES.index(item.op)]
-                rest.append(Load(item.out, StridedRef(view, numbers[id(item.args[0])], ())))
+                rest.append(Load(item.out, kernels.StridedRef(view, numbers[id(item.args[0])], ())))
             else:
                 rest.append(item)
-        refs = [StridedRef(buffer, 0, (1,)) for buffer in (sines, cosines, angles)]
+        refs = [kernels.StridedRef(buffer, 0, (1,)) for buffer in (sines, cosines, angles)]
         call = LibraryCall("sines", tuple(refs[:2]), (refs[2],), {"batch": (), "n": size})
-        opening = LoopNest((), self.nest.outer, [NestStage(self.nest.stages[0].inner, first)])
-        self.nest.stages = [NestStage(self.nest.stages[0].inner, rest)]
+        opening = kernels.LoopNest((), self.nest.outer, [kernels.NestStage(self.nest.stages[0].inner, first)])
+        self.nest.stages = [kernels.NestStage(self.nest.stages[0].inner, rest)]
         if self.loop is None:
             return [opening, call, self.nest]
-        used = {id(item.ref.buffer) for item in first if isinstance(item, (Load, Store))}
+        used = {id(item.ref.buffer) for item in first if isinstance(item, (Load, kernels.Store))}
         slices = [view for view in [*self.loop.slices, views[0]] if id(view) in used]
         loop = CountedLoop(self.loop.length, self.loop.reverse, [opening], slices)
         self.loop.slices = [*self.loop.slices, *views[1:]]

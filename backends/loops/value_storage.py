@@ -8,20 +8,8 @@ from __future__ import annotations
 
 import math
 
-from func.backends.loops.kernels import (
-    Apply,
-    Buffer,
-    Literal,
-    Load,
-    Operand,
-    Position,
-    Reduce,
-    Register,
-    Shape,
-    Store,
-    StridedRef,
-    row_major,
-)
+from func.backends.loops import kernels
+from func.backends.loops.kernels import Apply, Buffer, Literal, Load, Operand, Position, Reduce, Register, Shape, Store
 from func.backends.loops.rematerialization import MOST_REPEATED, WORTH, bytes_read, cost_of, recipe_of
 from func.backends.loops.schedule import Schedule
 from func.backends.loops.values import ArrayValue, Axis, Root, domain_of
@@ -36,7 +24,7 @@ class Copies(Record):
 
     registers: dict[tuple[int, int], Operand] = field(default_factory=dict)
     """By register (by id) and stage."""
-    refs: dict[int, StridedRef] = field(default_factory=dict)
+    refs: dict[int, kernels.StridedRef] = field(default_factory=dict)
     """Memory for one row of a register (by id)."""
 
 
@@ -61,9 +49,9 @@ class ValueStorage:
         ready: int = -1,
     ) -> ArrayValue:
         """An array in memory, which may be read after the item `ready`."""
-        strides = row_major(shape) if strides is None else strides
+        strides = kernels.row_major(shape) if strides is None else strides
         axes = [axis for axis, length in enumerate(shape) if length != 1]
-        ref = StridedRef(buffer, offset, tuple([strides[axis] for axis in axes]))
+        ref = kernels.StridedRef(buffer, offset, tuple([strides[axis] for axis in axes]))
         root = Root(tuple([shape[axis] for axis in axes]), buffer.dtype, ref=ref, ready=ready)
         return ArrayValue(shape, buffer.dtype, root, tuple([(0, 1, axis) for axis in axes]))
 
@@ -72,7 +60,7 @@ class ValueStorage:
         self.schedule.note_write(buffer, item)
         return self.located(buffer, shape, ready=item)
 
-    def ref(self, x: ArrayValue) -> StridedRef:
+    def ref(self, x: ArrayValue) -> kernels.StridedRef:
         """Where an array lies, with a stride for every axis; an array in a register is stored."""
         if x.root is None:
             return self.ref(self.copied(x))
@@ -83,13 +71,15 @@ class ValueStorage:
             offset += start * stride
             if dim is not None:
                 strides[dim] += step * stride
-        return StridedRef(ref.buffer, offset, tuple(strides))
+        return kernels.StridedRef(ref.buffer, offset, tuple(strides))
 
-    def stored(self, root: Root) -> StridedRef:
+    def stored(self, root: Root) -> kernels.StridedRef:
         """Where a root lies; one in a register is stored in the stage that sets it."""
         if root.ref is None:
             assert root.register is not None
-            ref = root.ref = StridedRef(Buffer(math.prod(root.domain), root.dtype), 0, row_major(root.domain))
+            ref = root.ref = kernels.StridedRef(
+                Buffer(math.prod(root.domain), root.dtype), 0, kernels.row_major(root.domain)
+            )
             root.ready = root.nest
             stage = root.stage
             if root.is_row and self.schedule.nest(root.nest).stages[stage].inner:
@@ -98,10 +88,10 @@ class ValueStorage:
             self.schedule.note_write(ref.buffer, root.nest)
         return root.ref
 
-    def copied(self, x: ArrayValue, into: StridedRef | None = None) -> ArrayValue:
+    def copied(self, x: ArrayValue, into: kernels.StridedRef | None = None) -> ArrayValue:
         """A copy of an array in row-major order, or in `into` (with a stride for every axis)."""
         if into is None:
-            into = StridedRef(Buffer(math.prod(x.shape), x.dtype), 0, row_major(x.shape))
+            into = kernels.StridedRef(Buffer(math.prod(x.shape), x.dtype), 0, kernels.row_major(x.shape))
         target = self.located(into.buffer, x.shape, into.strides, into.offset)
         assert target.root is not None
         target.root.ready = self.write(target, x)
@@ -119,12 +109,12 @@ class ValueStorage:
         stage = self.schedule.stage_for(nest, shape, [x])
         value = self.operand(nest, stage, x, shape)
         _, axes = domain_of(shape)
-        by_domain = StridedRef(ref.buffer, ref.offset, tuple([ref.strides[axis] for axis in axes]))
+        by_domain = kernels.StridedRef(ref.buffer, ref.offset, tuple([ref.strides[axis] for axis in axes]))
         self.schedule.emit(nest, stage, Store(by_domain, value))
         self.schedule.note_write(ref.buffer, nest)
         return nest
 
-    def last_change(self, x: ArrayValue, ref: StridedRef) -> int:
+    def last_change(self, x: ArrayValue, ref: kernels.StridedRef) -> int:
         """The last item that changes the memory of an array, which lies at `ref`."""
         last_write = self.schedule.last_writes.get(id(ref.buffer.storage), -1)
         return last_write if x.root is None else max(x.root.ready, last_write)
@@ -144,7 +134,7 @@ class ValueStorage:
                 return again
         return self._load(nest, stage, self._by_loops(x, nest, stage, shape))
 
-    def _by_loops(self, x: ArrayValue, nest: int, stage: int, shape: Shape) -> StridedRef:
+    def _by_loops(self, x: ArrayValue, nest: int, stage: int, shape: Shape) -> kernels.StridedRef:
         """Where x lies by the loops of a stage, at an index of `shape`."""
         ref, loops = self.ref(x), self.schedule.nest(nest)
         lead = len(shape) - len(x.shape)
@@ -154,9 +144,9 @@ class ValueStorage:
                 strides[axis + lead] = stride
         by_domain = tuple([strides[axis] for axis in domain_of(shape)[1]])
         assert len(by_domain) == len(loops.domain if loops.stages[stage].inner else loops.domain[: loops.outer])
-        return StridedRef(ref.buffer, ref.offset, by_domain)
+        return kernels.StridedRef(ref.buffer, ref.offset, by_domain)
 
-    def _load(self, nest: int, stage: int, ref: StridedRef) -> Register:
+    def _load(self, nest: int, stage: int, ref: kernels.StridedRef) -> Register:
         """The element at a reference, loaded once in a stage."""
         key = (nest, stage, id(ref.buffer), ref.offset, ref.strides)
         register = self._loads.get(key)
@@ -177,9 +167,9 @@ class ValueStorage:
             return None
         refs = []
         for source in recipe.sources:
-            ref = source.place if isinstance(source.place, StridedRef) else self.stored(source.place)
+            ref = source.place if isinstance(source.place, kernels.StridedRef) else self.stored(source.place)
             strides = (*ref.strides, *[0] * (len(root.domain) - len(ref.strides)))
-            there = Root(root.domain, ref.buffer.dtype, ref=StridedRef(ref.buffer, ref.offset, strides))
+            there = Root(root.domain, ref.buffer.dtype, ref=kernels.StridedRef(ref.buffer, ref.offset, strides))
             refs.append(self._by_loops(ArrayValue(x.shape, there.dtype, there, x.index), nest, stage, shape))
         domain = self.schedule.nest(nest).domain
         new = [ref for ref in refs if (nest, stage, id(ref.buffer), ref.offset, ref.strides) not in self._loads]
@@ -216,7 +206,7 @@ class ValueStorage:
             loops = self.schedule.nest(nest)
             outer = loops.outer or 0
             row = loops.domain[outer:]
-            ref = StridedRef(Buffer(math.prod(row), root.dtype), 0, (*[0] * outer, *row_major(row)))
+            ref = kernels.StridedRef(Buffer(math.prod(row), root.dtype), 0, (*[0] * outer, *kernels.row_major(row)))
             self.schedule.emit(nest, root.stage, Store(ref, register))
             copies.refs[id(register)] = ref
             self.schedule.last_writes[id(ref.buffer.storage)] = EVERY_ROW

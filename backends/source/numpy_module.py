@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.parsing import parsed
 from func.backends.records import Record, field
 from func.backends.source.literals import dtype_text, literal, quoted
-from func.backends.source.parsing import parsed
 from func.backends.source.plans import Plan, PlanStep
 
 _MODULE = re.compile(r"\bscipy\.([a-z]+)\.")

@@ -12,17 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.autograd import graph
-from func.interpreters.core import (
-    EVALUATE,
-    ZERO,
-    Array,
-    Tracer,
-    dtype_of,
-    operand,
-    shape_of,
-    unboxed,
-    zeros_like,
-)
+from func.interpreters import core
+from func.interpreters.core import EVALUATE, ZERO, Array, Tracer
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
 from func.interpreters.core.scopes import Turns, live_entry
@@ -92,18 +83,18 @@ def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_
         if shape == () and type(value) is not Tracer and isinstance(value, (np.generic, np.ndarray)):
             return dtype.type(1)
         return full_like(value, 1, shape, dtype)
-    seed = operand(seed)
-    if shape_of(seed)[1 if is_batched else 0 :] != shape:
+    seed = core.operand(seed)
+    if core.shape_of(seed)[1 if is_batched else 0 :] != shape:
         raise BackwardError(
-            f"Mismatch in shape: grad_output[{i}] has a shape of {shape_of(seed)} and output[{i}] has a shape of "
+            f"Mismatch in shape: grad_output[{i}] has a shape of {core.shape_of(seed)} and output[{i}] has a shape of "
             f"{shape}."
         )
-    if dtype_of(seed).kind == "c" and dtype.kind != "c":
+    if core.dtype_of(seed).kind == "c" and dtype.kind != "c":
         raise BackwardError(f"grad_output[{i}] is complex, but output[{i}] is {dtype}")
-    seed = seed if dtype_of(seed) == dtype and hasattr(seed, "dtype") else convert(seed, dtype=dtype)
+    seed = seed if core.dtype_of(seed) == dtype and hasattr(seed, "dtype") else convert(seed, dtype=dtype)
     if type(seed) is Tracer and type(seed._interpreter) is Imperative and not create:
         return seed._value
-    return unboxed(seed)
+    return core.unboxed(seed)
 
 
 def _roots(outputs: Sequence[Any], cts: Any, create: bool, is_batched: bool = False) -> tuple[Imperative, list[Any]]:
@@ -363,7 +354,7 @@ def grad(
         if ct is not ZERO:
             results.append(as_tensor(ct if type(ct) is Tracer else own([ct])[0]))
         elif materialize_grads:
-            zeros = zeros_like(value._value if type(value) is Tracer else value)
+            zeros = core.zeros_like(value._value if type(value) is Tracer else value)
             results.append(new_leaf(interpreter, zeros) if create_graph else as_tensor(zeros))
         elif allow:
             results.append(None)
@@ -443,7 +434,7 @@ def _is_recorded(value: Tracer) -> bool:
 def _pull_batch(pull: Callable[[Sequence[tuple[Any, Any]]], list[Any]], seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
     """The cotangents that `pull` gives for seeds with a leading batch axis."""
     nodes, arrays = zip(*seeds, strict=True)
-    size = shape_of(arrays[0])[0]
+    size = core.shape_of(arrays[0])[0]
     is_zero: list[bool] = []
 
     def pull_element(*elements: Array) -> list[Array]:
@@ -455,7 +446,7 @@ def _pull_batch(pull: Callable[[Sequence[tuple[Any, Any]]], list[Any]], seeds: S
     outs, mapped = map_flat(pull_element, size, (True,) * len(arrays), arrays)
     cts = iter(
         [
-            out if is_mapped else broadcast(out, shape=(size, *shape_of(out)))
+            out if is_mapped else broadcast(out, shape=(size, *core.shape_of(out)))
             for out, is_mapped in zip(outs, mapped, strict=True)
         ]
     )

@@ -15,18 +15,10 @@ from func.interpreters.core import EVALUATE, Tracer, is_plain_array
 from func.interpreters.core.errors import BackwardError, LeafError
 from func.interpreters.core.modes import SAVING, WATCHED, Setting, enter, leave, saving
 from func.interpreters.grad import OUTPUT, PARAMS, PARENTS, RULE, SERIAL
+from func.interpreters.imperative import node_state
 from func.interpreters.imperative.backward import current_pass
 from func.interpreters.imperative.interpreter import Imperative, state_of
-from func.interpreters.imperative.node_state import (
-    CALL,
-    LINE,
-    SAVED,
-    STATE,
-    PackedValues,
-    hooks_of,
-    is_leaf_node,
-    node_name,
-)
+from func.interpreters.imperative.node_state import CALL, LINE, SAVED, STATE, PackedValues
 from func.interpreters.program.program import Program
 
 # fmt: off
@@ -75,7 +67,7 @@ class Node:
 
     def name(self) -> str:
         """The operation's name, for example SinBackward; AccumulateGrad for leaves."""
-        return node_name(self._node)
+        return node_state.node_name(self._node)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -90,11 +82,11 @@ class Node:
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call fn(grad_inputs, grad_outputs) after the node's pullback; it may return other grad_inputs."""
-        return RemovableHandle(hooks_of(self._node).post, fn)
+        return RemovableHandle(node_state.hooks_of(self._node).post, fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call fn(grad_outputs) before the node's pullback; it may return other grad_outputs."""
-        return RemovableHandle(hooks_of(self._node).pre, fn)
+        return RemovableHandle(node_state.hooks_of(self._node).pre, fn)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and other._node[SERIAL] == self._node[SERIAL]
@@ -115,7 +107,7 @@ def _edge(node: Any) -> tuple[Node, int]:
 
 def grad_fn(tensor: Any) -> Node | None:
     """The operation that computed a tensor, or None for leaves and tensors without a gradient."""
-    if type(tensor._interpreter) is not Imperative or is_leaf_node(tensor._attached):
+    if type(tensor._interpreter) is not Imperative or node_state.is_leaf_node(tensor._attached):
         return None
     return _edge(tensor._attached)[0]
 
@@ -183,7 +175,7 @@ def saved_bytes(tensor: Any) -> int:
         node = stack.pop()
         if node[SERIAL] not in visited:
             visited.add(node[SERIAL])
-            if node[RULE] is not OUTPUT and not is_leaf_node(node):
+            if node[RULE] is not OUTPUT and not node_state.is_leaf_node(node):
                 count(node[STATE][SAVED])
                 count(node[STATE][CALL])
             stack.extend([parent for parent in node[PARENTS] if parent is not None])
@@ -207,12 +199,12 @@ def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     """
     if not callable(hook):
         raise TypeError("register_hook takes a function of the gradient")
-    return RemovableHandle(hooks_of(node_of(self, "register_hook")).tensor, hook)
+    return RemovableHandle(node_state.hooks_of(node_of(self, "register_hook")).tensor, hook)
 
 
 def register_post_accumulate_grad_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call hook(tensor) after each accumulation into the `grad` of this leaf."""
-    if not is_leaf_node(node_of(self, "register_post_accumulate_grad_hook")):
+    if not node_state.is_leaf_node(node_of(self, "register_post_accumulate_grad_hook")):
         raise LeafError("post-accumulate hooks can be registered on leaf tensors only")
     return RemovableHandle(state_of(self).post_hooks, hook)
 

@@ -8,20 +8,8 @@ from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar
 
-from func.interpreters.core import next_level
-from func.interpreters.core.modes import (
-    ANOMALY,
-    MODE,
-    WATCHED,
-    Entered,
-    Mode,
-    Setting,
-    anomaly,
-    enter,
-    in_force,
-    is_suspended,
-    leave,
-)
+from func.interpreters.core import modes, next_level
+from func.interpreters.core.modes import ANOMALY, MODE, WATCHED, Entered, Mode, Setting
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.refusals import hide_outside
 from func.interpreters.imperative.interpreter import ambient
@@ -47,7 +35,7 @@ class ModeContext:
     def _set(self) -> None:
         WATCHED.ever = WATCHED.ever or self._variable is ANOMALY
         setting = self._setting()
-        self._entered.append((setting, enter(self._variable, setting)))
+        self._entered.append((setting, modes.enter(self._variable, setting)))
 
     def __enter__(self) -> Self:
         self._set()
@@ -62,7 +50,7 @@ class ModeContext:
         place = len(entered) - 1
         if entered[place][0] is not present:
             place = next((i for i in reversed(range(place)) if entered[i][0] is present), place)
-        leave(self._variable, *entered.pop(place))
+        modes.leave(self._variable, *entered.pop(place))
 
     def clone(self) -> Self:
         """Another context with the same setting: a decorated function may run in several threads at once."""
@@ -333,7 +321,7 @@ def is_grad_enabled() -> bool:
         ...     func.is_grad_enabled()
         False
     """
-    return not is_suspended(ambient().level)
+    return not modes.is_suspended(ambient().level)
 
 
 def is_inference_mode_enabled() -> bool:
@@ -345,7 +333,7 @@ def is_inference_mode_enabled() -> bool:
         ...     func.autograd.is_inference_mode_enabled()
         True
     """
-    mode = in_force(MODE)
+    mode = modes.in_force(MODE)
     return mode is not None and mode.inference
 
 
@@ -357,4 +345,4 @@ def is_anomaly_enabled() -> bool:
         >>> func.autograd.is_anomaly_enabled()
         False
     """
-    return anomaly() is not None
+    return modes.anomaly() is not None

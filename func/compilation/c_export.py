@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from func import tree
-from func.backends.loops.number_types import is_narrow
+from func.backends.number_types import is_narrow
 from func.compilation.exporting import ExportedArguments, as_path, parameter_names
 from func.compilation.jit import jit, jitted_for
 from func.interpreters.core import Aval, shape_of
@@ -25,8 +25,7 @@ from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.shapes import permute
 from func.interpreters.program.program import Program
 from func.transforms.boundary import name_of, refuse_values
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import Transformed, transform, transformed
+from func.transforms.transformed import Transformed, keeps_parameters, transform
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
 """How exported code is compiled, unless told otherwise. None of them changes results."""
@@ -277,7 +276,7 @@ def _sparse_module(
     name: str, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], column_major: bool, finite: bool
 ) -> CModule:
     """The entries of a sparse derivative, and its structure as constant arrays: by rows, or by columns."""
-    from func.backends.c.element_operations import constant_text
+    from func.backends.c.element_operations import constant_text  # start-up time
 
     compute, pattern, values, moving = f.sparse_entries(args, kwargs)
     structure = pattern
@@ -478,7 +477,8 @@ def _header(
     ).replace("\n   \n", "\n\n")
 
 
-@without_engine_frames
+@keeps_parameters
+@transform
 def export(
     f: Callable[..., Any],
     path: str | os.PathLike[str],
@@ -490,7 +490,7 @@ def export(
     column_major: bool = False,
     compiler: str | None = None,
     flags: Sequence[str] = FLAGS,
-) -> Callable[..., CModule]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], CModule]:
     """Write a function as C, or compiled, into files: `export(f, path)(*args)`.
 
     See `func.to_c` for what the function is in C. The name in C is that of the file, unless `name` is given. `kind` is
@@ -539,7 +539,6 @@ def export(
         )
     translated = to_c(f, static_argnums, static_argnames=static_argnames, name=chosen, column_major=column_major)
 
-    @transformed(export, f, {"path": path, "kind": kind})
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CModule:
         module = translated(*args, **kwargs)
         if kind == "c":

@@ -23,8 +23,7 @@ from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.program import Program
 from func.transforms.boundary import name_of, refuse_values
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 
 if TYPE_CHECKING:
     from func.backends.source.plans import Plan

@@ -20,15 +20,9 @@ from func import tree
 from func.backends import HOST_TYPES, is_known_array, namespace_of
 from func.backends.array_memory import MEMORY
 from func.backends.defensive_copies import forget_copies
-from func.collectives import axis_key, note_axes, number_on
-from func.compilation import carried_programs
 from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
-from func.compilation.frozen import FrozenValues
-from func.compilation.inspection import Lowered, executable_of
-from func.compilation.profile import Profile, profile_of
 from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
-from func.interpreters.calls.backward_plans import PLANS
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
@@ -59,6 +53,9 @@ from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFun
 from func.transforms.transformed import as_written, global_name, name_for_pickle, token_of
 
 if TYPE_CHECKING:
+    from func.compilation.frozen import FrozenValues
+    from func.compilation.inspection import Lowered
+    from func.compilation.profile import Profile
     from func.interpreters.program.liveness import Liveness
 
 
@@ -122,8 +119,11 @@ class CachedCall:
 
     def leading(self) -> list[Any]:
         """What the program takes before the arguments. Stages in the scope of its axes learn that they depend on it."""
-        if self.axes:
-            note_axes([name for name, _ in self.axes])
+        if not self.axes and not self.numbers:
+            return [*self.captured]
+        from func.collectives import note_axes, number_on  # start-up time
+
+        note_axes([name for name, _ in self.axes])
         return [*self.captured, *[number_on(name) for name in self.numbers]]
 
     def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
@@ -348,7 +348,7 @@ class Jitted(Generic[P, R]):
             named = min(both, key=str)
             raise ArgumentError(f"func.jit: argument {named} cannot be both static and donated")
         self._plain = not self._static
-        self._frozen = FrozenValues(function) if config.check_frozen else None
+        self._frozen = _frozen_values(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
         _JITTED[id(self)] = self
         self._calls = self._misses = 0
@@ -396,7 +396,9 @@ class Jitted(Generic[P, R]):
         return token_of(jit, self._function, self._options())
 
     def __reduce__(self) -> Any:
-        programs = carried_programs.carried_programs(self._function, self._cache)
+        from func.compilation.carried_programs import carried_programs  # start-up time
+
+        programs = carried_programs(self._function, self._cache)
         name = name_for_pickle(self)
         if name is None:
             return _rebuild, (self._function, *self._options().values(), programs)
@@ -517,6 +519,8 @@ class Jitted(Generic[P, R]):
 
     def _among_axes(self, key: Any, cached: CachedCall) -> tuple[Any, CachedCall | None]:
         """The key and the cached call for the axes that are in scope."""
+        from func.collectives import axis_key  # start-up time
+
         present = tuple([(name, axis_key(name)) for name, _ in cached.axes])
         if cached.axes == present:
             return key, cached
@@ -572,7 +576,7 @@ class Jitted(Generic[P, R]):
         if is_cached:  # later calls have the same processes, but may be traced
             numbers, captured = tuple([value._interpreter.name for value in captured]), []
         if self._frozen is not None:
-            self._frozen = FrozenValues(self._function)
+            self._frozen = _frozen_values(self._function)
         donated = (
             frozenset()
             if captured or numbers
@@ -631,6 +635,8 @@ class Jitted(Generic[P, R]):
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
+        from func.compilation.inspection import Lowered, executable_of  # start-up time
+
         cached, leaves = self._lookup(args, kwargs)
         return Lowered(cached.compiled, executable_of(cached.compiled, leaves, cached.donated))
 
@@ -648,6 +654,9 @@ class Jitted(Generic[P, R]):
             >>> [(row.title, row.runs, row.bytes_read) for row in profile.rows]
             [('sin, sum over 1000 → out0', 1, 8000)]
         """
+        from func.compilation.inspection import executable_of  # start-up time
+        from func.compilation.profile import profile_of
+
         cached, leaves = self._lookup(args, kwargs)
         executable = executable_of(cached.compiled, leaves)
         return profile_of(executable, [*cached.leading(), *leaves], repeat, name_of(self._function))
@@ -702,7 +711,8 @@ def clear_caches() -> None:
         >>> square.cache_info().currsize
         0
     """
-    from func.interpreters.staged_rules import RULES  # start-up time
+    from func.interpreters.calls.backward_plans import PLANS  # start-up time
+    from func.interpreters.staged_rules import RULES
 
     for jitted in list(_JITTED.values()):
         jitted.clear_cache()
@@ -760,8 +770,21 @@ def _rebuild(
         function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames
     )
     if programs is not None:
-        carried_programs.take_over(function, jitted._cache, programs)
+        _take_over(jitted, programs)
     return jitted
+
+
+def _take_over(jitted: Jitted[..., Any], programs: bytes) -> None:
+    """Let a function have the programs of a pickle."""
+    from func.compilation.carried_programs import take_over  # start-up time
+
+    take_over(jitted._function, jitted._cache, programs)
+
+
+def _frozen_values(function: Callable[..., Any]) -> FrozenValues:
+    from func.compilation.frozen import FrozenValues  # start-up time: for a setting alone
+
+    return FrozenValues(function)
 
 
 def _named(module: str, name: str, programs: bytes) -> Any:
@@ -770,5 +793,5 @@ def _named(module: str, name: str, programs: bytes) -> Any:
     for part in name.split("."):
         found = getattr(found, part)
     if type(found) is Jitted:
-        carried_programs.take_over(found._function, found._cache, programs)
+        _take_over(found, programs)
     return found

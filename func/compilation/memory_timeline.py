@@ -10,12 +10,10 @@ import numpy as np
 
 from func.compilation.jit import Jitted
 from func.interpreters.host.display import axes_for
-from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.liveness import ARGUMENT, CONSTANT, INTERMEDIATE, RESULT, Alive, Liveness, Moment
-from func.transforms.boundary import check_callable, name_of, takes_function_alone
+from func.transforms.boundary import name_of
 from func.transforms.memory_limits import Planning, call_liveness, described, planning, shown_bytes
-from func.transforms.signatures import P
-from func.transforms.transformed import transformed
+from func.transforms.transformed import keeps_parameters, transform
 
 MOST_ROWS = 24
 """Rows of a printed timeline; a longer one shows the peak of several steps in each row."""
@@ -24,9 +22,9 @@ BAR = 24
 COLORS = {ARGUMENT: "#9db4c0", CONSTANT: "#c2b280", RESULT: "#5c946e", INTERMEDIATE: "#c8553d"}
 
 
-@without_engine_frames
-@takes_function_alone
-def memory(f: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
+@keeps_parameters
+@transform
+def memory(f: Callable[..., Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], MemoryTimeline]:
     """The memory that a call of a function needs: called with arguments (or avals), it gives a timeline.
 
     Nothing is computed. Of a jitted function it is what the compiled program has planned. Of any other function it is
@@ -46,9 +44,7 @@ def memory(f: Callable[P, Any]) -> Callable[P, MemoryTimeline]:
         >>> timeline.peak, timeline.arguments, timeline.results
         (24000, 8000, 8)
     """
-    check_callable(f, "memory")
 
-    @transformed(memory, f, {})
     def timeline_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MemoryTimeline:
         with planning(Planning()) as plan:
             assert plan is not None

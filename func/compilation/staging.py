@@ -23,8 +23,7 @@ from func.interpreters.stage import Stage
 from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, refuse_values, traced_leaf
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 
 
 @keeps_parameters

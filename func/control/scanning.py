@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -22,6 +21,7 @@ from func.interpreters.control.scan_sums import without_invariants
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
 from func.interpreters.core.scopes import present_stage
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import expand, reshape
@@ -436,8 +436,7 @@ def map(
     if executor is not None:
         if chunk_size is not None:
             check_count("map", "chunk_size", chunk_size, "None or an int of at least 1", 1)
-        mapping: Any = importlib.import_module("func.workers.mapping")
-        return mapping.mapped_rows(f, xs, chunk_size, executor, progress)
+        return WIRING.map_rows_by_executor(f, xs, chunk_size, executor, progress)
     rows = Rows(xs, None, "map")
     if chunk_size is not None:
         if isinstance(chunk_size, bool):

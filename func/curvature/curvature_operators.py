@@ -20,8 +20,8 @@ from func.curvature.linearized_products import (
     padded_width,
     vectors_like,
 )
+from func.errors import ArgumentError
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, shape_of
-from func.interpreters.core.errors import ArgumentError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import hide_engine_frames
 from func.transforms.arguments import CallArguments, Selection, differentiable

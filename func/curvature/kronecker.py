@@ -16,14 +16,13 @@ from func.curvature.curvature_operators import Space, check_real_number
 from func.curvature.krylov import dtype_of_draws
 from func.curvature.linearized_products import vectors_like
 from func.curvature.sample_outputs import outputs_as_samples, roots_of
+from func.errors import ArgumentError, StagingError, UnsupportedFunctionError
 from func.interpreters.core import Tracer
-from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedFunctionError
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
 from func.transforms.boundary import name_of, refuse_values
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 
 LARGEST_BLOCK = 1000
 """Up to this number of elements a parameter without factors gets its exact block."""

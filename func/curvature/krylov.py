@@ -14,8 +14,8 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from func import random
 from func.curvature.curvature_operators import CurvatureOperator
+from func.errors import ArgumentError, UnsupportedFunctionError
 from func.interpreters.core import Tracer
-from func.interpreters.core.errors import ArgumentError, UnsupportedFunctionError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.transforms.closures import Closure
 

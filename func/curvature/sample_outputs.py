@@ -12,14 +12,13 @@ from func import tree
 from func.compilation.staging import eval_shape
 from func.curvature.curvature_operators import LOG_PARTITIONS, logits
 from func.curvature.linearized_products import Vectors
+from func.errors import ArgumentError
 from func.interpreters.core import Array, Aval, Tracer, is_inexact
-from func.interpreters.core.errors import ArgumentError
 from func.sample_gradients.per_sample import batch_dims, per_sample
 from func.transforms.boundary import check_callable, name_of, refuse_values, scalar_output
 from func.transforms.custom import stop_gradient
 from func.transforms.jacobians import hessian
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import BatchedCall
 
 Root: TypeAlias = Callable[[Any, Any], Any]

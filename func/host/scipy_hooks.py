@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.host.code_prefix import function_code, with_prefix
+from func.host.dispatchers import function_code, with_prefix
 from func.host.interception import intercepted_call, on_plain_memory
 from func.host.patching import called_inside
 from func.host.scipy_refusals import refusal

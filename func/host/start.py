@@ -3,13 +3,156 @@ into warnings and into the imports of SciPy.
 
 `func` imports this module when a public name is first asked for, or when a module of the package is first imported.
 The modules behind the names follow when they are used.
+
+Where NumPy warns inside func's code, it is the user's line that called func which is shown. Python shows a warning once
+for each line, so that all that come from one line of func's would be one. What Python is about to show for a line of
+func's is warned again, for the user's line, by the filters that hold for that.
+
+Importing func imports nothing of SciPy and changes nothing in it. A finder in `sys.meta_path`, which finds nothing by
+itself, learns when a module with hooks has been imported. The hooks are installed when the first transform runs or the
+first tensor is made after that; at once where one runs already.
 """
 
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import FrameType, ModuleType
+from typing import Any
+
 from func import numpy
-from func.host.scipy_imports import watch_imports as _watch_imports
-from func.host.warned_lines import install as _attribute_warnings
+from func.interpreters.core import TRACED
+from func.interpreters.core.scopes import Turns
+from func.interpreters.host.source import is_engine_file, user_frame
 
 __all__ = ["numpy"]
 
-_watch_imports()
-_attribute_warnings()
+_python: Any = warnings
+_shown: Any = getattr(_python, "_showwarnmsg", None)
+"""What Python calls to show or record a warning that the filters have let pass."""
+
+
+def _shown_at_user_line(message: Any) -> None:
+    frame = user_frame() if is_engine_file(message.filename) else None
+    if frame is None:
+        _shown(message)
+        return
+    _forget_lines_of(message.filename)
+    names = frame.f_globals
+    warnings.warn_explicit(
+        message.message,
+        message.category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=names.get("__name__", "<string>"),
+        registry=names.setdefault("__warningregistry__", {}),
+        source=message.source,
+    )
+
+
+def _forget_lines_of(file: str) -> None:
+    """Let Python remember no more which lines of a module of func's have warned."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    if frame is not None:
+        frame.f_globals["__warningregistry__"] = None  # the C code of warnings takes None for "keep no record"
+
+
+MODULES = frozenset(
+    [
+        f"scipy.{name}"
+        for name in (
+            "_lib._util", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+            "signal.windows", "sparse", "sparse.linalg", "spatial", "spatial.distance", "spatial.transform", "special",
+            "special._multiufuncs", "stats",
+        )
+    ]
+)  # fmt: skip
+"""The modules that `func.host.scipy_hooks` has a table for."""
+
+
+class ImportWatch:
+    """A finder that lets others find, and learns when a module of `MODULES` has run."""
+
+    def __init__(self) -> None:
+        self._searched: set[str] = set()
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec that another finder finds, whose loader tells when the module has run."""
+        if name not in MODULES or name in self._searched:
+            return None
+        self._searched.add(name)
+        try:
+            spec = _found_by_others(self, name, path, target)
+        finally:
+            self._searched.discard(name)
+        loader: Any = None if spec is None else spec.loader
+        if hasattr(loader, "__dict__") and hasattr(loader, "exec_module"):
+            run = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                del loader.exec_module
+                run(module)
+                imported(name)
+
+            loader.exec_module = exec_module
+        return spec
+
+
+def _found_by_others(
+    watch: ImportWatch, name: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        if finder is not watch and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
+def imported(name: str) -> None:
+    """A module of SciPy has been imported."""
+    TRACED.pending.append(name)
+    if TRACED.run or TRACED.stay:
+        install_hooks()
+
+
+def install_hooks() -> None:
+    """Install the hooks of what has been imported; at first also NumPy's, which take long to find."""
+    if "numpy" in TRACED.pending:
+        with _TURNS.take():  # a thread that starts its first transform meanwhile waits
+            if "numpy" in TRACED.pending:
+                dispatchers = importlib.import_module("func.host.dispatchers")
+                dispatchers.install([*dispatchers.numpy_dispatchers(), *dispatchers.hidden_dispatchers()])
+                TRACED.pending[:] = [name for name in TRACED.pending if name != "numpy"]
+    while TRACED.pending:
+        importlib.import_module("func.host.scipy_hooks").install(TRACED.pending.pop())
+
+
+_TURNS = Turns()
+
+
+def _renew_turns() -> None:
+    global _TURNS
+    _TURNS = Turns()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_turns)
+
+
+def watch_imports() -> None:
+    """Start to watch; called once, when func is imported."""
+    TRACED.pending.append("numpy")
+    TRACED.pending.extend([name for name in MODULES if name in sys.modules])
+    sys.meta_path.insert(0, ImportWatch())
+
+
+if _shown is not None:  # in a Python without that function, warnings stay at func's lines
+    _python._showwarnmsg = _shown_at_user_line
+watch_imports()

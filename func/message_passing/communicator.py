@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from func.interpreters.core.errors import CollectiveError, CommunicatorError, RankError
+from func.errors import CollectiveError, CommunicatorError, RankError
 from func.interpreters.host.source import at_line, hide_engine_frames
 from func.interpreters.processes import Ranks
 from func.message_passing.message_counts import MessageCounts

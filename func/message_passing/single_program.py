@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from func.errors import ArgumentError
 from func.interpreters.compiled_backward import passes_by_nodes
-from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import current_transform, running_vmaps
-from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import at_line
 from func.interpreters.rank_axis import RankAxis, running_on
 from func.message_passing.communicator import communicator_of, refuse_unusable
 from func.message_passing.message_counts import MessageCounts
-from func.transforms.boundary import check_callable, name_of
-from func.transforms.transformed import transformed
+from func.transforms.boundary import name_of
+from func.transforms.transformed import transform
 
 
-@without_engine_frames
+@transform
 def spmd(
     f: Callable[..., Any],
     comm: Any,
@@ -25,7 +24,7 @@ def spmd(
     *,
     check: bool = True,
     timeout: float | None = None,
-) -> Callable[..., Any]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Run a function on every process of an MPI communicator: single program, multiple data.
 
     Each process calls the result with its own arguments and gets its own output. Inside, `func.collectives` finds the
@@ -65,8 +64,6 @@ def spmd(
         On three, with `mpiexec -n 3 python program.py`: `func.spmd(share, MPI.COMM_WORLD)(x)`, where x is 1.0, 1.0
         and 2.0.
     """
-    options: dict[str, Any] = {"comm": comm, "axis_name": axis_name, "check": check, "timeout": timeout}
-    check_callable(f, "spmd")
     if not isinstance(axis_name, str):
         raise TypeError(f"func.spmd: axis_name must be a string, got {axis_name!r}")
     if timeout is not None and not timeout > 0:
@@ -74,7 +71,6 @@ def spmd(
     refuse_unusable(comm)
     traffic = MessageCounts()
 
-    @transformed(spmd, f, options)
     def on_all_ranks(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         around = current_transform()
         if around is not None:

@@ -27,7 +27,6 @@ from func.interpreters.primitives.elementwise.table import (
     remainder, remainder as mod, right_shift, right_shift as bitwise_right_shift, rint, signbit, sin, sinh, spacing,
     sqrt, subtract, tan, tanh, trunc,
 )
-from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import late_value as _late_value
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 from func.numpy.late_names import IN_MODULES as _IN_MODULES
@@ -169,4 +168,6 @@ _put_at_boundary(globals())
 
 
 def __dir__() -> list[str]:
-    return _public_names(globals())
+    from func.interpreters.host.display import public_names  # start-up time
+
+    return public_names(globals())

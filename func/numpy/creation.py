@@ -11,46 +11,16 @@ import numpy as np
 from func.backends import namespace_of
 from func.backends.support.strides import joined_order, order_letter
 from func.host import patching
-from func.interpreters.core import (
-    CARRIERS,
-    Array,
-    Tracer,
-    dtype_of,
-    innermost,
-    is_machine_number,
-    operand,
-    refuse_array,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import CARRIERS, Array, Tracer
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural import shapes, slicing
-from func.numpy.argument_checks import (
-    arrayed,
-    as_array,
-    as_shape,
-    common,
-    normalize_axis,
-    rank_of,
-    to_dtype,
-    weak_kind,
-)
+from func.numpy import argument_checks as checks
+from func.numpy import memory
 from func.numpy.inplace import getitem, view_reshape
-from func.numpy.memory import (
-    copied,
-    copied_as_it_is,
-    fortran_or_c,
-    in_order,
-    is_abstract,
-    is_plain,
-    is_scalar,
-    lies_in_order,
-    like_copy,
-    with_memory,
-    with_order_of,
-)
-from func.numpy.protocol import implements, implements_creation
+from func.numpy.protocol import F, implements, implements_creation, member
 
 
 def _check_device(device: Any) -> None:
@@ -85,24 +55,24 @@ def array_from_sequence(value: Any) -> Array:
 
 def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
     """Arrays of one shape joined along a new axis; numbers of Python beside others are arrays of their own dtype."""
-    adapts = all([weak_kind(x) for x in arrays])
-    parts = common(arrays if adapts else [arrayed(x) if weak_kind(x) else x for x in arrays])
+    adapts = all([checks.weak_kind(x) for x in arrays])
+    parts = checks.common(arrays if adapts else [checks.arrayed(x) if checks.weak_kind(x) else x for x in arrays])
     if not parts:
         raise ValueError("need at least one array to stack")
-    (shape, *others) = {shape_of(part) for part in parts}
+    (shape, *others) = {core.shape_of(part) for part in parts}
     if others:
         raise ValueError("all input arrays must have the same shape")
-    place = normalize_axis(axis, len(shape) + 1)
+    place = checks.normalize_axis(axis, len(shape) + 1)
     longer = (*shape[:place], 1, *shape[place:])
-    return join([to_dtype(shapes.reshape(part, shape=longer), dtype) for part in parts], place)
+    return join([checks.to_dtype(shapes.reshape(part, shape=longer), dtype) for part in parts], place)
 
 
 def join(parts: Sequence[Array], axis: int) -> Array:
     """Arrays of one dtype joined along an axis."""
     joined = slicing.concatenate(*parts, axis=axis)
-    if rank_of(joined) < 2 or is_abstract(joined) or is_plain(joined):
+    if checks.rank_of(joined) < 2 or memory.is_abstract(joined) or memory.is_plain(joined):
         return joined
-    return with_order_of(joined, functools.partial(joined_order, axis=axis), parts)  # each lane by itself
+    return memory.with_order_of(joined, functools.partial(joined_order, axis=axis), parts)  # each lane by itself
 
 
 def array(
@@ -119,27 +89,29 @@ def array(
     """An array from a nested sequence, as numpy.array; traced values inside stay traced."""
     order = order_letter(order)
     out, copy = stack_nested(object), _copy_wanted(copy)
-    if ndmax is not None and isinstance(object, (list, tuple)) and rank_of(out) > ndmax:
+    if ndmax is not None and isinstance(object, (list, tuple)) and checks.rank_of(out) > ndmax:
         raise ValueError(
             f"setting an array element with a sequence: ndmax={ndmax}, and the sequences make an array of "
-            f"{rank_of(out)} axes; one of fewer axes would hold objects"
+            f"{checks.rank_of(out)} axes; one of fewer axes would hold objects"
         )
-    if dtype is not None and dtype_of(out).kind == "c":
+    if dtype is not None and core.dtype_of(out).kind == "c":
         _refuse_complex(object, np.dtype(dtype))
     if type(out) is Tracer:
         if isinstance(object, (list, tuple)):
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
-            out = with_memory(in_order(to_dtype(out, dtype), "F" if order == "F" else "C"))
+            out = memory.with_memory(memory.in_order(checks.to_dtype(out, dtype), "F" if order == "F" else "C"))
         else:
             out = _as_array(out, dtype, copy, order)
     elif hasattr(out, "get") and type(out) is not np.ndarray:
-        out = to_dtype(namespace_of((out,)).array(out, dtype, copy=bool(copy)), dtype)
+        out = checks.to_dtype(namespace_of((out,)).array(out, dtype, copy=bool(copy)), dtype)
     else:
         is_given = out is object or type(object) in CARRIERS
-        out = to_dtype(patching.original("array")(out, dtype, copy=copy if is_given else None, order=order), dtype)
-    if rank_of(out) < ndmin:
-        out = view_reshape(out, (*[1] * (ndmin - rank_of(out)), *shape_of(out)))
+        out = checks.to_dtype(
+            patching.original("array")(out, dtype, copy=copy if is_given else None, order=order), dtype
+        )
+    if checks.rank_of(out) < ndmin:
+        out = view_reshape(out, (*[1] * (ndmin - checks.rank_of(out)), *core.shape_of(out)))
     return like_array(out, like)
 
 
@@ -150,19 +122,19 @@ def _refuse_complex(object: Any, dtype: np.dtype[Any]) -> None:
     if isinstance(object, (list, tuple)):
         for item in object:
             _refuse_complex(item, dtype)
-    elif weak_kind(object) is complex:
+    elif checks.weak_kind(object) is complex:
         raise TypeError(f"a complex number cannot become one of {dtype}; take its real part first (.real)")
 
 
 def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str) -> Array:
     """np.array of a traced array: a copy where NumPy makes one."""
-    out: Array = to_dtype(as_array(arrayed(x)), dtype)
-    must_copy = out is not x or is_scalar(x) or not lies_in_order(x, order)
+    out: Array = checks.to_dtype(checks.as_array(checks.arrayed(x)), dtype)
+    must_copy = out is not x or memory.is_scalar(x) or not memory.lies_in_order(x, order)
     if copy is False and must_copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     if type(out) is not Tracer or not (copy or must_copy):
         return out
-    return copied(out, order) if out is x else with_memory(in_order(out, order))
+    return memory.copied(out, order) if out is x else memory.with_memory(memory.in_order(out, order))
 
 
 def asarray(
@@ -178,7 +150,7 @@ def asarray(
     _check_device(device)
     copy = _copy_wanted(copy)
     is_kept = type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype)
-    if is_kept and lies_in_order(a, order_letter(order)):
+    if is_kept and memory.lies_in_order(a, order_letter(order)):
         return a
     return array(a, dtype, copy=copy, order=order, like=like)
 
@@ -236,11 +208,11 @@ def array_of_objects(value: Any) -> Array:
     items = value.ravel().tolist()
     if any([type(item) is Tracer for item in items]):
         if not value.shape:
-            return as_array(arrayed(items[0]))
+            return checks.as_array(checks.arrayed(items[0]))
         _check_numbers(items)
-        return shapes.reshape(stacked([operand(item) for item in items]), shape=value.shape)
-    if not all([is_machine_number(item) for item in items]):
-        refuse_array(value)
+        return shapes.reshape(stacked([core.operand(item) for item in items]), shape=value.shape)
+    if not all([core.is_machine_number(item) for item in items]):
+        core.refuse_array(value)
     if items and all([isinstance(item, np.inexact) for item in items]):
         return value.astype(np.result_type(*items))
     kind = complex if any([isinstance(item, (complex, np.complexfloating)) for item in items]) else float
@@ -261,46 +233,46 @@ def full_like(
     """A constant like a, as numpy.full_like; traced values can be written into it where a is traced."""
     order = order_letter(order)
     _check_device(device)
-    a, fill_value = operand(a), operand(fill_value)
-    target_shape = shape_of(a) if shape is None else as_shape(shape)
-    dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
+    a, fill_value = core.operand(a), core.operand(fill_value)
+    target_shape = core.shape_of(a) if shape is None else checks.as_shape(shape)
+    dtype = core.dtype_of(a) if dtype is None else np.dtype(dtype)
     if type(fill_value) is Tracer:
-        filled = shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape)
-        return with_memory(_placed_like(filled, a, order))
-    bottom = innermost(a)
+        filled = shapes.broadcast(checks.to_dtype(fill_value, dtype), shape=target_shape)
+        return memory.with_memory(_placed_like(filled, a, order))
+    bottom = core.innermost(a)
     if type(fill_value) in (float, complex):
         fill_value = np.asarray(fill_value).astype(dtype)[()]
-    if shape_of(fill_value) == ():
+    if core.shape_of(fill_value) == ():
         filled = shapes.full_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
     else:
         filled = namespace_of((bottom,)).full(target_shape, fill_value, dtype)
     if type(a) is not Tracer:
         return filled
     box = WIRING.mark_tensor(filled)
-    return with_memory(_placed_like(box, a, order))
+    return memory.with_memory(_placed_like(box, a, order))
 
 
 def _placed_like(x: Array, a: Array, order: str) -> Array:
     """A new array in one of NumPy's orders, of which A and K are those of another array."""
-    if order in ("A", "K") and rank_of(x) == rank_of(a):
-        return like_copy(x, a) if order == "K" else in_order(x, fortran_or_c(a))
-    return in_order(x, "F" if order == "F" else "C")
+    if order in ("A", "K") and checks.rank_of(x) == checks.rank_of(a):
+        return memory.like_copy(x, a) if order == "K" else memory.in_order(x, memory.fortran_or_c(a))
+    return memory.in_order(x, "F" if order == "F" else "C")
 
 
-@implements(np.zeros_like)
-def zeros_like(
-    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Zeros of a's shape and dtype, as numpy.zeros_like; traced values can be written into them where a is traced."""
-    return full_like(a, 0, dtype, order, subok, shape, device=device)
+def _constant_like(original: F, value: int, what: str) -> F:
+    written = "traced values can be written into them where a is traced"
+
+    @member(original, f"{what} of a's shape and dtype, as numpy.{original.__name__}; {written}.")
+    def constant_like(
+        a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Array:
+        return full_like(a, value, dtype, order, subok, shape, device=device)
+
+    return constant_like
 
 
-@implements(np.ones_like)
-def ones_like(
-    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Ones of a's shape and dtype, as numpy.ones_like; traced values can be written into them where a is traced."""
-    return full_like(a, 1, dtype, order, subok, shape, device=device)
+zeros_like = _constant_like(np.zeros_like, 0, "Zeros")
+ones_like = _constant_like(np.ones_like, 1, "Ones")
 
 
 @implements(np.empty_like)
@@ -315,9 +287,9 @@ def like_array(array: Array, like: Any) -> Array:
     """An array on the backend of `like`; traced values can be written into it where `like` is traced."""
     if like is None or type(array) is Tracer:
         return array
-    bottom = innermost(like) if type(like) is Tracer else like
+    bottom = core.innermost(like) if type(like) is Tracer else like
     array = namespace_of((bottom,)).asarray(array)
-    return with_memory(WIRING.mark_tensor(array)) if type(like) is Tracer else array
+    return memory.with_memory(WIRING.mark_tensor(array)) if type(like) is Tracer else array
 
 
 @implements_creation(np.zeros)
@@ -343,16 +315,16 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Array:
     """A constant array, as numpy.full; the constant may be traced, and its cotangent is the sum."""
-    fill_value = operand(fill_value)
+    fill_value = core.operand(fill_value)
     if type(fill_value) is not Tracer:
         return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
     order = order_letter(order, "C")
     if order in ("A", "K"):
         raise ValueError("only 'C' or 'F' order is permitted")
-    filled, shape = to_dtype(fill_value, dtype), as_shape(shape)
-    while rank_of(filled) > len(shape) and shape_of(filled)[0] == 1:
-        filled = shapes.reshape(filled, shape=shape_of(filled)[1:])
-    return with_memory(in_order(shapes.broadcast(filled, shape=shape), order))
+    filled, shape = checks.to_dtype(fill_value, dtype), checks.as_shape(shape)
+    while checks.rank_of(filled) > len(shape) and core.shape_of(filled)[0] == 1:
+        filled = shapes.reshape(filled, shape=core.shape_of(filled)[1:])
+    return memory.with_memory(memory.in_order(shapes.broadcast(filled, shape=shape), order))
 
 
 @implements_creation(np.eye)
@@ -396,14 +368,16 @@ def as_type(
 ) -> Array:
     """x.astype(dtype); conversion from complex to real keeps the real part."""
     order = order_letter(order)
-    x, dtype = operand(x), np.dtype(dtype)
-    if not np.can_cast(dtype_of(x), dtype, casting):
-        raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
-    if dtype_of(x) == dtype:
-        return copied(x, order) if _copy_wanted(copy) or not lies_in_order(x, order) else x
-    converted = to_dtype(x, dtype)
-    converted = like_copy(converted, x) if order == "K" else in_order(converted, order)
-    return converted if type(x) is Tracer and is_scalar(x) else with_memory(converted)
+    x, dtype = core.operand(x), np.dtype(dtype)
+    if not np.can_cast(core.dtype_of(x), dtype, casting):
+        raise TypeError(
+            f"Cannot cast array data from {core.dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'"
+        )
+    if core.dtype_of(x) == dtype:
+        return memory.copied(x, order) if _copy_wanted(copy) or not memory.lies_in_order(x, order) else x
+    converted = checks.to_dtype(x, dtype)
+    converted = memory.like_copy(converted, x) if order == "K" else memory.in_order(converted, order)
+    return converted if type(x) is Tracer and memory.is_scalar(x) else memory.with_memory(converted)
 
 
 @implements(np.astype)
@@ -416,13 +390,13 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 @implements(np.copy)
 def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     """A copy, as numpy.copy; writing it does not change the original."""
-    return copied(as_array(arrayed(operand(a))), order_letter(order))
+    return memory.copied(checks.as_array(checks.arrayed(core.operand(a))), order_letter(order))
 
 
 def cast_operand(x: Array, dtype: Any) -> Array:
     """An operand or a result of a ufunc in the dtype of its loop."""
     if hasattr(x, "dtype"):
-        return to_dtype(x, dtype)
+        return checks.to_dtype(x, dtype)
     return np.asarray(x, dtype)[()] if type(x) is int else np.asarray(x).astype(dtype)[()]
 
 
@@ -430,9 +404,9 @@ def sequence(values: Any) -> Sequence[Any]:
     """The items of a sequence argument; a traced array is split along its first axis."""
     if type(values) is not Tracer:
         return values  # type: ignore[no-any-return]
-    return [getitem(values, i) for i in range(shape_of(values)[0])]
+    return [getitem(values, i) for i in range(core.shape_of(values)[0])]
 
 
 def copy_method(self: Tracer, order: str = "C") -> Array:
     """x.copy."""
-    return copied_as_it_is(self, order_letter(order, "C"))
+    return memory.copied_as_it_is(self, order_letter(order, "C"))

@@ -18,7 +18,7 @@ from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.argument_checks import as_shape, normalize_axis, rank_of
 from func.numpy.inplace import with_out
 from func.numpy.memory import like_copy
-from func.numpy.protocol import implements
+from func.numpy.protocol import F, implements, member
 from func.numpy.shaping import roll
 from func.numpy.ufuncs import conjugated
 
@@ -77,24 +77,24 @@ def _array(a: Any) -> Array:
     return a if dtype.kind in "fc" else convert(a, dtype=np.dtype(np.float32 if is_inexact(dtype) else np.float64))
 
 
-def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Array:
-    a = _array(a)
-    place = normalize_axis(axis, rank_of(a))
-    length = _length(n, shape_of(a)[place])
-    result = ops.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
-    return like_copy(result, a)
+def _transform(original: F, inverse: bool, doc: str) -> F:
+    @member(original, doc)
+    def transform(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
+        a = _array(a)
+        place = normalize_axis(axis, rank_of(a))
+        length = _length(n, shape_of(a)[place])
+        result = ops.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
+        return _delivered(like_copy(result, a), out, (axis,))
+
+    return transform
 
 
-@implements(np.fft.fft)
-def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The discrete Fourier transform of an axis, truncated or padded with zeros to length n, as numpy.fft.fft."""
-    return _delivered(_transform(a, n, axis, norm, False), out, (axis,))
-
-
-@implements(np.fft.ifft)
-def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The inverse discrete Fourier transform of an axis, as numpy.fft.ifft."""
-    return _delivered(_transform(a, n, axis, norm, True), out, (axis,))
+fft = _transform(
+    np.fft.fft,
+    False,
+    "The discrete Fourier transform of an axis, truncated or padded with zeros to length n, as numpy.fft.fft.",
+)
+ifft = _transform(np.fft.ifft, True, "The inverse discrete Fourier transform of an axis, as numpy.fft.ifft.")
 
 
 @implements(np.fft.rfft)
@@ -159,29 +159,30 @@ def _lengths_and_axes(
     return [shape[place] if n == -1 else n for n, place in zip(sizes, places, strict=True)], places
 
 
-def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm: str | None, out: Any) -> Array:
+def _over_axes(original: F, transform: Callable[..., Array], doc: str) -> F:
     """The transform of one axis after the other; as in NumPy, each of them is written to `out`."""
-    a = operand(a)
-    lengths, places = _lengths_and_axes(a, s, axes)
-    for length, place in zip(reversed(lengths), reversed(places), strict=True):
-        a = transform(a, length, place, norm, out)
-    return a
+
+    @member(original, doc)
+    def over_axes(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
+        a = operand(a)
+        lengths, places = _lengths_and_axes(a, s, axes)
+        for length, place in zip(reversed(lengths), reversed(places), strict=True):
+            a = transform(a, length, place, norm, out)
+        return a
+
+    return over_axes
 
 
-@implements(np.fft.fftn)
-def fftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
-    """The discrete Fourier transform of several axes (all by default), as numpy.fft.fftn."""
-    return _over_axes(fft, a, s, axes, norm, out)
-
-
-@implements(np.fft.ifftn)
-def ifftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
-    """The inverse discrete Fourier transform of several axes (all by default), as numpy.fft.ifftn."""
-    return _over_axes(ifft, a, s, axes, norm, out)
+fftn = _over_axes(
+    np.fft.fftn, fft, "The discrete Fourier transform of several axes (all by default), as numpy.fft.fftn."
+)
+ifftn = _over_axes(
+    np.fft.ifftn, ifft, "The inverse discrete Fourier transform of several axes (all by default), as numpy.fft.ifftn."
+)
 
 
 @implements(np.fft.rfftn)
-def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
+def rfftn(a: Array, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Array:
     """rfft of the last of several axes, fft of the others, as numpy.fft.rfftn."""
     a = _array(a)
     lengths, places = _lengths_and_axes(a, s, axes)
@@ -192,7 +193,7 @@ def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, ou
 
 
 @implements(np.fft.irfftn)
-def irfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
+def irfftn(a: Array, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Array:
     """The inverse of rfftn, as numpy.fft.irfftn."""
     a = _array(a)
     lengths, places = _lengths_and_axes(a, s, axes, half=True)
@@ -201,28 +202,20 @@ def irfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, o
     return irfft(a, lengths[-1], places[-1], norm, out)
 
 
-@implements(np.fft.fft2)
-def fft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The discrete Fourier transform of two axes, as numpy.fft.fft2."""
-    return fftn(a, s, axes, norm, out)
+def _of_two_axes(original: F, transform: Callable[..., Array], doc: str) -> F:
+    @member(original, doc)
+    def of_two_axes(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
+        return transform(a, s, axes, norm, out)
+
+    return of_two_axes
 
 
-@implements(np.fft.ifft2)
-def ifft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The inverse discrete Fourier transform of two axes, as numpy.fft.ifft2."""
-    return ifftn(a, s, axes, norm, out)
-
-
-@implements(np.fft.rfft2)
-def rfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The discrete Fourier transform of two axes of a real array, as numpy.fft.rfft2."""
-    return rfftn(a, s, axes, norm, out)
-
-
-@implements(np.fft.irfft2)
-def irfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The inverse of rfft2, as numpy.fft.irfft2."""
-    return irfftn(a, s, axes, norm, out)
+fft2 = _of_two_axes(np.fft.fft2, fftn, "The discrete Fourier transform of two axes, as numpy.fft.fft2.")
+ifft2 = _of_two_axes(np.fft.ifft2, ifftn, "The inverse discrete Fourier transform of two axes, as numpy.fft.ifft2.")
+rfft2 = _of_two_axes(
+    np.fft.rfft2, rfftn, "The discrete Fourier transform of two axes of a real array, as numpy.fft.rfft2."
+)
+irfft2 = _of_two_axes(np.fft.irfft2, irfftn, "The inverse of rfft2, as numpy.fft.irfft2.")
 
 
 def _shifted(x: Any, axes: Any, sign: int) -> Array:

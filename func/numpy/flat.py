@@ -136,6 +136,23 @@ class At:
         return f"At({self.base!r})"
 
 
+def _update(ufunc: Any, doc: str) -> Callable[..., Array]:
+    def update(self: AtIndex, values: Any, **options: Any) -> Array:
+        _refuse_modes(options)
+        values = operand(values)
+        traced = type(self.base) is Tracer or type(values) is Tracer or holds_tracer(_as_tuple(self.index))
+        if not traced:
+            out = np.array(self.base)
+            ufunc.at(out, self.index, np.asarray(values).astype(out.dtype))
+            return out
+        box = copy(self.base) if type(self.base) is Tracer else Tracer(EVALUATE, self.base, None)
+        ufunc_at(ufunc, box, self.index, fit_value(values, shape_of(values), box))
+        return box
+
+    update.__doc__ = doc
+    return update
+
+
 class AtIndex:
     """`x.at[i]`: updates at an index that return a new array and do not change x.
 
@@ -164,47 +181,13 @@ class AtIndex:
         _refuse_modes(options)
         return write(self.base, self.index, function(self.get()))
 
-    def add(self, values: Any, **options: Any) -> Array:
-        """x with values added at the index."""
-        return self._by(np.add, values, options)
-
-    def subtract(self, values: Any, **options: Any) -> Array:
-        """x with values subtracted at the index."""
-        return self._by(np.subtract, values, options)
-
-    def multiply(self, values: Any, **options: Any) -> Array:
-        """x multiplied by values at the index."""
-        return self._by(np.multiply, values, options)
-
-    mul = multiply
-
-    def divide(self, values: Any, **options: Any) -> Array:
-        """x divided by values at the index."""
-        return self._by(np.divide, values, options)
-
-    def power(self, values: Any, **options: Any) -> Array:
-        """x raised to powers at the index."""
-        return self._by(np.power, values, options)
-
-    def min(self, values: Any, **options: Any) -> Array:
-        """x with the smaller of x and values at the index."""
-        return self._by(np.minimum, values, options)
-
-    def max(self, values: Any, **options: Any) -> Array:
-        """x with the larger of x and values at the index."""
-        return self._by(np.maximum, values, options)
-
-    def _by(self, ufunc: Any, values: Any, options: dict[str, Any]) -> Array:
-        _refuse_modes(options)
-        values = operand(values)
-        traced = type(self.base) is Tracer or type(values) is Tracer or holds_tracer(_as_tuple(self.index))
-        if not traced:
-            out = np.array(self.base)
-            ufunc.at(out, self.index, np.asarray(values).astype(out.dtype))
-            return out
-        box = copy(self.base) if type(self.base) is Tracer else Tracer(EVALUATE, self.base, None)
-        ufunc_at(ufunc, box, self.index, fit_value(values, shape_of(values), box))
-        return box
+    add = _update(np.add, "x with values added at the index.")
+    subtract = _update(np.subtract, "x with values subtracted at the index.")
+    multiply = mul = _update(np.multiply, "x multiplied by values at the index.")
+    divide = _update(np.divide, "x divided by values at the index.")
+    power = _update(np.power, "x raised to powers at the index.")
+    min = _update(np.minimum, "x with the smaller of x and values at the index.")
+    max = _update(np.maximum, "x with the larger of x and values at the index.")
 
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:

@@ -28,30 +28,14 @@ from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural.diagonals import strides_of, take
 from func.interpreters.primitives.structural.indexing import gather, scatter
-from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
-from func.interpreters.primitives.structural.slicing import concatenate, update
+from func.interpreters.primitives.structural.slicing import concatenate, keep, reuse, spare_buffers, update
 from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
+from func.numpy import memory
 from func.numpy.argument_checks import as_array
 from func.numpy.indexing import assigned, fit_value, normalize, plan_write, read
-from func.numpy.memory import (
-    Put,
-    View,
-    bottom_of,
-    fitted,
-    fresh,
-    in_order,
-    is_plain,
-    is_scalar,
-    is_view,
-    layout_of,
-    memory_owner,
-    view_of,
-    views_above,
-    with_memory,
-)
+from func.numpy.memory import Put, View
 from func.numpy.sharing import after_write, before_write
 
 WRITE_HINT = (
@@ -100,7 +84,7 @@ def _linked(out: Array, base: Any, view: View) -> Array:
 
 def base_of(box: Tracer) -> Tracer | None:
     """The box that owns the memory of a view, or None: NumPy's `x.base`."""
-    owner = memory_owner(box)
+    owner = memory.memory_owner(box)
     return None if owner is box else owner
 
 
@@ -127,19 +111,19 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     partners = before_write(root) if owner.called is not None or owner.inner_calls else None
     try:
         if chain:
-            value = change(fresh(box))
+            value = change(memory.fresh(box))
             # The view of a tensor is read from its base again: gradients with respect to the base flow through it.
             is_read = box is not top and type(value) is Tracer and type(value._interpreter) is interpreter.Imperative
-            if not is_read and is_plain(value) and is_plain(box._value):
+            if not is_read and memory.is_plain(value) and memory.is_plain(box._value):
                 update.values[id(box)] = value
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
-                value = view.put(fresh(view.base), value)  # type: ignore[misc]
+                value = view.put(memory.fresh(view.base), value)  # type: ignore[misc]
             if root is not top:
                 update.history = writes.history_of(_recorded(top, value))
             for view in chain[shared:last]:
                 with nothing_recorded():
-                    value = view.put(fresh(view.base), value)  # type: ignore[misc]
+                    value = view.put(memory.fresh(view.base), value)  # type: ignore[misc]
             change = functools.partial(_put, chain[last], value)
         update.empty_views()
         with nullcontext() if root is top else nothing_recorded():
@@ -154,7 +138,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
 
 
 def _writable_views(box: Tracer) -> list[View]:
-    chain = views_above(box)
+    chain = memory.views_above(box)
     if any([view.put is None for view in chain]):
         raise ValueError("assignment destination is read-only")
     return chain
@@ -171,7 +155,7 @@ def _in_place(root: Tracer, change: Callable[[Array], Array], spare: list[int]) 
         spare.extend(spare_buffers(root))
     try:
         reuse(spare)
-        return change(fresh(root))
+        return change(memory.fresh(root))
     finally:
         keep(spare)
 
@@ -179,7 +163,7 @@ def _in_place(root: Tracer, change: Callable[[Array], Array], spare: list[int]) 
 def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
     """The views of a box that are still alive."""
     boxes = [ref() for ref in getattr(base, "_views", None) or ()]
-    return [(box, view) for box in boxes if box is not None and (view := view_of(box)) and view.base is base]
+    return [(box, view) for box in boxes if box is not None and (view := memory.view_of(box)) and view.base is base]
 
 
 def _recorded(box: Tracer, value: Array) -> Array:
@@ -229,7 +213,7 @@ class _Update:
 
     def write_root(self, value: Array) -> None:
         """Give the root its new value."""
-        value = fitted(self.root, value)
+        value = memory.fitted(self.root, value)
         if self.root is self.top:
             self.unrecorded.clear()
         if self.unrecorded or MODE.get() is not None:
@@ -253,7 +237,7 @@ class _Update:
             self.unrecorded.add(id(box))
             value, numbers_only = _numbers(view), True
         else:
-            value = view.read(fresh(view.base), **view.params)
+            value = view.read(memory.fresh(view.base), **view.params)
             numbers_only = writes.outlives(history, self.levels[id(view.base)], value)
         return writes.with_history(history, value, numbers_only) if numbers_only or MODE.get() is not None else value
 
@@ -261,7 +245,7 @@ class _Update:
 def _numbers(view: View) -> Array:
     """The numbers that a view reads from its base."""
     with nothing_recorded():
-        return view.read(fresh(view.base), **view.params)
+        return view.read(memory.fresh(view.base), **view.params)
 
 
 def _count_write(box: Tracer) -> None:
@@ -273,7 +257,7 @@ def _count_write(box: Tracer) -> None:
 
 def owner_of_version(box: Tracer) -> Tracer:
     """The box whose state counts the writes to a box and to what shares its memory."""
-    while (view := view_of(box)) is not None and not view.has_own_version:
+    while (view := memory.view_of(box)) is not None and not view.has_own_version:
         box = view.base
     return box
 
@@ -308,7 +292,7 @@ def _read_item(x: Array, *, index: Any) -> Array:
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
     try:
-        if type(value) is Tracer and (view := view_of(value)) is not None and view.base is x:
+        if type(value) is Tracer and (view := memory.view_of(value)) is not None and view.base is x:
             if _is_item_of(value, x, index):
                 check_write(x)
                 return  # the last step of x[index] += v: writing the view has written x
@@ -333,14 +317,14 @@ def _refuse_shuffle(caller: FrameType) -> None:
 def _apart(operand: Any) -> Any:
     """A value or index in a box apart from the written one, whose views are empty during the write."""
     if type(operand) is Tracer:
-        return fresh(operand)
+        return memory.fresh(operand)
     if type(operand) is tuple:
         return tuple([_apart(entry) for entry in operand])
     return operand
 
 
 def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
-    view = view_of(value)
+    view = memory.view_of(value)
     if view is None or view.base is not x or view.read is not _read_item:
         return False
     plan = normalize(index, x.shape)
@@ -350,11 +334,11 @@ def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
 def view_reshape(x: Array, shape: tuple[int, ...], lies: Callable[..., Any] = without_copy) -> Array:
     """A reshape, which is a view where NumPy's is."""
     out = reshape(x, shape=shape)
-    if type(x) is not Tracer or type(out) is not Tracer or is_scalar(x):
+    if type(x) is not Tracer or type(out) is not Tracer or memory.is_scalar(x):
         return out
-    shares = is_view(x, lies, shape)
+    shares = memory.is_view(x, lies, shape)
     if shares is False:
-        return in_order(with_memory(out), "C")
+        return memory.in_order(memory.with_memory(out), "C")
     return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, lies, undecided=shares is None)
 
 
@@ -364,7 +348,7 @@ def _put_reshaped(base: Array, value: Array) -> Array:
 
 def view_permute(x: Array, order: tuple[int, ...]) -> Array:
     """A transpose, which is always a view; of a scalar it is the scalar."""
-    if not order and type(x) is Tracer and is_scalar(x):
+    if not order and type(x) is Tracer and memory.is_scalar(x):
         return x
     inverse = inverse_permutation(order)
     out = permute(x, order=order)
@@ -381,7 +365,7 @@ def view_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
 def _read_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
     """A broadcast array; the array behind it repeats its elements, as NumPy's does, which results lie in memory by."""
     out = broadcast(x, shape=shape)
-    box = bottom_of(out) if type(out) is Tracer else None
+    box = memory.bottom_of(out) if type(out) is Tracer else None
     if box is not None and type(box._value) is np.ndarray and box._value.flags.owndata:
         lengths = (*[1] * (len(shape) - len(shape_of(x))), *shape_of(x))
         repeated = [slice(None) if a == b else slice(1) for a, b in zip(lengths, shape, strict=True)]
@@ -444,6 +428,8 @@ def _planes(shape: tuple[int, ...], offset: int, axis1: int, axis2: int) -> tupl
 
 
 def _read_diagonal(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+    from func.interpreters.primitives.structural.diagonals import strides_of, take  # start-up time
+
     order, (rows, _) = _planes(shape_of(x), offset, axis1, axis2)
     planes = permute(x, order=order)
     *steps, down, across = strides_of(shape_of(planes))
@@ -455,7 +441,7 @@ def view_real(x: Array) -> Array:
     """The real part, as a view; a real array itself."""
     if dtype_of(x).kind != "c":
         return x
-    if type(x) is not Tracer or is_scalar(x):
+    if type(x) is not Tracer or memory.is_scalar(x):
         return ops.real(x)
 
     def put(base: Array, part: Array) -> Array:
@@ -466,7 +452,7 @@ def view_real(x: Array) -> Array:
 
 def view_imag(x: Array) -> Array:
     """The imaginary part, as a view; read-only zeros for a real array. A scalar's has no memory, either."""
-    if type(x) is not Tracer or is_scalar(x):
+    if type(x) is not Tracer or memory.is_scalar(x):
         return ops.imag(x)
     if dtype_of(x).kind != "c":
         return link_view(ops.imag(x), x, ops.imag, {}, None, lambda array: array.imag)
@@ -482,7 +468,7 @@ def view_pairs(x: Tracer, dtype: np.dtype[Any]) -> Array:
 
     Raises NumPy's ValueError where the last axis is missing, odd or not contiguous in memory.
     """
-    layout_of(x).view(dtype)
+    memory.layout_of(x).view(dtype)
     read = _read_complex if dtype.kind == "c" else _read_pairs
     put = _read_pairs if dtype.kind == "c" else _read_complex
     return link_view(read(x), x, read, {}, lambda base, value: put(value), lambda array: array.view(dtype))
@@ -553,9 +539,9 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
         try:
             if type(self._interpreter) is interpreter.Imperative and writes.update(plain_primitive, self, other):
                 return self
-            if is_scalar(self):
+            if memory.is_scalar(self):
                 return primitive(self, other)
-            result = primitive(fresh(self), other)
+            result = primitive(memory.fresh(self), other)
             if type(result) is not Tracer and (result is NotImplemented or has_rules(type(result))):
                 return result
             return write_into(self, result)

@@ -29,7 +29,7 @@ from func.numpy.argument_checks import (
 from func.numpy.creation import join, sequence, stacked, zeros_like
 from func.numpy.indexing import elements_at, fit_value, values_for_shape
 from func.numpy.memory import copied, fortran_or_c, in_order
-from func.numpy.protocol import implements
+from func.numpy.protocol import F, implements, member
 from func.numpy.reductions import deliver
 from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
 
@@ -231,28 +231,20 @@ def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     return array_split(ary, indices_or_sections, axis)
 
 
-@implements(np.vsplit)
-def vsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
-    """Parts along the first axis, as numpy.vsplit."""
-    if rank_of(operand(ary)) < 2:
-        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
-    return split(ary, indices_or_sections, 0)
+def _split_along(original: F, place: int, rank: int, doc: str) -> F:
+    @member(original, doc)
+    def split_along(ary: Array, indices_or_sections: Any) -> list[Array]:
+        axes = rank_of(operand(ary))
+        if axes < rank:
+            raise ValueError(f"{original.__name__} only works on arrays of {rank} or more dimensions")
+        return split(ary, indices_or_sections, min(place, axes - 1))
+
+    return split_along
 
 
-@implements(np.hsplit)
-def hsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
-    """Parts along the second axis (the first of a vector), as numpy.hsplit."""
-    if rank_of(operand(ary)) < 1:
-        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
-    return split(ary, indices_or_sections, 1 if rank_of(operand(ary)) > 1 else 0)
-
-
-@implements(np.dsplit)
-def dsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
-    """Parts along the third axis, as numpy.dsplit."""
-    if rank_of(operand(ary)) < 3:
-        raise ValueError("dsplit only works on arrays of 3 or more dimensions")
-    return split(ary, indices_or_sections, 2)
+vsplit = _split_along(np.vsplit, 0, 2, "Parts along the first axis, as numpy.vsplit.")
+hsplit = _split_along(np.hsplit, 1, 1, "Parts along the second axis (the first of a vector), as numpy.hsplit.")
+dsplit = _split_along(np.dsplit, 2, 3, "Parts along the third axis, as numpy.dsplit.")
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:

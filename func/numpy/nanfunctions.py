@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from func.interpreters.primitives.structural.reductions import reduce_all
 from func.numpy import cumulative, reductions, statistics
 from func.numpy.argument_checks import NO_VALUE, scalar_of, to_dtype
 from func.numpy.memory import like_copy
-from func.numpy.protocol import implements
+from func.numpy.protocol import F, implements, member
 from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
 
 
@@ -26,44 +27,36 @@ def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
     return like_copy(shapes.where(mask, shapes.full_like(a, fill, ()), a), a), mask
 
 
-@implements(np.nansum)
-def nansum(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The sum of the elements that are not NaN, as numpy.nansum."""
-    return reductions.sum(without_nan(a, 0)[0], axis, dtype, out, keepdims, initial, where)
+def _accumulated(original: F, plain: Callable[..., Array], fill: int, what: str) -> F:
+    @member(original, f"The {what} of the elements that are not NaN, as numpy.{original.__name__}.")
+    def accumulated(
+        a: Array,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = NO_VALUE,
+        initial: Any = NO_VALUE,
+        where: Any = NO_VALUE,
+    ) -> Array:
+        return plain(without_nan(a, fill)[0], axis, dtype, out, keepdims, initial, where)
+
+    return accumulated
 
 
-@implements(np.nanprod)
-def nanprod(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The product of the elements that are not NaN, as numpy.nanprod."""
-    return reductions.prod(without_nan(a, 1)[0], axis, dtype, out, keepdims, initial, where)
+def _running(original: F, plain: Callable[..., Array], fill: int, doc: str) -> F:
+    @member(original, doc)
+    def running(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
+        return plain(without_nan(a, fill)[0], axis, dtype, out)
+
+    return running
 
 
-@implements(np.nancumsum)
-def nancumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The cumulative sum, with NaN as zero, as numpy.nancumsum."""
-    return cumulative.cumsum(without_nan(a, 0)[0], axis, dtype, out)
-
-
-@implements(np.nancumprod)
-def nancumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The cumulative product, with NaN as one, as numpy.nancumprod."""
-    return cumulative.cumprod(without_nan(a, 1)[0], axis, dtype, out)
+nansum = _accumulated(np.nansum, reductions.sum, 0, "sum")
+nanprod = _accumulated(np.nanprod, reductions.prod, 1, "product")
+nancumsum = _running(np.nancumsum, cumulative.cumsum, 0, "The cumulative sum, with NaN as zero, as numpy.nancumsum.")
+nancumprod = _running(
+    np.nancumprod, cumulative.cumprod, 1, "The cumulative product, with NaN as one, as numpy.nancumprod."
+)
 
 
 def _check_inexact(dtype: Any, out: Any) -> None:
@@ -129,127 +122,105 @@ def _nan_variance(
     return like_copy(result, total)
 
 
-@implements(np.nanvar)
-def nanvar(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Array:
-    """The variance of the elements that are not NaN, as numpy.nanvar."""
-    filled, mask = without_nan(a, 0)
-    if mask is None:
-        return statistics.var(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
-    _check_inexact(dtype, out)
-    axes = reduction_axes(axis, len(shape_of(filled)))
-    ddof = statistics.freedom(ddof, correction)
-    result = _nan_variance(filled, mask, axes, dtype, ddof, where, mean, out)
-    return finish(scalar_of(result), shape_of(filled), axes, keepdims, out)
+def _spread(original: F, plain: Callable[..., Array], is_root: bool, doc: str) -> F:
+    @member(original, doc)
+    def spread(
+        a: Array,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = NO_VALUE,
+        *,
+        where: Any = NO_VALUE,
+        mean: Any = NO_VALUE,
+        correction: Any = NO_VALUE,
+    ) -> Array:
+        filled, mask = without_nan(a, 0)
+        if mask is None:
+            return plain(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+        _check_inexact(dtype, out)
+        axes = reduction_axes(axis, len(shape_of(filled)))
+        squared = _nan_variance(filled, mask, axes, dtype, statistics.freedom(ddof, correction), where, mean, out)
+        result = statistics.root_of(squared) if is_root else squared
+        return finish(scalar_of(result), shape_of(filled), axes, keepdims, out)
+
+    return spread
 
 
-@implements(np.nanstd)
-def nanstd(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Array:
-    """The standard deviation without NaN, as numpy.nanstd; its derivative at zero is zero."""
-    filled, mask = without_nan(a, 0)
-    if mask is None:
-        return statistics.std(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
-    _check_inexact(dtype, out)
-    axes = reduction_axes(axis, len(shape_of(filled)))
-    ddof = statistics.freedom(ddof, correction)
-    squared = _nan_variance(filled, mask, axes, dtype, ddof, where, mean, out)
-    return finish(scalar_of(statistics.root_of(squared)), shape_of(filled), axes, keepdims, out)
+nanvar = _spread(np.nanvar, statistics.var, False, "The variance of the elements that are not NaN, as numpy.nanvar.")
+nanstd = _spread(
+    np.nanstd,
+    statistics.std,
+    True,
+    "The standard deviation without NaN, as numpy.nanstd; its derivative at zero is zero.",
+)
 
 
-def _nan_extremum(
-    a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, name: str, fill: float
-) -> Array:
+def _extreme(original: F, ufunc: Any, fill: float, doc: str) -> F:
     """An extremum with NaN replaced by `fill`; NaN where all elements are NaN."""
-    filled, mask = without_nan(a, fill)
-    shape = shape_of(filled)
-    axes = reduction_axes(axis, len(shape))
-    loop = reductions.loop_dtype(getattr(np, name), filled, None, out)
-    is_missing = not is_given(initial)
-    if mask is None and not is_missing and loop is not None and is_inexact(loop):
-        mask = ops.isnan(to_dtype(filled, loop))  # of integers whose result is floating-point
-    if mask is not None and not is_missing and is_inexact(dtype_of(initial := operand(initial))):
-        # An initial value of NaN is ignored too.
-        is_missing = ops.isnan(initial)
-        initial = shapes.where(is_missing, shapes.full_like(initial, fill, ()), initial)
-    result = reductions.extremum(to_dtype(filled, loop), axes, name, initial, where, out)
-    if mask is not None:
-        counted = mask_for(filled, where)
-        if counted is not None:
-            mask = ops.logical_or(mask, ops.logical_not(counted))
-        if is_missing is not False:
-            all_nan = ops.logical_and(reduce_all(mask, axes=axes), is_missing)
-            result = shapes.where(all_nan, shapes.full_like(result, np.nan, ()), result)
-        statistics.warn_where(ops.isnan(result), "All-NaN slice encountered")
-    return finish(scalar_of(result), shape, axes, keepdims, out)
+
+    @member(original, doc)
+    def extreme(
+        a: Array,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = NO_VALUE,
+        initial: Any = NO_VALUE,
+        where: Any = NO_VALUE,
+    ) -> Array:
+        filled, mask = without_nan(a, fill)
+        shape = shape_of(filled)
+        axes = reduction_axes(axis, len(shape))
+        loop = reductions.loop_dtype(ufunc, filled, None, out)
+        is_missing = not is_given(initial)
+        if mask is None and not is_missing and loop is not None and is_inexact(loop):
+            mask = ops.isnan(to_dtype(filled, loop))  # of integers whose result is floating-point
+        if mask is not None and not is_missing and is_inexact(dtype_of(initial := operand(initial))):
+            # An initial value of NaN is ignored too.
+            is_missing = ops.isnan(initial)
+            initial = shapes.where(is_missing, shapes.full_like(initial, fill, ()), initial)
+        result = reductions.extremum(to_dtype(filled, loop), axes, ufunc.__name__, initial, where, out)
+        if mask is not None:
+            counted = mask_for(filled, where)
+            if counted is not None:
+                mask = ops.logical_or(mask, ops.logical_not(counted))
+            if is_missing is not False:
+                all_nan = ops.logical_and(reduce_all(mask, axes=axes), is_missing)
+                result = shapes.where(all_nan, shapes.full_like(result, np.nan, ()), result)
+            statistics.warn_where(ops.isnan(result), "All-NaN slice encountered")
+        return finish(scalar_of(result), shape, axes, keepdims, out)
+
+    return extreme
 
 
-@implements(np.nanmax)
-def nanmax(
-    a: Array,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The largest element that is not NaN, as numpy.nanmax."""
-    return _nan_extremum(a, axis, out, keepdims, initial, where, "maximum", -np.inf)
+nanmax = _extreme(np.nanmax, np.maximum, -np.inf, "The largest element that is not NaN, as numpy.nanmax.")
+nanmin = _extreme(np.nanmin, np.minimum, np.inf, "The smallest element that is not NaN, as numpy.nanmin.")
 
 
-@implements(np.nanmin)
-def nanmin(
-    a: Array,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The smallest element that is not NaN, as numpy.nanmin."""
-    return _nan_extremum(a, axis, out, keepdims, initial, where, "minimum", np.inf)
+def _position(original: F, plain: Callable[..., Array], fill: float, doc: str) -> F:
+    @member(original, doc)
+    def position(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
+        filled, mask = without_nan(a, fill)
+        if mask is not None:
+            axes = reduction_axes(axis, len(shape_of(mask)))
+            known = known_value(reduce_all(mask, axes=axes)) if all(shape_of(mask)) else None
+            if known is not None and np.any(known):
+                raise ValueError("All-NaN slice encountered")
+        return plain(filled, axis, out, keepdims=keepdims)
+
+    return position
 
 
-def _refuse_all_nan(mask: Array | None, axis: Any) -> None:
-    if mask is None:
-        return
-    axes = reduction_axes(axis, len(shape_of(mask)))
-    known = known_value(reduce_all(mask, axes=axes)) if all(shape_of(mask)) else None
-    if known is not None and np.any(known):
-        raise ValueError("All-NaN slice encountered")
-
-
-@implements(np.nanargmax)
-def nanargmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The index of the largest element that is not NaN, as numpy.nanargmax."""
-    filled, mask = without_nan(a, -np.inf)
-    _refuse_all_nan(mask, axis)
-    return reductions.argmax(filled, axis, out, keepdims=keepdims)
-
-
-@implements(np.nanargmin)
-def nanargmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The index of the smallest element that is not NaN, as numpy.nanargmin."""
-    filled, mask = without_nan(a, np.inf)
-    _refuse_all_nan(mask, axis)
-    return reductions.argmin(filled, axis, out, keepdims=keepdims)
+nanargmax = _position(
+    np.nanargmax,
+    reductions.argmax,
+    -np.inf,
+    "The index of the largest element that is not NaN, as numpy.nanargmax.",
+)
+nanargmin = _position(
+    np.nanargmin,
+    reductions.argmin,
+    np.inf,
+    "The index of the smallest element that is not NaN, as numpy.nanargmin.",
+)

@@ -12,7 +12,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from types import MethodType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray
@@ -71,6 +71,22 @@ implements_creation = _registrar(CREATION)
 
 implements_ufunc = _registrar(UFUNCS)
 """The same for ufuncs."""
+
+
+def member(original: F, doc: str) -> Callable[[Callable[..., Any]], F]:
+    """`@member(np.var, doc)` registers one function of a family whose bodies are one, under NumPy's name.
+
+    Type checkers see NumPy's function, with its parameters.
+    """
+
+    def register(function: Any) -> F:
+        name = function.__name__ = function.__qualname__ = getattr(_numpys(original), "__name__")  # noqa: B009
+        function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+        function.__doc__ = doc
+        return cast(F, implements(original)(function))
+
+    return register
+
 
 LATE: list[Callable[[], None]] = []
 """What registers further ufuncs, once the modules that have them are imported."""

@@ -32,7 +32,7 @@ from func.numpy.argument_checks import (
 from func.numpy.indexing import cut, entry
 from func.numpy.memory import in_order, is_plain, with_axes, with_order_of
 from func.numpy.nanfunctions import nanmean
-from func.numpy.protocol import implements
+from func.numpy.protocol import F, implements, member
 from func.numpy.reductions import deliver, deliver_taken, finish
 from func.numpy.sorting import argsort, sort
 
@@ -319,65 +319,34 @@ def _of_sample(
     return shapes.where(_has_nan(ordered), entry(ordered, -1), result)
 
 
-@implements(np.quantile)
-def quantile(
-    a: Array,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
-    """Quantiles, as numpy.quantile; differentiable in the sample and, where the method interpolates, in q."""
-    return _quantile(a, q, 1, axis, out, method, keepdims, weights, False)
+def _quantiles_of(original: F, top: int, skip_nan: bool, doc: str) -> F:
+    @member(original, doc)
+    def of_array(
+        a: Array,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = NO_VALUE if skip_nan else False,
+        *,
+        weights: Any = None,
+    ) -> Array:
+        return _quantile(a, q, top, axis, out, method, keepdims, weights, skip_nan)
+
+    return of_array
 
 
-@implements(np.percentile)
-def percentile(
-    a: Array,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
-    """Percentiles, as numpy.percentile: quantiles of q / 100."""
-    return _quantile(a, q, 100, axis, out, method, keepdims, weights, False)
-
-
-@implements(np.nanquantile)
-def nanquantile(
-    a: Array,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = NO_VALUE,
-    *,
-    weights: Any = None,
-) -> Array:
-    """Quantiles of the elements that are not NaN, as numpy.nanquantile."""
-    return _quantile(a, q, 1, axis, out, method, keepdims, weights, True)
-
-
-@implements(np.nanpercentile)
-def nanpercentile(
-    a: Array,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = NO_VALUE,
-    *,
-    weights: Any = None,
-) -> Array:
-    """Percentiles of the elements that are not NaN, as numpy.nanpercentile."""
-    return _quantile(a, q, 100, axis, out, method, keepdims, weights, True)
+quantile = _quantiles_of(
+    np.quantile,
+    1,
+    False,
+    "Quantiles, as numpy.quantile; differentiable in the sample and, where the method interpolates, in q.",
+)
+percentile = _quantiles_of(np.percentile, 100, False, "Percentiles, as numpy.percentile: quantiles of q / 100.")
+nanquantile = _quantiles_of(
+    np.nanquantile, 1, True, "Quantiles of the elements that are not NaN, as numpy.nanquantile."
+)
+nanpercentile = _quantiles_of(
+    np.nanpercentile, 100, True, "Percentiles of the elements that are not NaN, as numpy.nanpercentile."
+)

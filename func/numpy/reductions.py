@@ -22,7 +22,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.inplace import with_out, write_into
-from func.numpy.protocol import implements
+from func.numpy.protocol import F, implements, member
 from func.numpy.solvers import seen_in_solvers
 
 
@@ -99,9 +99,6 @@ def mask_for(a: Array, where: Any) -> Array | None:
     return shapes.broadcast(mask, shape=shape_of(a)) if shape_of(mask) != shape_of(a) else mask
 
 
-_add = np.add
-
-
 def loop_dtype(ufunc: Any, a: Array, dtype: Any, out: Any) -> np.dtype[Any] | None:
     """The dtype in which NumPy reduces, where `dtype` or `out` have a say in it; None elsewhere."""
     if dtype is None and out is None:
@@ -172,42 +169,36 @@ total_of = _accumulation(np.add, _plain_sum, reduction_primitives.sum_with, ops.
 product_of = _accumulation(np.multiply, _plain_prod, reduction_primitives.prod_with, ops.multiply)
 
 
-@implements(np.sum)
-def sum(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The sum over axes, as numpy.sum."""
-    a = operand(a)
-    shape = shape_of(a)
-    axes = reduction_axes(axis, len(shape))
-    if dtype is None and out is None and initial is NO_VALUE and where is NO_VALUE:
-        return finish(shapes.reduce_sum(a, axes=axes), shape, axes, keepdims, None)
-    total = total_of(a, axes, loop_dtype(_add, a, dtype, out), initial, where, out)
-    return finish(total, shape, axes, keepdims, out)
+def _accumulated(original: F, ufunc: Any, primitive: Any, total_of: Callable[..., Array], doc: str) -> F:
+    @member(original, doc)
+    def accumulated(
+        a: Array,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = NO_VALUE,
+        initial: Any = NO_VALUE,
+        where: Any = NO_VALUE,
+    ) -> Array:
+        a = operand(a)
+        shape = shape_of(a)
+        axes = reduction_axes(axis, len(shape))
+        if dtype is None and out is None and initial is NO_VALUE and where is NO_VALUE:
+            return finish(primitive(a, axes=axes), shape, axes, keepdims, None)
+        total = total_of(a, axes, loop_dtype(ufunc, a, dtype, out), initial, where, out)
+        return finish(total, shape, axes, keepdims, out)
+
+    return accumulated
 
 
-@implements(np.prod)
-def prod(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The product over axes, as numpy.prod; its derivative is exact also where elements are zero."""
-    a = operand(a)
-    shape = shape_of(a)
-    axes = reduction_axes(axis, len(shape))
-    total = product_of(a, axes, loop_dtype(np.multiply, a, dtype, out), initial, where, out)
-    return finish(total, shape, axes, keepdims, out)
+sum = _accumulated(np.sum, np.add, shapes.reduce_sum, total_of, "The sum over axes, as numpy.sum.")
+prod = _accumulated(
+    np.prod,
+    np.multiply,
+    reduction_primitives.reduce_prod,
+    product_of,
+    "The product over axes, as numpy.prod; its derivative is exact also where elements are zero.",
+)
 
 
 def _worst(dtype: np.dtype[Any], sign: int) -> Any:
@@ -256,38 +247,25 @@ def extremum(
     return pick(primitive(a, axes=axes), first)
 
 
-def _for_out(ufunc: Any, a: Any, out: Any) -> Array:
-    """An array in the dtype in which NumPy reduces it into `out`."""
-    a = operand(a)
-    return a if out is None else to_dtype(a, loop_dtype(ufunc, a, None, out))
+def _extreme(original: F, ufunc: Any, doc: str) -> F:
+    @member(original, doc)
+    def extreme(
+        a: Array,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = NO_VALUE,
+        initial: Any = NO_VALUE,
+        where: Any = NO_VALUE,
+    ) -> Array:
+        a = operand(a)
+        a = a if out is None else to_dtype(a, loop_dtype(ufunc, a, None, out))  # in which NumPy reduces it into `out`
+        return _over_axes(extremum, a, axis, keepdims, out, ufunc.__name__, initial, where, out)
+
+    return extreme
 
 
-@implements(np.max)
-def max(
-    a: Array,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The maximum over axes, as numpy.max; ties share the derivative evenly."""
-    return _over_axes(extremum, _for_out(np.maximum, a, out), axis, keepdims, out, "maximum", initial, where, out)
-
-
-@implements(np.min)
-def min(
-    a: Array,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Array:
-    """The minimum over axes, as numpy.min; ties share the derivative evenly."""
-    return _over_axes(extremum, _for_out(np.minimum, a, out), axis, keepdims, out, "minimum", initial, where, out)
-
-
+max = _extreme(np.max, np.maximum, "The maximum over axes, as numpy.max; ties share the derivative evenly.")
+min = _extreme(np.min, np.minimum, "The minimum over axes, as numpy.min; ties share the derivative evenly.")
 amax = implements(np.amax)(max)
 amin = implements(np.amin)(min)
 
@@ -331,33 +309,37 @@ def count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Arra
     return _over_axes(total_of, ops.not_equal(operand(a), 0), axis, keepdims, None, np.dtype(np.intp))
 
 
-def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, keepdims: Any) -> Array:
-    a = operand(a)
-    shape = shape_of(a)
-    if axis is None or not shape:
-        place, axes = 0, tuple(range(len(shape)))
-        if shape or axis is not None:
-            normalize_axis(0 if axis is None else axis, len(shape) or 1)
-        a = shapes.reshape(arrayed(a), shape=(count(shape),))
-    else:
-        place = normalize_axis(axis, len(shape))
-        axes = (place,)
-    if shape_of(a)[place] == 0:
-        raise ValueError(f"attempt to get {name} of an empty sequence")
-    result = finish(primitive(a, axis=place), shape, axes, keepdims, None)
-    return result if out is None else deliver_exactly(result, out)
+def _position(original: F, primitive: Any, doc: str) -> F:
+    @member(original, doc)
+    def position(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
+        a = operand(a)
+        shape = shape_of(a)
+        if axis is None or not shape:
+            place, axes = 0, tuple(range(len(shape)))
+            if shape or axis is not None:
+                normalize_axis(0 if axis is None else axis, len(shape) or 1)
+            a = shapes.reshape(arrayed(a), shape=(count(shape),))
+        else:
+            place = normalize_axis(axis, len(shape))
+            axes = (place,)
+        if shape_of(a)[place] == 0:
+            raise ValueError(f"attempt to get {primitive.name} of an empty sequence")
+        result = finish(primitive(a, axis=place), shape, axes, keepdims, None)
+        return result if out is None else deliver_exactly(result, out)
+
+    return position
 
 
-@implements(np.argmax)
-def argmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The index of the largest element, the first of equal ones, as numpy.argmax."""
-    return _position(reduction_primitives.argmax, "argmax", a, axis, out, keepdims)
-
-
-@implements(np.argmin)
-def argmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The index of the smallest element, the first of equal ones, as numpy.argmin."""
-    return _position(reduction_primitives.argmin, "argmin", a, axis, out, keepdims)
+argmax = _position(
+    np.argmax,
+    reduction_primitives.argmax,
+    "The index of the largest element, the first of equal ones, as numpy.argmax.",
+)
+argmin = _position(
+    np.argmin,
+    reduction_primitives.argmin,
+    "The index of the smallest element, the first of equal ones, as numpy.argmin.",
+)
 
 
 any_method, all_method = seen_in_solvers(any), seen_in_solvers(all)

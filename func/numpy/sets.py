@@ -19,14 +19,11 @@ from func.interpreters.primitives.structural.sorting import search
 from func.numpy.argument_checks import arrayed, as_array, flattened, normalize_axis, rank_of, to_host
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, joined
-from func.numpy.protocol import implements
+from func.numpy.protocol import F, implements, member
 from func.numpy.shaping import reshape
 from func.numpy.sizes import sized_unique
 from func.numpy.sorting import sort
 
-_ALL_RESULT: Any = type(np.unique_all(np.zeros(1)))
-_COUNTS_RESULT: Any = type(np.unique_counts(np.zeros(1)))
-_INVERSE_RESULT: Any = type(np.unique_inverse(np.zeros(1)))
 _UNSORTED = {"sorted": False} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
 
 
@@ -79,22 +76,29 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-@implements(np.unique_all)
-def unique_all(x: Array) -> Any:
-    """The distinct elements with first indices, inverse indices and counts, as numpy.unique_all."""
-    return _ALL_RESULT(*unique(x, True, True, True, equal_nan=False))
+def _unique_results(original: F, doc: str, **wanted: bool) -> F:
+    result: Any = type(original(np.zeros(1)))
+
+    @member(original, doc)
+    def results(x: Array) -> Any:
+        return result(*unique(x, equal_nan=False, **wanted))
+
+    return results
 
 
-@implements(np.unique_counts)
-def unique_counts(x: Array) -> Any:
-    """The distinct elements and their counts, as numpy.unique_counts."""
-    return _COUNTS_RESULT(*unique(x, return_counts=True, equal_nan=False))
-
-
-@implements(np.unique_inverse)
-def unique_inverse(x: Array) -> Any:
-    """The distinct elements and the inverse indices, as numpy.unique_inverse."""
-    return _INVERSE_RESULT(*unique(x, return_inverse=True, equal_nan=False))
+unique_all = _unique_results(
+    np.unique_all,
+    "The distinct elements with first indices, inverse indices and counts, as numpy.unique_all.",
+    return_index=True,
+    return_inverse=True,
+    return_counts=True,
+)
+unique_counts = _unique_results(
+    np.unique_counts, "The distinct elements and their counts, as numpy.unique_counts.", return_counts=True
+)
+unique_inverse = _unique_results(
+    np.unique_inverse, "The distinct elements and the inverse indices, as numpy.unique_inverse.", return_inverse=True
+)
 
 
 @implements(np.unique_values)

@@ -13,6 +13,7 @@ from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
+from func.numpy import memory
 from func.numpy.argument_checks import (
     arrayed,
     as_array,
@@ -25,17 +26,6 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.inplace import getitem, view_broadcast, view_permute, view_reshape
-from func.numpy.memory import (
-    copied,
-    flat_view,
-    fortran_or_c,
-    fresh,
-    is_scalar,
-    layout_of,
-    like_copy,
-    view_of,
-    with_memory,
-)
 from func.numpy.protocol import implements
 
 
@@ -79,12 +69,12 @@ def reshape(
     letter = order_letter(order, "C")
     if letter == "K":
         raise ValueError("order 'K' is not permitted for reshaping")
-    in_columns = letter == "F" or (letter == "A" and fortran_or_c(a) == "F")
+    in_columns = letter == "F" or (letter == "A" and memory.fortran_or_c(a) == "F")
     out = view_reshape(transpose(a) if in_columns else a, tuple(target[::-1] if in_columns else target))
     out = transpose(out) if in_columns else out
-    if copy is False and type(a) is Tracer and out is not a and view_of(out) is None and not is_scalar(a):
+    if copy is False and type(a) is Tracer and out is not a and memory.view_of(out) is None and not memory.is_scalar(a):
         raise ValueError("Unable to avoid creating a copy while reshaping.")
-    return copied(out) if copy else out
+    return memory.copied(out) if copy else out
 
 
 @implements(np.ravel)
@@ -94,12 +84,12 @@ def ravel(a: Array, order: str = "C") -> Array:
     size = (count(shape_of(a)),)
     letter = order_letter(order, "C")
     if rank_of(a) > 1 and letter == "K":
-        a = view_permute(a, iterated_order(layout_of(a)))
-    elif letter == "F" or (letter == "A" and fortran_or_c(a) == "F"):
+        a = view_permute(a, iterated_order(memory.layout_of(a)))
+    elif letter == "F" or (letter == "A" and memory.fortran_or_c(a) == "F"):
         a = transpose(a)
     if type(a) is not Tracer and isinstance(a, np.ndarray):
         return np.ravel(a)
-    return view_reshape(a, size, flat_view)
+    return view_reshape(a, size, memory.flat_view)
 
 
 @implements(np.transpose, np.permute_dims)
@@ -213,7 +203,7 @@ def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     """Arrays broadcast to their common shape, as numpy.broadcast_arrays."""
     arrays = [as_array(arrayed(operand(a))) for a in args]
-    arrays = [with_memory(fresh(a)) if type(a) is Tracer and is_scalar(a) else a for a in arrays]
+    arrays = [memory.with_memory(memory.fresh(a)) if type(a) is Tracer and memory.is_scalar(a) else a for a in arrays]
     target = np.broadcast_shapes(*[shape_of(a) for a in arrays])
     return tuple([a if shape_of(a) == target else view_broadcast(a, target) for a in arrays])
 
@@ -320,7 +310,7 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
                 for bounds in ((cut, length), (0, cut))
             ]
             rolled = concatenate(tail, head, axis=place)
-    return copied(a) if rolled is a else like_copy(rolled, a)
+    return memory.copied(a) if rolled is a else memory.like_copy(rolled, a)
 
 
 def reshape_method(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
@@ -337,7 +327,7 @@ def transpose_method(self: Tracer, *axes: Any) -> Array:
 
 def flatten_method(self: Tracer, order: str = "C") -> Array:
     """x.flatten."""
-    return copied(ravel(self, order))
+    return memory.copied(ravel(self, order))
 
 
 transposed, matrix_transposed = property(transpose), property(matrix_transpose)

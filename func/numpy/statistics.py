@@ -14,7 +14,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
 from func.numpy.facts import power_by, remembering
-from func.numpy.protocol import implements
+from func.numpy.protocol import F, implements, member
 from func.numpy.reductions import finish, is_given, loop_dtype, mask_for, total_of
 from func.numpy.shaping import squeeze
 from func.numpy.ufuncs import conjugated
@@ -129,26 +129,6 @@ def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any,
     return divided(total, ops.maximum(ops.subtract(number, ddof), 0))
 
 
-@implements(np.var)
-def var(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Array:
-    """The variance over axes, with count - ddof in the denominator, as numpy.var."""
-    a = operand(a)
-    axes = mean_axes(axis, rank_of(a))
-    result = variance(a, axes, dtype, freedom(ddof, correction), where, mean, out)
-    return finish(result, shape_of(a), axes, keepdims, out)
-
-
 def freedom(ddof: Any, correction: Any) -> Any:
     """ddof, passed under either of its names."""
     if correction is NO_VALUE:
@@ -158,24 +138,34 @@ def freedom(ddof: Any, correction: Any) -> Any:
     return correction
 
 
-@implements(np.std)
-def std(
-    a: Array,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Array:
-    """The standard deviation over axes, as numpy.std; its derivative is zero where all elements are equal."""
-    a = operand(a)
-    axes = mean_axes(axis, rank_of(a))
-    squared = variance(a, axes, dtype, freedom(ddof, correction), where, mean, out)
-    return finish(root_of(squared), shape_of(a), axes, keepdims, out)
+def _spread(original: F, is_root: bool, doc: str) -> F:
+    @member(original, doc)
+    def spread(
+        a: Array,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = NO_VALUE,
+        *,
+        where: Any = NO_VALUE,
+        mean: Any = NO_VALUE,
+        correction: Any = NO_VALUE,
+    ) -> Array:
+        a = operand(a)
+        axes = mean_axes(axis, rank_of(a))
+        squared = variance(a, axes, dtype, freedom(ddof, correction), where, mean, out)
+        return finish(root_of(squared) if is_root else squared, shape_of(a), axes, keepdims, out)
+
+    return spread
+
+
+var = _spread(np.var, False, "The variance over axes, with count - ddof in the denominator, as numpy.var.")
+std = _spread(
+    np.std,
+    True,
+    "The standard deviation over axes, as numpy.std; its derivative is zero where all elements are equal.",
+)
 
 
 def root_of(squared: Array) -> Array:

@@ -36,16 +36,6 @@ from func.numpy.inplace import WRITE_HINT, rebind
 from func.numpy.joining import joined
 from func.numpy.memory import fresh, is_scalar
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
-from func.numpy.reductions import (
-    deliver,
-    finish,
-    is_given,
-    loop_dtype,
-    mask_for,
-    reduction_axes,
-    start_of,
-    through,
-)
 
 _REDUCTIONS: dict[Any, Callable[..., Array]] = {
     np.add: reductions.sum,
@@ -93,24 +83,24 @@ def reduce(
     array = operand(array)
     if ufunc in (np.add, np.multiply):
         return _REDUCTIONS[ufunc](array, axis, dtype, out, keepdims, initial, where)
-    axes = reduction_axes(axis, rank_of(array))
+    axes = reductions.reduction_axes(axis, rank_of(array))
     array = _in_loop(ufunc, array, dtype, out)
     if ufunc in _REDUCTIONS:  # in this dtype, whatever that of out is
         result = reductions.extremum(array, axes, ufunc.__name__, initial, where, out)
-        return finish(result, shape_of(array), axes, keepdims, out)
-    if ufunc in _LOGICAL and not is_given(initial):
+        return reductions.finish(result, shape_of(array), axes, keepdims, out)
+    if ufunc in _LOGICAL and not reductions.is_given(initial):
         return _LOGICAL[ufunc](array, axes, out, keepdims, where=where)
     if len(axes) > 1 and ufunc.identity is None and ufunc not in _EXACT:
         raise ValueError(
             f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
         )
-    result = _folded(ufunc, function, array, axes, initial, mask_for(array, where), out)
-    return finish(scalar_of(result), shape_of(array), axes, keepdims, out)
+    result = _folded(ufunc, function, array, axes, initial, reductions.mask_for(array, where), out)
+    return reductions.finish(scalar_of(result), shape_of(array), axes, keepdims, out)
 
 
 def _in_loop(ufunc: Any, array: Array, dtype: Any, out: Any) -> Array:
     """An array in the dtype of the loop that NumPy reduces it by."""
-    loop = loop_dtype(ufunc, array, dtype, out)
+    loop = reductions.loop_dtype(ufunc, array, dtype, out)
     if loop is None:
         loop = ufunc.resolve_dtypes((None, dtype_of(array), None), reduction=True, casting="unsafe")[0]
     if loop.kind == "b" and dtype_of(array).kind != "b":
@@ -136,24 +126,24 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
     """The fold of the axes, from `initial` or from the first element, which NumPy takes from `out`."""
     x = _in_front(array, axes)
     n, remaining = shape_of(x)[0], shape_of(x)[1:]
-    start = initial if is_given(initial) else _identity(ufunc, dtype_of(array))
-    if mask is None and not is_given(initial) and n and (n > 1 or start is None):
+    start = initial if reductions.is_given(initial) else _identity(ufunc, dtype_of(array))
+    if mask is None and not reductions.is_given(initial) and n and (n > 1 or start is None):
         if ufunc is np.logaddexp:
             return reduction_primitives.reduce_logaddexp(x, axes=(0,))
         if ufunc in _EXACT:
             return _halved(function, x)
         total, rest = entry(x, 0), range(1, n)
-        total = total if out is None else through(out, total)
+        total = total if out is None else reductions.through(out, total)
     else:
         if start is None:
             problem = "zero-size array to" if n == 0 else "masked"
             raise ValueError(f"{problem} reduction operation {ufunc.__name__} which has no identity")
-        total, rest = shapes.broadcast(start_of(start, dtype_of(array), out), shape=remaining), range(n)
+        total, rest = shapes.broadcast(reductions.start_of(start, dtype_of(array), out), shape=remaining), range(n)
     masks = None if mask is None else _in_front(mask, axes)
     for place in rest:
         new = function(total, entry(x, place))
         total = new if masks is None else shapes.where(entry(masks, place), new, total)
-    if ufunc is np.logaddexp2 and masks is None and out is None and not is_given(initial) and n > 1:
+    if ufunc is np.logaddexp2 and masks is None and out is None and not reductions.is_given(initial) and n > 1:
         natural = reduction_primitives.reduce_logaddexp(ops.multiply(x, math.log(2)), axes=(0,))
         return revalued(total, ops.divide(natural, math.log(2)))  # pairs lose digits of second derivatives
     return total
@@ -184,7 +174,7 @@ def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: An
         for i in range(1, shape_of(array)[place]):
             parts.append(function(parts[-1], cut(array, place, i, i + 1)))
         result = joined(parts, place)
-    return result if out is None else deliver(result, out)
+    return result if out is None else reductions.deliver(result, out)
 
 
 def _of_own_dtype(x: Array) -> Array:
@@ -220,7 +210,7 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
     else:
         parts = [cut(array, place, *bounds) for bounds in segment_bounds(starts, length)]
         result = joined([_segment(ufunc, part, place) for part in parts], place)
-    return result if out is None else deliver(result, out)
+    return result if out is None else reductions.deliver(result, out)
 
 
 def _segment(ufunc: Any, part: Array, axis: int) -> Array:

@@ -12,8 +12,8 @@ import numpy as np
 from func import tree
 from func.compilation.jit import disable_jit
 from func.control.scanning import scan
+from func.errors import ArgumentError, StagingError
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
-from func.interpreters.core.errors import ArgumentError, StagingError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.host.public_functions import without_engine_frames

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from func.interpreters.core.errors import ArgumentError
+from func.errors import ArgumentError
 from func.sparse_derivatives.integer_loops import Floats, integer_loops
 
 

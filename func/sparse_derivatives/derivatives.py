@@ -18,21 +18,19 @@ import scipy.sparse
 from func import tree
 from func.compilation.jit import jit
 from func.compilation.staging import stage_call, stage_with_variant
+from func.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
 from func.interpreters import nan_safe
 from func.interpreters.core import Array, Tracer, aval_of, is_inexact
-from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, NotDifferentiableError, StagingError
-from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.program import Program
 from func.sparse_derivatives.coloring import AcyclicColoring, bipartite, check_coloring, color_columns, color_star
 from func.sparse_derivatives.dependence import UNKNOWN, dependence
 from func.sparse_derivatives.index_sets import MAX_ENTRIES, IndexSets
 from func.sparse_derivatives.terms import NotWorthwhile, entries
 from func.transforms.arguments import Selection
-from func.transforms.boundary import array_leaf, check_callable, name_of
+from func.transforms.boundary import array_leaf, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import grad, vjp
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform, transformed
+from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import vmap
 
 FEW_COLORS = 12
@@ -99,9 +97,9 @@ def sparsity(
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def sparse_jacobian(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -138,18 +136,13 @@ def sparse_jacobian(
         array([[2., 1., 0.],
                [0., 3., 2.]])
     """
-    options = {"argnums": argnums, "argnames": argnames, "pattern": pattern, "coloring": coloring, "check": check}
-    if f is None:
-        return functools.partial(sparse_jacobian, **options)
-    evaluate = _Evaluations(f, Selection(_callable(f, "sparse_jacobian"), "sparse_jacobian", argnums, argnames))
-    evaluate.given = pattern, coloring, check
-    return _with_entries(transformed(sparse_jacobian, f, options)(evaluate), evaluate)
+    return _evaluations(f, Selection(f, "sparse_jacobian", argnums, argnames), pattern, coloring, check)
 
 
 @keeps_parameters
-@without_engine_frames
+@transform
 def sparse_hessian(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     argnames: str | tuple[str, ...] | None = None,
@@ -186,23 +179,18 @@ def sparse_hessian(
                [2., 6., 4.],
                [0., 4., 0.]])
     """
-    options = {"argnums": argnums, "argnames": argnames, "pattern": pattern, "coloring": coloring, "check": check}
-    if f is None:
-        return functools.partial(sparse_hessian, **options)
-    evaluate = _Evaluations(f, Selection(_callable(f, "sparse_hessian"), "sparse_hessian", argnums, argnames))
+    return _evaluations(f, Selection(f, "sparse_hessian", argnums, argnames), pattern, coloring, check)
+
+
+def _evaluations(
+    f: Callable[..., Any], selection: Selection, pattern: Any, coloring: Any, check: bool
+) -> Callable[..., Any]:
+    """The calls of a sparse derivative; `sparse_entries` tells `func.to_c` how its entries are computed."""
+    evaluate = _Evaluations(f, selection)
     evaluate.given = pattern, coloring, check
-    return _with_entries(transformed(sparse_hessian, f, options)(evaluate), evaluate)
-
-
-def _with_entries(derivative: Callable[..., Any], evaluations: _Evaluations) -> Callable[..., Any]:
-    """A sparse derivative that tells `func.to_c` how its entries are computed."""
-    derivative.sparse_entries = evaluations.entries  # type: ignore[attr-defined]
-    return derivative
-
-
-def _callable(function: Any, transform: str) -> Any:
-    check_callable(function, transform)
-    return function
+    call: Any = functools.partial(evaluate)
+    call.sparse_entries = evaluate.entries
+    return call  # type: ignore[no-any-return]
 
 
 class _Call:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from func.errors import ArgumentError
 from func.interpreters.core import Shape
-from func.interpreters.core.errors import ArgumentError
 
 MAX_COLUMNS = 24
 """Sets of more columns become rows of a matrix."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from func.interpreters.core.errors import ArgumentError
+from func.errors import ArgumentError
 from func.interpreters.host.display import Picture, write_svg
 from func.interpreters.host.public_functions import without_engine_frames
 

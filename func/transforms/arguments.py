@@ -11,13 +11,19 @@ import numpy as np
 from numpy import ndarray
 
 from func import tree
-from func.configuration import config
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError, TangentError, UnsupportedArrayError
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.memory import place_like_arguments
 from func.numpy.sharing import are_in_order, are_separate, note_arguments, owner_of, read_only
-from func.transforms.boundary import array_leaf, name_of, output_leaves, own_tree, parameter_names, split_aux
+from func.transforms.boundary import (
+    array_leaf,
+    name_of,
+    output_leaves,
+    own_tree,
+    parameter_names,
+    split_aux,
+)
 
 
 class Arguments:
@@ -251,7 +257,7 @@ def differentiable(
                 array_leaf(leaf, _with_name(path, root, function), transform)
                 raise
             dtype = dtype_of(leaf)
-            if dtype.kind in "iu" and is_whole and needs_every and not allow_int and config.promote_integers:
+            if dtype.kind in "iu" and is_whole and needs_every and not allow_int and _promotes_integers():
                 dtype = np.dtype(np.float64)
                 leaf = convert(leaf, dtype=dtype)
             if is_inexact(dtype):
@@ -265,6 +271,12 @@ def differentiable(
     if leaves and not active and not allow_int:
         _refuse_integers(leaves[0], _with_name(first_path, root, function), transform, False)
     return CallArguments(args, kwargs, places, None if is_flat else specs, leaves, active)
+
+
+def _promotes_integers() -> bool:
+    from func.configuration import config  # start-up time
+
+    return config.promote_integers
 
 
 def _with_name(path: str, root: str, function: Callable[..., Any] | None) -> str:
@@ -511,6 +523,31 @@ def _parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramet
         return inspect.signature(function).parameters
     except (TypeError, ValueError):  # as of some built-in functions
         return {}
+
+
+class Derivative:
+    """A function and how a transform differentiates it: the options that transforms have in common.
+
+    They have the names by which users give them, so that a transform hands on all of its own by `locals()`.
+    """
+
+    argnums: Any = 0
+    argnames: Any = None
+    has_aux: bool = False
+    holomorphic: bool = False
+    allow_int: bool = False
+    chunk_size: int | None = None
+    progress: bool = False
+    memory_limit: int | str | None = None
+    executor: Any = None
+
+    def __init__(self, transform: str, f: Callable[..., Any], **options: Any) -> None:
+        self.__dict__.update(options)
+        self.transform = transform
+        self.function = f
+        self.kinds = "c" if self.holomorphic else "fc"
+        """The kinds of dtypes that can be differentiated."""
+        self.selection = Selection(f, transform, self.argnums, self.argnames)
 
 
 class FlatCall:

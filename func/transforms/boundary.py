@@ -15,22 +15,8 @@ from numpy import ndarray
 from func import tree
 from func.backends import HOST_TYPES
 from func.backends.support.strides import copy_lying
-from func.interpreters.core import (
-    CARRIERS,
-    EVALUATE,
-    PYTHON_SCALARS,
-    Array,
-    Interpreter,
-    Shape,
-    Tracer,
-    aval_of,
-    dtype_of,
-    is_inexact,
-    operand,
-    refuse_array,
-    shape_of,
-    snapshot,
-)
+from func.interpreters import core
+from func.interpreters.core import CARRIERS, EVALUATE, PYTHON_SCALARS, Array, Interpreter, Shape, Tracer
 from func.interpreters.core.errors import ArgumentError, BlockedArrayError, ScalarOutputError, UnsupportedArrayError
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
@@ -101,7 +87,7 @@ def describe(value: Any) -> str:
     """A short description of an output: aval of arrays, type of anything else."""
     try:
         return (
-            repr(aval_of(value)).rstrip("~")
+            repr(core.aval_of(value)).rstrip("~")
             if type(value) in _DESCRIBED or hasattr(value, "dtype")
             else type(value).__name__
         )
@@ -126,8 +112,8 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
                 "over the rows by func.sum_over; or pass x.compute()."
             )
         if kind in HOST_TYPES or hasattr(value, "dtype") or hasattr(value, "__array__"):
-            return operand(value)
-        refuse_array(value)
+            return core.operand(value)
+        core.refuse_array(value)
     except BlockedArrayError:
         raise
     except UnsupportedArrayError as error:
@@ -233,7 +219,7 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
         if type(leaf) in CARRIERS:
             leaf = CARRIERS[type(leaf)](leaf)
         if type(leaf) is ndarray and leaf.dtype.kind == "O" and any([type(item) is Tracer for item in leaf.flat]):
-            leaf = operand(leaf)
+            leaf = core.operand(leaf)
         return leaf._value if type(leaf) is Tracer and leaf._interpreter is interpreter else leaf
 
     return out[0], tree.map(strip, out[1])
@@ -252,7 +238,7 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
             f"({shown}). Return one number (has_aux=True hands further values out); for several outputs use "
             "func.vjp or func.jacrev"
         )
-    shape, dtype = shape_of(out), dtype_of(out)
+    shape, dtype = core.shape_of(out), core.dtype_of(out)
     if shape != ():
         raise ScalarOutputError(
             f"func.{transform} needs a scalar output, but {name_of(function)} returned an array of shape {shape}. "
@@ -267,7 +253,7 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
             f"func.{transform} needs a real output, but {name_of(function)} returned {dtype}. Take np.real, np.imag "
             "or np.abs of it, or pass holomorphic=True for the complex derivative of a holomorphic function"
         )
-    if not is_inexact(dtype):
+    if not core.is_inexact(dtype):
         raise ScalarOutputError(
             f"func.{transform} needs a floating point output, but {name_of(function)} returned {dtype}, which carries "
             "no derivative"
@@ -343,7 +329,7 @@ def own_tree(value: Any) -> Any:
 
 def defensive_copies(values: Iterable[Array]) -> list[Array]:
     """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
-    return [copy_lying(value) if type(value) is ndarray else snapshot(value) for value in values]
+    return [copy_lying(value) if type(value) is ndarray else core.snapshot(value) for value in values]
 
 
 def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:

@@ -20,8 +20,7 @@ from func.transforms.boundary import array_leaf
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction, losing_writes
 from func.transforms.memory_limits import parse_bytes
-from func.transforms.signatures import keeps_signature
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_signature, transform
 
 
 @keeps_signature

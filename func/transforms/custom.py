@@ -47,8 +47,8 @@ from func.transforms.boundary import (
     refuse_values,
 )
 from func.transforms.closures import Closure
-from func.transforms.signatures import Options, P, R, TransformedFunction, keeps_parameters
-from func.transforms.transformed import as_written, name_for_pickle, transform
+from func.transforms.signatures import Options, P, R, TransformedFunction
+from func.transforms.transformed import as_written, keeps_parameters, name_for_pickle, transform
 
 
 class FlatFunction(Record):

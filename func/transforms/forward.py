@@ -8,20 +8,8 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.interpreters import nan_safe
-from func.interpreters.core import (
-    PYTHON_SCALARS,
-    ZERO,
-    Array,
-    Aval,
-    Tracer,
-    bind,
-    dtype_of,
-    innermost,
-    is_inexact,
-    is_plain_array,
-    shape_of,
-)
+from func.interpreters import core, nan_safe
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
@@ -35,18 +23,8 @@ from func.interpreters.stage import LinearStage, Stage
 from func.interpreters.structural_zeros import StructuralZeros
 from func.interpreters.transpose import transpose_program
 from func.numpy.sharing import note_traced_arguments
-from func.transforms import reverse
+from func.transforms import boundary, reverse
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
-from func.transforms.boundary import (
-    array_leaf,
-    check_callable,
-    defensive_copies,
-    handed_out,
-    name_of,
-    output_leaves,
-    own,
-    zero_result,
-)
 from func.transforms.pullback import one_cotangent
 
 
@@ -85,7 +63,7 @@ def jvp(
         >>> func.jvp(lambda x, w: x * w, (3.0,), {"w": 1.0}, argnames=("w",), w=2.0)
         (6.0, np.float64(3.0))
     """
-    check_callable(f, "jvp")
+    boundary.check_callable(f, "jvp")
     selection = Selection.at_call(f, "jvp", argnums, argnames)
     return _jvp_of(f, primals, tangents, selection, kwargs, strict, has_aux)
 
@@ -111,10 +89,16 @@ def _jvp_of(
             return _unzipped(interpreter, call.outputs(interpreter, lifted))
 
     values, out_dots = nan_safe.push(run, call.arguments.values(), dots)
-    if strict and any([dx is ZERO and is_inexact(dtype_of(x)) for x, dx in zip(values, out_dots, strict=True)]):
-        raise NotDifferentiableError(f"func.jvp(strict=True): an output of {name_of(f)} does not depend on the primals")
+    if strict and any(
+        [dx is ZERO and core.is_inexact(core.dtype_of(x)) for x, dx in zip(values, out_dots, strict=True)]
+    ):
+        raise NotDifferentiableError(
+            f"func.jvp(strict=True): an output of {boundary.name_of(f)} does not depend on the primals"
+        )
     out_dots = _materialized(values, out_dots)
-    return call.result(tree.unflatten(call.out_spec, own(values)), tree.unflatten(call.out_spec, own(out_dots)))
+    return call.result(
+        tree.unflatten(call.out_spec, boundary.own(values)), tree.unflatten(call.out_spec, boundary.own(out_dots))
+    )
 
 
 def _unzipped(interpreter: Jvp, outs: Sequence[Array]) -> tuple[list[Array], list[Any]]:
@@ -124,7 +108,7 @@ def _unzipped(interpreter: Jvp, outs: Sequence[Array]) -> tuple[list[Array], lis
 
 
 def _materialized(primals: Sequence[Array], tangents: Sequence[Any]) -> list[Array]:
-    return [zero_result(x) if dx is ZERO else dx for x, dx in zip(primals, tangents, strict=True)]
+    return [boundary.zero_result(x) if dx is ZERO else dx for x, dx in zip(primals, tangents, strict=True)]
 
 
 def _paired_call(
@@ -197,15 +181,17 @@ def _call_at(
 
 def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
     """A tangent of its primal's shape and dtype (Python and integer numbers convert), or a TangentError."""
-    tangent = array_leaf(tangent, f"tangent of {path}", transform)
+    tangent = boundary.array_leaf(tangent, f"tangent of {path}", transform)
     if type(tangent) in PYTHON_SCALARS:
         tangent = np.asarray(tangent)[()]
-    shape, dtype = shape_of(primal), dtype_of(primal)
-    if shape_of(tangent) != shape:
-        raise TangentError(f"func.{transform}: {path} has shape {shape}, but its tangent has shape {shape_of(tangent)}")
-    have = dtype_of(tangent)
-    if not is_inexact(dtype):
-        if is_inexact(have) and type(tangent) is np.ndarray and np.any(tangent != 0):
+    shape, dtype = core.shape_of(primal), core.dtype_of(primal)
+    if core.shape_of(tangent) != shape:
+        raise TangentError(
+            f"func.{transform}: {path} has shape {shape}, but its tangent has shape {core.shape_of(tangent)}"
+        )
+    have = core.dtype_of(tangent)
+    if not core.is_inexact(dtype):
+        if core.is_inexact(have) and type(tangent) is np.ndarray and np.any(tangent != 0):
             raise TangentError(
                 f"func.{transform}: {path} has dtype {dtype}, which carries no tangent; convert it with "
                 ".astype(float), or give it a zero tangent"
@@ -215,7 +201,7 @@ def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
         return tangent
     if have.kind == "c" and dtype.kind != "c":
         raise TangentError(f"func.{transform}: {path} has dtype {dtype}, but its tangent is {have}")
-    if type(tangent) is np.ndarray and is_inexact(have) and shape != ():
+    if type(tangent) is np.ndarray and core.is_inexact(have) and shape != ():
         raise TangentError(
             f"func.{transform}: {path} has dtype {dtype}, but its tangent has dtype {have}; "
             f"convert it with .astype(np.{dtype})"
@@ -255,21 +241,21 @@ def linearize(
         >>> jvp_fn(w=1.0)
         np.float64(3.0)
     """
-    check_callable(f, "linearize")
+    boundary.check_callable(f, "linearize")
     selection = Selection.at_call(f, "linearize", argnums, argnames)
     if not primals and argnames is None:
-        raise ArgumentError(f"func.linearize: {name_of(f)} needs at least one primal")
+        raise ArgumentError(f"func.linearize: {boundary.name_of(f)} needs at least one primal")
     stage = LinearStage("linearize")
     interpreter = Jvp("linearize", copies_operands=True)
     try:
         with TransformScope(interpreter), running(interpreter):
             call = _call_at(f, primals, "linearize", has_aux, selection, kwargs)
             given = call.arguments.values()
-            call.arguments.leaves = defensive_copies(call.arguments.leaves)
-            avals = [Aval(shape_of(leaf), dtype_of(leaf)) for leaf in call.arguments.leaves]
+            call.arguments.leaves = boundary.defensive_copies(call.arguments.leaves)
+            avals = [Aval(core.shape_of(leaf), core.dtype_of(leaf)) for leaf in call.arguments.leaves]
             lifted, inputs = [], []
             for i, leaf in zip(call.arguments.active, call.arguments.values(), strict=True):
-                stage.example = innermost(leaf)
+                stage.example = core.innermost(leaf)
                 dx = stage.variable(avals[i])
                 inputs.append(dx._attached)
                 lifted.append(interpreter.lift(leaf, dx))
@@ -282,8 +268,8 @@ def linearize(
     spec = tree.structure(primals)
     if selection is not None:
         spec = tree.structure(tuple([_at(call, place) for place in call.arguments.places]))
-    linearized = Linearized(name_of(f), program, spec, call.arguments.active, avals, call.out_spec, names)
-    return call.result(tree.unflatten(call.out_spec, handed_out(values)), linearized)
+    linearized = Linearized(boundary.name_of(f), program, spec, call.arguments.active, avals, call.out_spec, names)
+    return call.result(tree.unflatten(call.out_spec, boundary.handed_out(values)), linearized)
 
 
 class Linearized:
@@ -342,7 +328,7 @@ class Linearized:
 
 def _scalar_or_copy(x: Array) -> Array:
     """A result of a saved map: a copy, and a NumPy scalar where NumPy has scalars."""
-    if not is_plain_array(x):
+    if not core.is_plain_array(x):
         return copy_of(x)
     return x.copy() if x.shape else x[()]
 
@@ -378,7 +364,7 @@ def linear_transpose(
         >>> func.linear_transpose(lambda a, x: a @ x, np.ones((2, 3)), np.ones(3), argnums=1)(np.array([1.0, 2.0]))
         array([3., 3., 3.])
     """
-    check_callable(f, "linear_transpose")
+    boundary.check_callable(f, "linear_transpose")
     selection = Selection.at_call(f, "linear_transpose", argnums, argnames)
     places = range(len(primals)) if selection is None else selection.places(primals, kwargs)
     selected = primals
@@ -392,7 +378,7 @@ def linear_transpose(
         for leaf, path in zip(leaves, tree.path_names(selected, "primals"), strict=True):
             if not isinstance(leaf, Aval):
                 (leaf,) = differentiable((), {path: leaf}, [path], "linear_transpose").leaves
-            avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
+            avals.append(Aval(core.shape_of(leaf), core.dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
         note_traced_arguments(stage, f, inputs, leaves)
         args, keywords = [*primals], {**kwargs}
@@ -401,11 +387,11 @@ def linear_transpose(
                 args[place] = value
             else:
                 keywords[place] = value
-        outs, out_spec = output_leaves(f(*args, **keywords), "linear_transpose")
+        outs, out_spec = boundary.output_leaves(f(*args, **keywords), "linear_transpose")
         program = stage.program([tracer._attached for tracer in inputs], outs)
-    _check_linear(program, name_of(f))
+    _check_linear(program, boundary.name_of(f))
     form = None if selection is None else selection.form()
-    return LinearTranspose(name_of(f), program, spec, avals, out_spec, form)
+    return LinearTranspose(boundary.name_of(f), program, spec, avals, out_spec, form)
 
 
 class LinearTranspose:
@@ -446,7 +432,7 @@ class LinearTranspose:
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
             for ct, aval in zip(nan_safe.push_linear(self._pull, out_cts), self._avals, strict=True)
         ]
-        results = tuple(tree.unflatten(self._spec, handed_out(pulled)))
+        results = tuple(tree.unflatten(self._spec, boundary.handed_out(pulled)))
         return results if self._form is None else self._form.arranged(results)
 
     def _pull(self, cts: Sequence[Any]) -> list[Any]:
@@ -470,7 +456,7 @@ def _check_linear(program: Program, name: str) -> None:
         if not any(map(is_linear, operands)):
             values = tuple([known.get(x) if hasattr(x, "serial") else x for x in operands])
             if not any([x is None or type(x) is Tracer for x in values]):
-                out = bind(primitive, values, equation.params)
+                out = core.bind(primitive, values, equation.params)
                 known.update(zip(equation.outputs, out if primitive.multiple else (out,), strict=True))
             continue
         linear.update(equation.outputs)
@@ -515,7 +501,7 @@ def hvp(
         >>> func.hvp(lambda x, w: np.sum(x * w ** 2), (np.array([1.0, 2.0]),), 1.0, argnames="w", w=3.0)
         np.float64(6.0)
     """
-    check_callable(f, "hvp")
+    boundary.check_callable(f, "hvp")
     primals = _as_tuple(primals)
     gradient, options, is_single = _gradient("hvp", f, primals, argnums, argnames, holomorphic)
     tangents = tangents if options else _as_tuple(tangents)
@@ -563,7 +549,7 @@ def vhp(
         >>> func.vhp(lambda x: np.sum(x ** 3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
         array([ 6., 12.])
     """
-    check_callable(f, "vhp")
+    boundary.check_callable(f, "vhp")
     primals = _as_tuple(primals)
     selection = Selection.at_call(f, "vhp", argnums, argnames)
     gradient, options, is_single = _gradient("vhp", f, primals, argnums, argnames)
@@ -598,8 +584,8 @@ def ggnvp(
         >>> func.ggnvp(lambda x: x ** 2, lambda y: 0.5 * np.sum(y ** 2), (x,), (v,))
         array([4., 0.])
     """
-    check_callable(model, "ggnvp")
-    check_callable(loss, "ggnvp")
+    boundary.check_callable(model, "ggnvp")
+    boundary.check_callable(loss, "ggnvp")
     primals = _as_tuple(primals)
     selection = Selection.at_call(model, "ggnvp", argnums, argnames)
     is_selected = selection is not None

@@ -32,7 +32,7 @@ from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.closures import Closure
 from func.transforms.forward import jvp, linear_transpose
 from func.transforms.jacobians import jacfwd
-from func.transforms.transformed import transformed
+from func.transforms.transformed import transform
 
 
 class Problem(NamedTuple):
@@ -236,13 +236,13 @@ def solution_of(solved: Solved) -> tuple[Any, Any]:
     return tree.unflatten(solved.spec, outs[:count]), tree.unflatten(solved.aux_spec, outs[count:])
 
 
-@without_engine_frames
+@transform
 def custom_root(
     f: Callable[..., Any],
     solve: Callable[..., Any],
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     has_aux: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """A root finder whose derivative is that of the root: by the implicit function theorem, not by its steps.
 
     The result is called with a start and parameters, `root(x0, *params)`, and returns what `solve` finds, an x with
@@ -271,8 +271,7 @@ def custom_root(
         >>> round(float(slope), 9)
         0.083333333
     """
-    for function in (f, solve):
-        check_callable(function, "custom_root")
+    check_callable(solve, "custom_root")
 
     def residual(x: Any, aux: Any, *params: Any) -> Any:
         return f(x, *params)
@@ -281,7 +280,6 @@ def custom_root(
         found = solve(lambda x: f(x, *params), x0)
         return found if has_aux else (found, ())
 
-    @transformed(custom_root, f, {"solve": solve, "tangent_solve": tangent_solve, "has_aux": has_aux})
     def root(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or not args:
             raise TypeError("a root is called with a start and parameters by position: root(x0, *params)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,11 +27,10 @@ from func.interpreters.stage import DerivedStage
 from func.interpreters.structural_zeros import StructuralZeros
 from func.numpy.memory import own_box
 from func.numpy.sharing import shared_groups
-from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable, place_arguments
-from func.transforms.boundary import check_callable, defensive_copies, name_of, own, zero_result
+from func.transforms.arguments import Derivative, FlatCall, check_argnums, differentiable, place_arguments
+from func.transforms.boundary import defensive_copies, name_of, own, zero_result
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, parse_bytes, planning, whole_results
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import Chunks, chunks
 
 _Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -79,7 +77,7 @@ def jacrev(
         array([[2., 0.],
                [0., 4.]])
     """
-    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev", memory_limit, executor)
+    blocks = _Blocks("jacrev", **locals())
     return _by_rows(f, blocks)
 
 
@@ -148,7 +146,7 @@ def jacfwd(
         array([[2., 0.],
                [0., 4.]])
     """
-    blocks = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd", memory_limit, executor)
+    blocks = _Blocks("jacfwd", **locals())
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
     return _by_columns(f, blocks)
@@ -214,52 +212,18 @@ def _reshaped(blocks: Sequence[Array], shapes: Sequence[tuple[int, ...]], conjug
     return [conjugate(block) for block in shaped] if conjugated else shaped
 
 
-class _Blocks:
+class _Blocks(Derivative):
     """What `jacrev` and `jacfwd` have in common: the calls, the basis vectors, and the form of the Jacobian."""
 
-    __slots__ = (
-        "chunk_size",
-        "executor",
-        "function",
-        "has_aux",
-        "holomorphic",
-        "mode",
-        "plan",
-        "progress",
-        "selection",
-        "transform",
-    )
     mode: str
     """Forward, "fwd", or reverse, "rev"."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        argnums: Any,
-        argnames: Any,
-        has_aux: bool,
-        chunk_size: int | None,
-        holomorphic: bool,
-        progress: bool,
-        transform: str,
-        memory_limit: int | str | None = None,
-        executor: Any = None,
-    ) -> None:
-        check_callable(function, transform)
-        check_chunk(chunk_size, transform, memory_limit)
-        if executor is not None:
-            importlib.import_module("func.workers.mapping").check_options(
-                transform, executor, memory_limit=memory_limit
-            )
-        self.executor = executor
-        self.plan = None if memory_limit is None else ChunkPlan(memory_limit, transform, function)
-        self.function = function
-        self.selection = Selection(function, transform, argnums, argnames)
-        self.has_aux = has_aux
-        self.chunk_size = chunk_size
-        self.holomorphic = holomorphic
-        self.progress = progress
-        self.transform = transform
+    def __init__(self, transform: str, f: Callable[..., Any], **options: Any) -> None:
+        super().__init__(transform, f, **options)
+        check_chunk(self.chunk_size, transform, self.memory_limit)
+        if self.executor is not None:
+            WIRING.check_executor(transform, self.executor, memory_limit=self.memory_limit)
+        self.plan = None if self.memory_limit is None else ChunkPlan(self.memory_limit, transform, f)
 
     def in_chunks(self, chunk_size: int) -> _Blocks:
         """The same with chunks of a size that is planned."""
@@ -279,9 +243,7 @@ class _Blocks:
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if self.executor is not None:
-                return importlib.import_module("func.workers.mapping").jacobian(
-                    self, args, kwargs, self.mode, self.executor
-                )
+                return WIRING.jacobian_by_executor(self, args, kwargs, self.mode, self.executor)
             if self.plan is None:
                 return jacobian_of(args, kwargs, self)
             directions = functools.partial(self._directions, args, kwargs)
@@ -424,6 +386,7 @@ def jacobian(
         >>> func.jacobian(lambda x: np.array([x[0] * x[1]]))(np.array([2.0, 3.0]))
         array([[3., 2.]])
     """
+    options = locals()
     check_argnums(argnums, f, "jacobian")
     check_chunk(chunk_size, "jacobian", memory_limit)
     if mode not in ("auto", "fwd", "rev"):
@@ -447,19 +410,14 @@ def jacobian(
             matrix = sparse_of(args, kwargs)
             if matrix is not None:
                 return matrix
-        chosen = mode
+        blocks, chosen = _Blocks("jacobian", **options), mode
         if mode == "auto":
-            call = _Blocks(f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian").call(
-                args, kwargs
-            )
+            call = blocks.call(args, kwargs)
             interpreter = Jvp("jacobian")
             with TransformScope(interpreter), running(interpreter):
                 outs = call.outputs(interpreter, defensive_copies(call.arguments.values()), is_repeated=True)
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
-        blocks = _Blocks(
-            f, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian", memory_limit, executor
-        )
         return _BY_MODE[chosen](f, blocks)(args, kwargs)
 
     return jacobian_of
@@ -506,32 +464,21 @@ def hessian(
         array([[4., 2.],
                [2., 0.]])
     """
+    options = locals()
     check_argnums(argnums, f, "hessian")
     check_chunk(chunk_size, "hessian", memory_limit)
     modes = {"auto": ("fwd", "rev")} | {f"{a}-{b}": (a, b) for a in ("fwd", "rev") for b in ("fwd", "rev")}
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
     outer, inner = modes[mode]
+    first_options = {name: options[name] for name in ("argnums", "argnames", "has_aux", "holomorphic")}
     if executor is not None:
-        same: dict[str, Any] = {
-            "argnums": argnums,
-            "has_aux": has_aux,
-            "argnames": argnames,
-            "holomorphic": holomorphic,
-        }
-        first_of = _PUBLIC[inner](f, **same)
-        blocks = _Blocks(
-            first_of, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "hessian", memory_limit, executor
-        )
-        return _BY_MODE[outer](first_of, blocks)
-    first_blocks = _Blocks(f, argnums, argnames, has_aux, None, holomorphic, False, "hessian")
-    first = _BY_MODE[inner](f, first_blocks)
+        first_of = _PUBLIC[inner](f, **first_options)
+        return _BY_MODE[outer](first_of, _Blocks("hessian", **{**options, "f": first_of}))
+    first = _BY_MODE[inner](f, _Blocks("hessian", f, **first_options))
 
     @functools.wraps(f)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         return first(args, kwargs)
 
-    second_blocks = _Blocks(
-        derivative, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "hessian", memory_limit
-    )
-    return _BY_MODE[outer](derivative, second_blocks)
+    return _BY_MODE[outer](derivative, _Blocks("hessian", **{**options, "f": derivative}))

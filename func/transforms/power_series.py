@@ -23,8 +23,7 @@ from func.interpreters.taylor import Taylor
 from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import array_leaf, check_callable, meant, own
 from func.transforms.forward import fit_tangent
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import vmap
 
 

@@ -20,7 +20,7 @@ from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
 from func.numpy.sharing import are_separate
-from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable, place_arguments
+from func.transforms.arguments import CallArguments, Derivative, FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
     check_callable,
     defensive_copies,
@@ -33,9 +33,7 @@ from func.transforms.boundary import (
     split_aux,
     unbox,
 )
-from func.transforms.pullback import Pullback
-from func.transforms.signatures import keeps_parameters, value_first, value_last
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform, value_first, value_last
 
 
 @keeps_parameters
@@ -74,7 +72,7 @@ def grad(
         >>> func.grad(lambda x: np.sum(np.sin(x) ** 2))(np.array([0.0, 1.0]))
         array([0.        , 0.90929743])
     """
-    return _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
+    return _Gradients("grad", **locals())
 
 
 @value_first
@@ -95,7 +93,7 @@ def value_and_grad(
         >>> func.value_and_grad(lambda x: x ** 3)(2.0)
         (8.0, np.float64(12.0))
     """
-    return _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
+    return _Gradients("value_and_grad", **locals())
 
 
 @value_last
@@ -116,7 +114,7 @@ def grad_and_value(
         >>> func.grad_and_value(lambda x: x ** 3)(2.0)
         (np.float64(12.0), 8.0)
     """
-    return _Gradients(f, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
+    return _Gradients("grad_and_value", **locals())
 
 
 @keeps_parameters
@@ -164,14 +162,14 @@ def elementwise_grad(
                 )
         return reduce_sum(out, axes=tuple(range(len(shape_of(out)))))
 
-    return _Gradients(total, argnums, argnames, False, holomorphic, False, "elementwise_grad")
+    return _Gradients("elementwise_grad", total, argnums=argnums, argnames=argnames, holomorphic=holomorphic)
 
 
 def gradient_for(
     transform: str, f: Callable[..., Any], argnums: Any, argnames: Any, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """`grad(f)` as a part of another transform, by whose name errors go."""
-    gradients_of = _Gradients(f, argnums, argnames, False, holomorphic, False, transform)
+    gradients_of = _Gradients(transform, f, argnums=argnums, argnames=argnames, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -183,29 +181,8 @@ def gradient_for(
 WITH_VALUE = ("value_and_grad", "grad_and_value")
 
 
-class _Gradients:
+class _Gradients(Derivative):
     """The gradients of a function with respect to chosen arguments: what the three public forms have in common."""
-
-    __slots__ = ("allow_int", "function", "has_aux", "holomorphic", "kinds", "selection", "transform")
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        argnums: Any,
-        argnames: Any,
-        has_aux: bool,
-        holomorphic: bool,
-        allow_int: bool,
-        transform: str,
-    ) -> None:
-        check_callable(function, transform)
-        self.function = function
-        self.selection = Selection(function, transform, argnums, argnames)
-        self.has_aux = has_aux
-        self.holomorphic = holomorphic
-        self.kinds = "c" if holomorphic else "fc"
-        self.allow_int = allow_int
-        self.transform = transform
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What one call of the public form returns: the gradients in the form of argnums and argnames, value, aux."""
@@ -317,6 +294,8 @@ def vjp(
         >>> vjp_fn(1.0)
         np.float64(3.0)
     """
+    from func.transforms.pullback import Pullback  # start-up time
+
     check_callable(f, "vjp")
     if not primals and argnames is None:
         raise ArgumentError(f"func.vjp: {name_of(f)} needs at least one primal to differentiate")

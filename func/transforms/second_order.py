@@ -20,10 +20,9 @@ from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reduce_sum, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.structural_zeros import StructuralZeros
-from func.transforms.arguments import FlatCall, Selection, differentiable, place_arguments
+from func.transforms.arguments import Derivative, FlatCall, differentiable, place_arguments
 from func.transforms.boundary import (
     as_result,
-    check_callable,
     defensive_copies,
     meant,
     name_of,
@@ -34,8 +33,7 @@ from func.transforms.boundary import (
 from func.transforms.forward import jvp
 from func.transforms.jacobians import check_chunk, over_vectors, unit_vectors
 from func.transforms.power_series import check_factorial, taylor
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 from func.transforms.vmapping import chunks
 
 
@@ -79,41 +77,22 @@ def laplacian(
         >>> func.laplacian(lambda x: 1 / np.linalg.norm(x))(np.array([1.0, 2.0, 2.0])).round(12) + 0.0  # harmonic
         np.float64(0.0)
     """
-    chosen = _ElementOptions(f, "laplacian", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
+    chosen = _ElementOptions("laplacian", **locals())
     return functools.partial(_laplacian, f, chosen)
 
 
-class _ElementOptions:
+class _ElementOptions(Derivative):
     """What the operators of this module have in common: the calls, and sums or stacks over the basis of an argument."""
 
-    __slots__ = ("chunk_size", "has_aux", "holomorphic", "label", "progress", "selection", "transform")
-
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        transform: str,
-        argnums: Any,
-        argnames: Any,
-        has_aux: bool = False,
-        chunk_size: int | None = None,
-        holomorphic: bool = False,
-        progress: bool = False,
-    ) -> None:
-        check_callable(f, transform)
-        check_chunk(chunk_size, transform)
-        self.transform = transform
-        self.selection = Selection(f, transform, argnums, argnames)
-        self.has_aux = has_aux
-        self.chunk_size = chunk_size
-        self.holomorphic = holomorphic
-        self.progress = progress
+    def __init__(self, transform: str, f: Callable[..., Any], **options: Any) -> None:
+        super().__init__(transform, f, **options)
+        check_chunk(self.chunk_size, transform)
         self.label = f"{transform} {name_of(f)}"
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
         """The call with these arguments, whose leaves to differentiate are real, or complex where that is asked for."""
         places = self.selection.places(args, kwargs)
-        kinds = "c" if self.holomorphic else "fc"
-        arguments = differentiable(args, kwargs, places, self.transform, kinds, function=f)
+        arguments = differentiable(args, kwargs, places, self.transform, self.kinds, function=f)
         if not self.holomorphic and any([dtype_of(x).kind == "c" for x in arguments.values()]):
             raise ArgumentError(
                 f"func.{self.transform} needs real input, but an argument of {name_of(f)} is complex; pass "
@@ -208,13 +187,14 @@ def biharmonic(
         >>> func.biharmonic(lambda x: np.sum(x ** 2) ** 2)(np.array([1.0, 2.0]))
         np.float64(64.0)
     """
-    inner = _ElementOptions(f, "biharmonic", argnums, argnames, holomorphic=holomorphic)
+    options = locals()
+    inner = _ElementOptions("biharmonic", f, argnums=argnums, argnames=argnames, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def laplacian_of(*args: Any, **kwargs: Any) -> Any:
         return _laplacian(f, inner, args, kwargs)
 
-    outer = _ElementOptions(laplacian_of, "biharmonic", argnums, argnames, False, chunk_size, holomorphic, progress)
+    outer = _ElementOptions("biharmonic", **{**options, "f": laplacian_of})
     return functools.partial(_laplacian, laplacian_of, outer)
 
 
@@ -241,7 +221,7 @@ def hessian_diagonal(
         >>> func.hessian_diagonal(lambda x: np.sum(x ** 3) + x[0] * x[1])(np.array([1.0, 2.0]))
         array([ 6., 12.])
     """
-    chosen = _ElementOptions(f, "hessian_diagonal", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
+    chosen = _ElementOptions("hessian_diagonal", **locals())
 
     def diagonal_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = chosen.call(f, args, kwargs)
@@ -294,7 +274,7 @@ def divergence(
         >>> func.divergence(lambda x: np.sin(x) * x[0])(np.array([0.0, 1.0]))
         np.float64(0.0)
     """
-    chosen = _ElementOptions(f, "divergence", argnums, argnames, has_aux, chunk_size, holomorphic, progress)
+    chosen = _ElementOptions("divergence", **locals())
 
     def divergence_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = chosen.call(f, args, kwargs)

@@ -98,23 +98,3 @@ class ValueLast(Protocol[Options]):
     ) -> TransformedFunction[P, tuple[Any, R]]: ...
     @overload
     def __call__(self, f: None = None, *args: Options.args, **kwargs: Options.kwargs) -> ValueLast[...]: ...
-
-
-def keeps_parameters(transform: FunctionOf[Options, T]) -> KeepsParameters[Options, T]:
-    """Decorate a transform that changes what a function returns."""
-    return transform  # type: ignore[return-value]
-
-
-def keeps_signature(transform: FunctionOf[Options, Any]) -> KeepsSignature[Options]:
-    """Decorate a transform that leaves parameters and results what they are."""
-    return transform  # type: ignore[return-value]
-
-
-def value_first(transform: FunctionOf[Options, Any]) -> ValueFirst[Options]:
-    """Decorate a transform that returns the value, then a derivative."""
-    return transform  # type: ignore[return-value]
-
-
-def value_last(transform: FunctionOf[Options, Any]) -> ValueLast[Options]:
-    """Decorate a transform that returns a derivative, then the value."""
-    return transform  # type: ignore[return-value]

@@ -11,24 +11,23 @@ import numpy as np
 from func import random, tree
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.transforms.arguments import CallArguments, Selection, differentiable
-from func.transforms.boundary import check_callable, like_input, name_of, own, scalar_output
+from func.transforms.arguments import CallArguments, Derivative, differentiable
+from func.transforms.boundary import like_input, name_of, own, scalar_output
 from func.transforms.forward import jvp
 from func.transforms.jacobians import check_chunk, over_vectors
 from func.transforms.reverse import grad
 from func.transforms.second_order import check_same_tree
-from func.transforms.signatures import P, TransformedFunction
-from func.transforms.transformed import transformed
+from func.transforms.transformed import keeps_parameters, transform
 
 KINDS = ("hessian", "jacobian")
 
 
-@without_engine_frames
+@keeps_parameters
+@transform
 def hutchinson_trace(
-    f: Callable[P, Any],
+    f: Callable[..., Any],
     key: Any,
     samples: int,
     *,
@@ -39,7 +38,7 @@ def hutchinson_trace(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
-) -> TransformedFunction[P, Any]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of the trace of the Hessian of a scalar function (its Laplacian), or of a Jacobian.
 
     The mean of vᵀ A v over random vectors v. For a symmetric A its variance is 2 Σ aᵢⱼ² over i ≠ j, divided by
@@ -65,25 +64,23 @@ def hutchinson_trace(
         >>> func.hutchinson_trace(lambda x: np.sum(x ** 3), func.random.key(0), 2)(np.array([1.0, 2.0]))
         np.float64(18.0)
     """
-    _check(f, "hutchinson_trace", samples, of, 2 if with_error else 1)
+    chosen = _Estimate("hutchinson_trace", 2 if with_error else 1, **locals())
     if probes not in ("rademacher", "normal"):
         raise ArgumentError(f"func.hutchinson_trace: probes must be 'rademacher' or 'normal', not {probes!r}")
-    chosen = _EstimateOptions(f, "hutchinson_trace", of, argnums, argnames, chunk_size, progress)
-    options = {**chosen.public(), "key": key, "samples": samples, "probes": probes, "with_error": with_error}
 
-    @transformed(hutchinson_trace, f, options)
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(f, chosen, args, kwargs)
+        operator = _Operator(chosen, args, kwargs)
         vectors = operator.probes(key, samples, probes)
         traces = np.sum(vectors * operator.applied(vectors), axis=1)
         return _with_error(np.mean(traces), traces, samples, with_error)
 
-    return estimate_of  # type: ignore[return-value]
+    return estimate_of
 
 
-@without_engine_frames
+@keeps_parameters
+@transform
 def hutchinson_diagonal(
-    f: Callable[P, Any],
+    f: Callable[..., Any],
     key: Any,
     samples: int,
     *,
@@ -93,7 +90,7 @@ def hutchinson_diagonal(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
-) -> TransformedFunction[P, Any]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of the diagonal of a Hessian or Jacobian, in the tree of the argument.
 
     The mean of v ∘ A v over vectors v of random signs. The variance of element i is Σ aᵢⱼ² over j ≠ i, divided by
@@ -106,25 +103,22 @@ def hutchinson_diagonal(
         >>> func.hutchinson_diagonal(lambda x: np.sum(x ** 3), func.random.key(0), 1)(np.array([1.0, 2.0]))
         array([ 6., 12.])
     """
-    _check(f, "hutchinson_diagonal", samples, of, 2 if with_error else 1)
+    chosen = _Estimate("hutchinson_diagonal", 2 if with_error else 1, **locals())
 
-    chosen = _EstimateOptions(f, "hutchinson_diagonal", of, argnums, argnames, chunk_size, progress)
-    options = {**chosen.public(), "key": key, "samples": samples, "with_error": with_error}
-
-    @transformed(hutchinson_diagonal, f, options)
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(f, chosen, args, kwargs)
+        operator = _Operator(chosen, args, kwargs)
         vectors = operator.probes(key, samples, "rademacher")
         diagonals = vectors * operator.applied(vectors)
         found = _with_error(np.mean(diagonals, axis=0), diagonals, samples, with_error)
         return tuple([operator.tree(x) for x in found]) if with_error else operator.tree(found)
 
-    return estimate_of  # type: ignore[return-value]
+    return estimate_of
 
 
-@without_engine_frames
+@keeps_parameters
+@transform
 def hutch_plus_plus(
-    f: Callable[P, Any],
+    f: Callable[..., Any],
     key: Any,
     samples: int,
     *,
@@ -134,7 +128,7 @@ def hutch_plus_plus(
     argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
-) -> TransformedFunction[P, Any]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """An unbiased estimate of a trace whose error falls as 1/samples where few eigenvalues dominate (Hutch++).
 
     A third of the products finds a basis Q of the dominant subspace, a third gives the trace there exactly, and a third
@@ -152,14 +146,10 @@ def hutch_plus_plus(
         >>> func.hutch_plus_plus(lambda x: np.sum(x ** 3), func.random.key(0), 6)(np.array([1.0, 2.0])).round(12)
         np.float64(18.0)
     """
-    _check(f, "hutch_plus_plus", samples, of, 6 if with_error else 3)
+    chosen = _Estimate("hutch_plus_plus", 6 if with_error else 3, **locals())
 
-    chosen = _EstimateOptions(f, "hutch_plus_plus", of, argnums, argnames, chunk_size, progress)
-    options = {**chosen.public(), "key": key, "samples": samples, "with_error": with_error}
-
-    @transformed(hutch_plus_plus, f, options)
     def estimate_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operator = _Operator(f, chosen, args, kwargs)
+        operator = _Operator(chosen, args, kwargs)
         count = samples // 3
         if count >= operator.size:
             basis = np.eye(operator.size, dtype=operator.dtype)
@@ -174,50 +164,29 @@ def hutch_plus_plus(
         traces = np.sum(vectors * operator.applied(vectors), axis=1)
         return _with_error(exact + np.mean(traces), traces, count, with_error)
 
-    return estimate_of  # type: ignore[return-value]
+    return estimate_of
 
 
-class _EstimateOptions:
+class _Estimate(Derivative):
     """What the estimates have in common: of what matrix, and how its products are computed."""
 
-    __slots__ = ("chunk_size", "of", "progress", "selection", "transform")
+    of: str
 
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        transform: str,
-        of: str,
-        argnums: Any,
-        argnames: Any,
-        chunk_size: int | None,
-        progress: bool,
-    ) -> None:
-        check_chunk(chunk_size, transform)
-        self.transform = transform
-        self.of = of
-        self.selection = Selection(f, transform, argnums, argnames)
-        self.chunk_size = chunk_size
-        self.progress = progress
-
-    def public(self) -> dict[str, Any]:
-        """The options as the transform takes them."""
-        return {
-            "of": self.of,
-            "argnums": self.selection.argnums,
-            "argnames": self.selection.argnames,
-            "chunk_size": self.chunk_size,
-            "progress": self.progress,
-        }
+    def __init__(self, transform: str, least: int, f: Callable[..., Any], samples: Any, **options: Any) -> None:
+        super().__init__(transform, f, **options)
+        check_chunk(self.chunk_size, transform)
+        if not isinstance(samples, (int, np.integer)) or isinstance(samples, bool) or samples < least:
+            raise ArgumentError(f"func.{transform}: samples must be an int of at least {least} here, not {samples!r}")
+        if self.of not in KINDS:
+            raise ArgumentError(f"func.{transform}: of must be one of {', '.join(KINDS)}, not {self.of!r}")
 
 
 class _Operator:
     """The Hessian or Jacobian at a point, as products with flat vectors."""
 
-    def __init__(
-        self, function: Callable[..., Any], options: _EstimateOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def __init__(self, options: _Estimate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.options = options
-        self.function = function
+        function = self.function = options.function
         self.transform = options.transform
         self.of = options.of
         places = options.selection.places(args, kwargs)
@@ -298,11 +267,3 @@ def _with_error(estimate: Any, values: Array, count: int, with_error: bool) -> A
     if not with_error:
         return estimate
     return estimate, np.std(values, axis=0, ddof=1) / math.sqrt(count)
-
-
-def _check(function: Any, transform: str, samples: Any, of: str, least: int) -> None:
-    check_callable(function, transform)
-    if not isinstance(samples, (int, np.integer)) or isinstance(samples, bool) or samples < least:
-        raise ArgumentError(f"func.{transform}: samples must be an int of at least {least} here, not {samples!r}")
-    if of not in KINDS:
-        raise ArgumentError(f"func.{transform}: of must be one of {', '.join(KINDS)}, not {of!r}")

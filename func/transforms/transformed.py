@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import reprlib
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Concatenate, cast
+from typing import TYPE_CHECKING, Any, Concatenate, cast
 
 from func.interpreters.core.errors import BlockedArrayError
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.host.source import hide_engine_frames
-from func.interpreters.program.content_keys import content_key
 from func.transforms.boundary import check_callable, name_of
-from func.transforms.signatures import FunctionOf, Options, T
+
+if TYPE_CHECKING:
+    from func.transforms.signatures import (
+        FunctionOf,
+        KeepsParameters,
+        KeepsSignature,
+        Options,
+        T,
+        ValueFirst,
+        ValueLast,
+    )
 
 WHAT = {
     "grad": "Gradient of {}",
@@ -32,6 +41,8 @@ WHAT = {
     "vmap": "Vectorised {}",
 }
 """How the documentation of what a transform returns begins; {} is the function's name."""
+_FUNCTIONS = (types.FunctionType, functools.partial)
+"""What may have attributes of its own for the result."""
 _ASSIGNED = tuple([name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__"])
 
 
@@ -88,6 +99,8 @@ class Transformed(functools.partial[Any]):
         return as_written(self._transform, self.__wrapped__, self._options)
 
     def _exact_key(self) -> Any:
+        from func.interpreters.program.content_keys import content_key  # start-up time: for comparisons alone
+
         return self._transform, content_key(self.__wrapped__), content_key(self._options)
 
     def __eq__(self, other: object) -> bool:
@@ -108,32 +121,36 @@ class Transformed(functools.partial[Any]):
         return self._transform(function, **self._options)
 
 
-def transformed(
-    transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function of (args, kwargs): what `transform(function, **options)` returns calls it.
+def _transformed(
+    transform: Callable[..., Any],
+    function: Callable[..., Any],
+    options: dict[str, Any],
+    call: Callable[[tuple[Any, ...], dict[str, Any]], Any],
+) -> Callable[..., Any]:
+    """What `transform(function, **options)` returns: it calls `call` with (args, kwargs).
 
-    That has the name and the signature of `function`. Errors leave it without the engine's frames.
+    It has the name and the signature of `function`. Errors leave it without the engine's frames.
     """
 
-    def decorate(call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-        def call_and_hide(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return call(args, kwargs)
-            except Exception as error:
-                if type(error) is BlockedArrayError and (by_blocks := _by_blocks(transform, args, kwargs)) is not None:
+    def call_and_hide(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(args, kwargs)
+        except Exception as error:
+            if type(error) is BlockedArrayError:
+                by_blocks = WIRING.transform_by_blocks(transform, args, kwargs)
+                if by_blocks is not None:
                     return by_blocks(_remade(transform, function, options), args, kwargs)
-                hide_engine_frames(error)
-                raise
+            hide_engine_frames(error)
+            raise
 
-        if "dask.base" in sys.modules:
-            _tell_dask()
-        made = Transformed(call_and_hide)
-        made._transform = transform
-        made._options = options
-        return functools.update_wrapper(made, function, _ASSIGNED)
-
-    return decorate
+    if "dask.base" in sys.modules:
+        _tell_dask()
+    made = Transformed(call_and_hide)
+    if type(call) in _FUNCTIONS:
+        made.__dict__.update(call.__dict__)
+    made._transform = transform
+    made._options = options
+    return functools.update_wrapper(made, function, _ASSIGNED)
 
 
 def transform(
@@ -141,39 +158,35 @@ def transform(
 ) -> FunctionOf[Options, T]:
     """Make a public transform of a function that takes `f` and options, and returns the call of (args, kwargs).
 
-    Derived from its signature: the decorator form without `f`, the options that are shown and pickled, and the error
-    for values after a function that is taken alone.
+    Derived from its signature: the decorator form without `f`, where no option is required; the options that are shown
+    and pickled; and the error for values after a function that is taken alone. What the call has as attributes, the
+    result has.
     """
     signature = inspect.signature(make)
     first, *parameters = signature.parameters.values()
     defaults = {parameter.name: parameter.default for parameter in parameters}
     positional = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+    name = _public_name(make)
+    short_name = name.removeprefix("func.")
+    decorates = first.empty not in defaults.values()
 
     @without_engine_frames
     @functools.wraps(make)
     def public(f: Any = None, *args: Any, **options: Any) -> Any:
         if args and not positional:
             raise TypeError(
-                f"func.{make.__name__} takes the function alone, and options by name; did you mean "
-                f"func.{make.__name__}({name_of(f)})(...)?"
+                f"{name} takes the function alone, and options by name; did you mean {name}({name_of(f)})(...)?"
             )
         chosen = {**defaults, **dict(zip(positional, args, strict=False)), **options}
-        if f is None:
+        if f is None and decorates:
             signature.bind(f, *args, **options)
             return functools.partial(public, **chosen)
-        check_callable(f, make.__name__)
-        return transformed(public, f, chosen)(make(f, *args, **options))
+        check_callable(f, short_name)
+        return _transformed(public, f, chosen, make(f, *args, **options))
 
-    public.__dict__["__signature__"] = signature.replace(parameters=[first.replace(default=None), *parameters])
-    return cast(FunctionOf[Options, T], public)
-
-
-def _by_blocks(
-    transform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[..., Any] | None:
-    """How a transform works on arrays of Dask; None if it takes whole arrays, or if none are among the arguments."""
-    blocks: Any = importlib.import_module("func.workers.dask_arrays")
-    return blocks.BY_BLOCKS.get(transform.__name__) if blocks.has_blocks(args, kwargs) else None
+    if decorates:
+        public.__dict__["__signature__"] = signature.replace(parameters=[first.replace(default=None), *parameters])
+    return cast("FunctionOf[Options, T]", public)
 
 
 def _remade(transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -185,8 +198,8 @@ def as_written(transform: Callable[..., Any], function: Callable[..., Any], opti
 
     The arguments that are differentiated are always named.
     """
-    module = sys.modules[transform.__module__]
-    is_public = transform.__name__ in getattr(module, "__all__", ())
+    from func.interpreters.program.content_keys import content_key  # start-up time
+
     defaults = {name: parameter.default for name, parameter in inspect.signature(transform).parameters.items()}
     if options.get("argnames") is None:
         defaults.pop("argnums", None)
@@ -195,8 +208,14 @@ def as_written(transform: Callable[..., Any], function: Callable[..., Any], opti
         for name, value in options.items()
         if name not in defaults or content_key(value) != content_key(defaults[name])
     ]
-    name = f"{module.__name__ if is_public else 'func'}.{transform.__name__}"
-    return f"{name}({', '.join([written_name(function), *chosen])})"
+    return f"{_public_name(transform)}({', '.join([written_name(function), *chosen])})"
+
+
+def _public_name(transform: Callable[..., Any]) -> str:
+    """How users write a transform: `func.grad`, `func.debug.explain`."""
+    module = sys.modules[transform.__module__]
+    is_public = transform.__name__ in getattr(module, "__all__", ())
+    return f"{module.__name__ if is_public else 'func'}.{transform.__name__}"
 
 
 def written_name(function: Any) -> str:
@@ -263,3 +282,23 @@ def global_name(made: Any) -> str | None:
     for part in name.split("."):
         found = getattr(found, part, None)
     return name if found is made else None
+
+
+def keeps_parameters(transform: FunctionOf[Options, T]) -> KeepsParameters[Options, T]:
+    """Decorate a transform that changes what a function returns."""
+    return transform  # type: ignore[return-value]
+
+
+def keeps_signature(transform: FunctionOf[Options, Any]) -> KeepsSignature[Options]:
+    """Decorate a transform that leaves parameters and results what they are."""
+    return transform  # type: ignore[return-value]
+
+
+def value_first(transform: FunctionOf[Options, Any]) -> ValueFirst[Options]:
+    """Decorate a transform that returns the value, then a derivative."""
+    return transform  # type: ignore[return-value]
+
+
+def value_last(transform: FunctionOf[Options, Any]) -> ValueLast[Options]:
+    """Decorate a transform that returns a derivative, then the value."""
+    return transform  # type: ignore[return-value]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from func import tree
 from func.interpreters.compiled_backward import by_nodes
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, MappedAxisError, UnsupportedArrayError
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
@@ -30,8 +30,7 @@ from func.transforms.boundary import (
     own,
 )
 from func.transforms.memory_limits import PLANNING, ChunkPlan, Planning, planning, whole_results
-from func.transforms.signatures import keeps_parameters
-from func.transforms.transformed import transform
+from func.transforms.transformed import keeps_parameters, transform
 
 AUTO_CHUNK_BYTES = 1 << 26
 """The memory that the elements of one chunk take together with chunk_size="auto"."""
@@ -126,13 +125,12 @@ def vmap(
         raise ArgumentError("func.vmap: memory_limit chooses the chunks; give either it or chunk_size")
     plan = None if memory_limit is None else ChunkPlan(memory_limit, "vmap", f)
     if executor is not None:
-        mapping: Any = importlib.import_module("func.workers.mapping")
         is_random = randomness != "error"
-        mapping.check_options("vmap", executor, memory_limit=memory_limit, randomness=is_random, axis_name=axis_name)
+        WIRING.check_executor("vmap", executor, memory_limit=memory_limit, randomness=is_random, axis_name=axis_name)
         size = chunk_size if isinstance(chunk_size, int) else None
 
         def spread(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return mapping.mapped(f, args, kwargs, in_dims, out_dims, axis_size, size, progress, executor)
+            return WIRING.map_by_executor(f, args, kwargs, in_dims, out_dims, axis_size, size, progress, executor)
 
         return spread
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from func import tree
-from func.interpreters.core.errors import MappedAxisError
+from func.errors import MappedAxisError
 from func.transforms.boundary import argument_paths, is_dask_array, name_of
 from func.transforms.vmapping import _one_of_two, _split_dims, broadcast_prefix, vmap
 from func.workers.dask_gradients import gradient_by_blocks
@@ -143,12 +143,7 @@ def elementwise_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return da.map_blocks(made, *args, dtype=dtype, name=label, meta=np.empty(0, dtype))
 
 
-def has_blocks(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether there are Dask arrays among the arguments of a call."""
-    return any([is_dask_array(leaf) for leaf in tree.leaves((args, kwargs))])
-
-
-BY_BLOCKS = {
+_BY_BLOCKS = {
     "vmap": vmap_by_blocks,
     "elementwise_grad": elementwise_by_blocks,
     "grad": gradient_by_blocks,
@@ -156,3 +151,11 @@ BY_BLOCKS = {
     "grad_and_value": gradient_by_blocks,
 }
 """The transforms that work on blocks, by name."""
+
+
+def transform_by_blocks(
+    transform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., Any] | None:
+    """How a transform works on arrays of Dask; None if it takes whole arrays, or if none are among the arguments."""
+    has_blocks = any([is_dask_array(leaf) for leaf in tree.leaves((args, kwargs))])
+    return _BY_BLOCKS.get(transform.__name__) if has_blocks else None

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from func import tree
-from func.interpreters.calls.remote_map import remote_map
-from func.interpreters.core import Array, Tracer, dtype_of
-from func.interpreters.core.errors import (
+from func.errors import (
     ArgumentError,
     RaggedChunksError,
     ScalarOutputError,
     UnsupportedArrayError,
     UnsupportedFunctionError,
 )
+from func.interpreters.calls.remote_map import remote_map
+from func.interpreters.core import Array, Tracer, dtype_of
 from func.interpreters.host.source import at_line
 from func.transforms.boundary import is_dask_array, name_of
 from func.transforms.closures import Closure

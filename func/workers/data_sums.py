@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from func import tree
+from func.errors import ArgumentError, ScalarOutputError
 from func.interpreters.calls.remote_map import remote_map
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.core.errors import ArgumentError, ScalarOutputError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.content_keys import content_key
 from func.sample_gradients.per_sample import per_sample

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from func.interpreters.core.errors import ArgumentError, ExecutorError, WorkerLostError
+from func.errors import ArgumentError, ExecutorError, WorkerLostError
 from func.workers.shipping import SMALL, Parcel, Sent
 from func.workers.tasks import ChunkTask, answer_of, compute, compute_here, pull_kept
 

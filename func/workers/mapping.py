@@ -11,9 +11,9 @@ import numpy as np
 from func import tree
 from func.backends.records import Record, ValueRecord
 from func.control.scanning import map as map_rows
+from func.errors import ArgumentError
 from func.interpreters.calls.remote_map import remote_map
 from func.interpreters.core import Array, Tracer, aval_of, dtype_of, shape_of
-from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.types import Aval
 from func.interpreters.drivers import running
@@ -128,7 +128,7 @@ class RowsChunk(CalledChunk):
         return leaves
 
 
-def mapped(
+def map_by_executor(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -172,7 +172,9 @@ def _leading(dims: Any) -> Any:
     return 0 if isinstance(dims, int) else dims
 
 
-def mapped_rows(function: Callable[..., Any], xs: Any, chunk_size: int | None, executor: Any, progress: bool) -> Any:
+def map_rows_by_executor(
+    function: Callable[..., Any], xs: Any, chunk_size: int | None, executor: Any, progress: bool
+) -> Any:
     """`func.map(function, xs, executor=...)`."""
     chunk = RowsChunk(function, xs, None)
     lengths = {shape_of(x)[0] for x in chunk.operands[chunk.captured :] if shape_of(x)}
@@ -301,7 +303,7 @@ def unit_vectors(like: Sequence[Array], numbers: Array) -> list[Array]:
     return vectors
 
 
-def jacobian(blocks: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: str, executor: Any) -> Any:
+def jacobian_by_executor(blocks: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: str, executor: Any) -> Any:
     """The Jacobian by chunks of rows or columns; `blocks` says of what, and gives it its form."""
     call = blocks.call(args, kwargs)
     leaves = call.arguments.values()
@@ -361,7 +363,7 @@ def _block(stack: Array, start: int, size: int, x: Array, y: Array, mode: str) -
     return reshape(rows, shape=(*shape_of(x), *shape_of(y)))
 
 
-def check_options(transform: str, executor: Any, **options: Any) -> None:
+def check_executor(transform: str, executor: Any, **options: Any) -> None:
     """Raise where an option does not go with an executor."""
     engine_of(executor, transform)
     for name, value in options.items():

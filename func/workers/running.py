@@ -14,10 +14,10 @@ import numpy as np
 
 from func.backends import namespace_of
 from func.backends.records import Record
+from func.errors import ExecutorError, RaggedChunksError, WorkerLostError, WorkerLostWarning
 from func.interpreters.calls.partition import select
 from func.interpreters.calls.remote_map import Joined, bind_data, innermost_function, is_joined
 from func.interpreters.core import shape_of
-from func.interpreters.core.errors import ExecutorError, RaggedChunksError, WorkerLostError, WorkerLostWarning
 from func.interpreters.host.source import user_line
 from func.workers.engines import ChunkEngine, HereEngine, closed
 from func.workers.shipping import Missing, Parcel

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from func.backends.records import Record
+from func.errors import TravelError
 from func.interpreters.core import Tracer
-from func.interpreters.core.errors import TravelError
 from func.transforms.boundary import name_of
 
 SMALL = 1 << 14

@@ -16,8 +16,8 @@ import numpy as np
 
 from func import tree
 from func.backends.records import Record
+from func.errors import ArgumentError, RaggedChunksError
 from func.interpreters.core import Tracer
-from func.interpreters.core.errors import ArgumentError, RaggedChunksError
 
 CHUNK_BYTES = 1 << 24
 """How much data a chunk has where nothing else decides."""

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.errors import ChunkError, TravelError
 from func.interpreters import drivers
 from func.interpreters.calls.partition import select
 from func.interpreters.calls.remote_map import bind_data, innermost_function
 from func.interpreters.compiled_backward import passes_by_nodes
 from func.interpreters.core import ZERO, Tracer, zeros_like
-from func.interpreters.core.errors import ChunkError, TravelError
 from func.interpreters.host.source import hide_engine_frames
 from func.transforms.pullback import graph_of, graph_table, rebuild_graph
 from func.workers.shipping import Missing, Sent, opened

@@ -24,7 +24,7 @@ import numpy as np
 from func.backends import messages, namespace_of, namespace_of_type
 from func.backends.array_memory import MEMORY
 from func.backends.cuda.device import DeviceMemoryError
-from func.backends.loops.number_types import is_number
+from func.backends.number_types import is_number
 from func.interpreters import drivers
 from func.interpreters.calls.derivative_levels import DerivativeLevels, Form, Opener, Unknown, levels_of
 from func.interpreters.calls.graph_matchers import GraphMismatch, Matcher, matcher_of
@@ -53,6 +53,8 @@ from func.interpreters.program.plain_runs import plain_run
 from func.interpreters.program.program import Program
 from func.interpreters.program.translations import TRANSLATIONS
 from func.interpreters.stage import DerivedStage
+
+BACKWARD.has_begun = True
 
 LONGEST = 2048
 """Nodes of the longest compiled graph: compilation takes time in proportion, and so does the key."""

@@ -9,20 +9,9 @@ import numpy as np
 
 from func.backends import is_device_array, namespace_of
 from func.backends.records import ValueRecord
+from func.interpreters import core
 from func.interpreters.calls.call_primitives import AVALS
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    NonDifferentiable,
-    Params,
-    Primitive,
-    dtype_of,
-    is_inexact,
-    materialize,
-    nondifferentiable,
-    shape_of,
-)
+from func.interpreters.core import ZERO, Array, Aval, NonDifferentiable, Params, Primitive
 from func.interpreters.core.errors import ArgumentError, CustomRuleError, NotDifferentiableError
 from func.interpreters.core.parameters import FUNCTION, one_of
 from func.interpreters.host.source import at_line
@@ -38,7 +27,7 @@ def _callback_batch(size: int, batched: Sequence[bool], args: Sequence[Array], p
     return callback(*args, **params)
 
 
-callback: NonDifferentiable = nondifferentiable(
+callback: NonDifferentiable = core.nondifferentiable(
     "callback",
     _callback_impl,
     aval=lambda *avals, function: (),
@@ -123,10 +112,10 @@ def _pure_callback_batch(size: int, batched: Sequence[bool], args: Sequence[Arra
     if method == "sequential":
         function = ElementByElement(function, size, tuple(batched), outs)
     elif method == "broadcast_all":
-        args = materialize(size, batched, args)
+        args = core.materialize(size, batched, args)
     else:
         args = [
-            arg if mapped else reshape(arg, shape=(1, *shape_of(arg)))
+            arg if mapped else reshape(arg, shape=(1, *core.shape_of(arg)))
             for arg, mapped in zip(args, batched, strict=True)
         ]
     return pure_callback(*args, function=function, outs=stacked, vmap_method=method)
@@ -134,7 +123,7 @@ def _pure_callback_batch(size: int, batched: Sequence[bool], args: Sequence[Arra
 
 def _pure_callback_jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> Any:
     outs = pure_callback(*primals, **params)
-    if not any([is_inexact(dtype_of(out)) for out in outs]):
+    if not any([core.is_inexact(core.dtype_of(out)) for out in outs]):
         return outs, tuple([ZERO] * len(outs))
     raise NotDifferentiableError(
         f"func.pure_callback: the outside function {name_of_function(params['function'])} has no derivative that func "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func.backends.records import ValueRecord
-from func.interpreters import nan_safe
+from func.interpreters import core, nan_safe
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
     CallPrimitive,
@@ -18,20 +18,7 @@ from func.interpreters.calls.call_primitives import (
 )
 from func.interpreters.calls.partition import expand, select
 from func.interpreters.calls.primal_run import PrimalRun, is_traced_number
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    Shaped,
-    bind,
-    dtype_of,
-    materialize,
-    shape_of,
-    snapshot,
-    unboxed,
-)
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.core.parameters import FUNCTION, Kind, integer, refusal_of
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat, pull_flat, without_tensors
@@ -65,7 +52,7 @@ class RecomputedBackward(ValueRecord):
         cts = pull_flat(self.fun, inputs, active, ct)
         like = next(iter(ct.values()))
         return [
-            absent_like(like, shape_of(inputs[i]), dtype_of(inputs[i])) if x_ct is ZERO else x_ct
+            absent_like(like, core.shape_of(inputs[i]), core.dtype_of(inputs[i])) if x_ct is ZERO else x_ct
             for i, x_ct in zip(active, cts, strict=True)
         ]
 
@@ -88,7 +75,7 @@ class _Checkpoint(CallPrimitive):
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         fun, count = params["fun"], len(primals) - params["outs"]
-        results = bind(self, primals, params)
+        results = core.bind(self, primals, params)
         inputs = primals[:count]
         active = tuple([tangent is not ZERO for tangent in tangents[:count]])
         if not any(active):
@@ -104,7 +91,7 @@ class _Checkpoint(CallPrimitive):
         return results, without_integer_tangents(results, douts)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        outs = bind(self, values, params)
+        outs = core.bind(self, values, params)
         return outs, self, values[: len(values) - params["outs"]]
 
     def retraced(self, saved: Any, lift: Callable[..., Any]) -> Any:
@@ -120,7 +107,7 @@ class _Checkpoint(CallPrimitive):
 def _checkpoint_batch(size: int, batched: Sequence[bool], operands: Sequence[Array], params: Params) -> Any:
     outs = params["outs"]
     count = len(operands) - outs
-    values = materialize(size, batched[count:], operands[count:])
+    values = core.materialize(size, batched[count:], operands[count:])
     fun = BatchedFunction(params["fun"], size, tuple(batched[:count]))
     return checkpoint_call(*operands[:count], *values, fun=fun, outs=outs)
 
@@ -160,9 +147,11 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
     values that are not among the arguments. So do derivatives of values that live on elsewhere.
     """
     nan_safe.Attempt.ever = True
-    given, args = args, [snapshot(arg) for arg in args]
+    given, args = args, [core.snapshot(arg) for arg in args]
     run = PrimalRun(args, policy)
-    inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
+    inputs = [
+        run.lift(stop_gradient(arg), i) if is_traced_number(arg) else core.unboxed(arg) for i, arg in enumerate(args)
+    ]
     WIRING.box_arguments(run, fun, inputs, given)
     try:
         outs = without_tensors(fun(*inputs), run)
@@ -179,7 +168,7 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
 
 def _saved_output_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, primitive: Primitive, options: Any) -> Any:
     """The value of the first argument, with the derivative of the primitive by the others."""
-    out = bind(saved_output, tuple(primals), {"primitive": primitive, "options": options})
+    out = core.bind(saved_output, tuple(primals), {"primitive": primitive, "options": options})
     return out, primitive.tangent_of(tuple(primals[1:]), out, tuple(tangents[1:]), dict(options))
 
 
@@ -190,13 +179,13 @@ class AppliedPrimitive(ValueRecord):
     options: Any
 
     def __call__(self, *operands: Array) -> list[Array]:
-        return [bind(self.primitive, operands, dict(self.options))]
+        return [core.bind(self.primitive, operands, dict(self.options))]
 
 
 def _saved_output_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     """The saved batch, with the derivative of the batched primitive."""
     fun = BatchedFunction(AppliedPrimitive(params["primitive"], params["options"]), size, tuple(batched[1:]))
-    return checkpoint_call(*args[1:], *materialize(size, batched[:1], args[:1]), fun=fun, outs=1)[0]
+    return checkpoint_call(*args[1:], *core.materialize(size, batched[:1], args[:1]), fun=fun, outs=1)[0]
 
 
 def _is_primitive(value: Any, avals: Sequence[Aval], params: Params) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from func.interpreters import drivers
+from func.interpreters import core, drivers
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.captured_values import noticing_random_numbers
 from func.interpreters.calls.partition import (
@@ -25,19 +25,7 @@ from func.interpreters.calls.partition import (
 )
 from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, present
 from func.interpreters.calls.validated_calls import check_batch, validated_partition
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Shaped,
-    Tracer,
-    aval_of,
-    dtype_of,
-    is_inexact,
-    kept,
-    unboxed,
-)
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer
 from func.interpreters.core.modes import tracing_body
 from func.interpreters.core.parameters import COMPILED
 from func.interpreters.core.wiring import WIRING
@@ -361,7 +349,7 @@ def _identity(value: Tracer) -> tuple[int, int, int]:
 
 def _with_inputs(program: Program, captured: dict[Any, Array]) -> Program:
     """The program with leading inputs in the place of its traced constants."""
-    leading = {key: Var(aval_of(value)) for key, value in captured.items()}
+    leading = {key: Var(core.aval_of(value)) for key, value in captured.items()}
     inputs = {var: leading[_identity(x)] for var, x in program.constants.items() if type(x) is Tracer}
 
     def renamed(x: Any) -> Any:
@@ -407,8 +395,8 @@ class ProgramCallPrimitive(CallPrimitive):
         if any([has_mask(x) for own in coefficients for x in own or ()]):
             variant = compiled.nan_safe_variant() or compiled
             outs = drivers.taylor_flat(variant.run_on, order, values, coefficients)
-            return [(out[0], out[1:] if is_inexact(dtype_of(out[0])) else None) for out in outs]
-        has_series = tuple([is_inexact(aval.dtype) for aval in compiled.out_avals])
+            return [(out[0], out[1:] if core.is_inexact(core.dtype_of(out[0])) else None) for out in outs]
+        has_series = tuple([core.is_inexact(aval.dtype) for aval in compiled.out_avals])
         form = SeriesForm(order, tuple(present(coefficients)), has_series, (len(values),), (len(has_series),))
         return call_with_series(form, (compiled,), values, coefficients, lambda bodies, xs: bodies[0](*xs))
 
@@ -433,7 +421,7 @@ def outputs_and_tangents(result: tuple[Sequence[Any], Any]) -> list[Any]:
 
 def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, ...]:
     """Arguments for a node: no boxes, and copies of the arrays that users may write to."""
-    return tuple([x if is_active else kept(unboxed(x)) for x, is_active in zip(values, active, strict=True)])
+    return tuple([x if is_active else core.kept(core.unboxed(x)) for x, is_active in zip(values, active, strict=True)])
 
 
 def _program_call_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:

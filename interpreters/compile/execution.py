@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import namespace_of
-from func.backends.error_base import DeviceError
+from func.backends.devices import DeviceError
 from func.interpreters.compile.inlining import inline, optimized, prepare_program
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked
@@ -110,8 +110,7 @@ def _compiled(
             "processor."
         )
     if xp is not np and name in ON_DEVICE and getattr(xp, "device_of", None) is not None:
-        devices = importlib.import_module("func.interpreters.compile.native.device_programs")
-        return Executable(*devices.compile_for_device(prepared.optimized, xp, frozenset(options), nan_safe, donated))
+        return Executable(*WIRING.compile_for_device(prepared.optimized, xp, frozenset(options), nan_safe, donated))
     if nan_safe is not None or xp is not np:
         donated = frozenset()
     return Executable(checked(compile_source(prepared.optimized, xp, donated), nan_safe), overwrites=donated)
@@ -181,10 +180,7 @@ def _compile_native(
     """Native code for host arrays; None without a compiler for it, or if NumPy alone is as fast."""
     if importlib.util.find_spec("llvmlite") is None:
         return None
-    native = importlib.import_module("func.interpreters.compile.native.executable")
-    if not native.is_available():
-        return None
-    call, code, parts = native.compile_native(program, "fast" in options, donated, nan_safe, "eager" in options)
+    call, code, parts = WIRING.compile_native(program, "fast" in options, donated, nan_safe, "eager" in options)
     if call is None:
         return None
     if code is None:

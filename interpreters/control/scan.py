@@ -21,16 +21,7 @@ from func.interpreters.calls.compiled_call import (
 )
 from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.calls.series_calls import SeriesForm, active_series, call_with_series, carried_series
-from func.interpreters.control.compiled_bodies import (
-    active_inputs,
-    batched_body,
-    compiled_function,
-    dependents,
-    on_backend,
-    split,
-    strong,
-    unshared,
-)
+from func.interpreters.control import compiled_bodies
 from func.interpreters.control.masked_bodies import masked_body, operands_with_masks, outputs_with_masks
 from func.interpreters.control.scan_blocks import block_lengths, in_blocks
 from func.interpreters.control.scan_derivatives import (
@@ -68,8 +59,8 @@ class ScanPrimitive(CallPrimitive):
                 absent_like(like, shape_of(x), dtype_of(x)) if tangent is ZERO else tangent
                 for x, tangent in zip(select(primals, active), select(tangents, active), strict=True)
             ]
-            consts, carries, _ = split(active, loop.consts, loop.carries)
-            dc, ds, dx = split(active_tangents, sum(consts), sum(carries))
+            consts, carries, _ = compiled_bodies.split(active, loop.consts, loop.carries)
+            dc, ds, dx = compiled_bodies.split(active_tangents, sum(consts), sum(carries))
             douts = scan_call(*fixed, *dc, *ds, *rows, *dx, body=derivative.body, loop=derivative.loop)
             return outs, tuple(expand(douts, derivative.has_tangent))
 
@@ -80,7 +71,7 @@ class ScanPrimitive(CallPrimitive):
         body, loop = params["body"], params["loop"]
         groups = loop.consts, loop.carries
         masked = masked_body(body, *groups, [has_mask(x) for x in args])
-        consts, carries, _ = split(masked.inputs, *groups)
+        consts, carries, _ = compiled_bodies.split(masked.inputs, *groups)
         inner = ScanLoop(loop.consts + sum(consts), loop.carries + sum(carries), loop.length, loop.reverse)
         outs = scan_call(*operands_with_masks(args, masked.inputs, groups), body=masked.body, loop=inner)
         return outputs_with_masks(structural, outs, masked.outputs, groups[1:])
@@ -88,7 +79,7 @@ class ScanPrimitive(CallPrimitive):
     def reached(self, inputs: Sequence[bool], params: Params) -> Sequence[bool]:
         """By the body, over all steps."""
         active = _active(params["body"], params["loop"], inputs, derivatives=False)
-        return dependents(params["body"].program, active, derivatives=False)
+        return compiled_bodies.dependents(params["body"].program, active, derivatives=False)
 
     def apply_series(
         self, order: int, values: tuple[Array, ...], coefficients: Sequence[Any], params: Params
@@ -98,8 +89,8 @@ class ScanPrimitive(CallPrimitive):
         active = _active(body, loop, active_series(values, coefficients))
         if not any(active):
             return [(out, None) for out in self(*values, **params)]
-        rows = dependents(body.program, active)[loop.carries :]
-        has_series = tuple([*split(active, loop.consts, loop.carries)[1], *rows])
+        rows = compiled_bodies.dependents(body.program, active)[loop.carries :]
+        has_series = tuple([*compiled_bodies.split(active, loop.consts, loop.carries)[1], *rows])
         form = SeriesForm(
             order,
             carried_series(order, coefficients, active, loop.consts, loop.carries),
@@ -119,7 +110,7 @@ class ScanPrimitive(CallPrimitive):
         loop: ScanLoop = params["loop"]
         directions = active_arguments(values, parents)
         values = snapshots(values, directions)
-        if not any(dependents(params["body"].program, _active(params["body"], loop, directions))):
+        if not any(compiled_bodies.dependents(params["body"].program, _active(params["body"], loop, directions))):
             return self(*values, **params), None, None
         blocks = _blocks(params["body"], loop, _active(params["body"], loop, directions))
         if blocks:
@@ -140,7 +131,7 @@ class ScanPrimitive(CallPrimitive):
 
 def _active(body: CompiledCall, loop: ScanLoop, active: Sequence[bool], derivatives: bool = True) -> tuple[bool, ...]:
     """The active inputs of the body."""
-    return active_inputs(body, loop.consts, loop.carries, active, derivatives)
+    return compiled_bodies.active_inputs(body, loop.consts, loop.carries, active, derivatives)
 
 
 def _known(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> PartitionedScan:
@@ -154,7 +145,7 @@ def _blocks(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> tup
         return ()
     if interval is not None:
         return (interval,) if interval < loop.length and not _is_in_blocks(body) else ()
-    carries = split(body.in_avals, loop.consts, loop.carries)[1]
+    carries = compiled_bodies.split(body.in_avals, loop.consts, loop.carries)[1]
     return block_lengths(loop.length, carries, _known(body, loop, active).stacked_avals, most)
 
 
@@ -206,11 +197,11 @@ def _pull_from_arguments(
         outs = _scan_aval(*inputs, body=body, loop=loop)
 
         def pull(*operands: Array) -> list[Any]:
-            known, cts = split(operands, len(active))
+            known, cts = compiled_bodies.split(operands, len(active))
             _, fixed, rows = derivative.known.run(known)
             return select(derivative.pull(fixed, rows, dict(zip(seeds, cts, strict=True))), active)
 
-        return compiled_function(pull, [*inputs, *[outs[i] for i in seeds]])
+        return compiled_bodies.compiled_function(pull, [*inputs, *[outs[i] for i in seeds]])
 
     pullback = body.memoized(("scan vjp from arguments", loop, active, seeds), derive)
     return expand(pullback(*values, *[ct[i] for i in seeds]), active)
@@ -218,12 +209,12 @@ def _pull_from_arguments(
 
 def _operand_avals(body: CompiledCall, loop: ScanLoop) -> list[Aval]:
     """The abstract values of a scan's operands."""
-    unstacked, rows = split(body.in_avals, loop.consts + loop.carries)
+    unstacked, rows = compiled_bodies.split(body.in_avals, loop.consts + loop.carries)
     return [*unstacked, *[stacked(aval, loop.length) for aval in rows]]
 
 
 def _scan_impl(xp: Any, *args: Array, body: CompiledCall, loop: ScanLoop) -> tuple[Any, ...]:
-    consts, start, xs = split(on_backend(xp, args), loop.consts, loop.carries)
+    consts, start, xs = compiled_bodies.split(compiled_bodies.on_backend(xp, args), loop.consts, loop.carries)
     carry: Sequence[Array] = start
     count = loop.carries
     ys = [xp.empty((loop.length, *aval.shape), aval.dtype) for aval in body.out_avals[count:]]
@@ -233,12 +224,12 @@ def _scan_impl(xp: Any, *args: Array, body: CompiledCall, loop: ScanLoop) -> tup
         carry = outs[:count]
         for y, row in zip(ys, outs[count:], strict=True):
             y[i] = row
-    return *(unshared(body, carry) if loop.length else carry), *ys
+    return *(compiled_bodies.unshared(body, carry) if loop.length else carry), *ys
 
 
 def _scan_aval(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> tuple[Aval, ...]:
-    carry, ys = split(body.out_avals, loop.carries)
-    return *strong(carry), *[stacked(aval, loop.length) for aval in ys]
+    carry, ys = compiled_bodies.split(body.out_avals, loop.carries)
+    return *compiled_bodies.strong(carry), *[stacked(aval, loop.length) for aval in ys]
 
 
 def _are_sizes(value: Any, avals: Sequence[Aval], params: Params) -> bool:
@@ -281,8 +272,8 @@ def _without_unknown(known: PartitionedScan, unknown: Sequence[bool]) -> tuple[C
     """The first scan without the unknown inputs, giving the residuals only."""
     loop, program = known.loop, known.body.program
     is_known = [not is_unknown for is_unknown in unknown]
-    consts, carries, _ = split(is_known, loop.consts, loop.carries)
-    carry, _, stacks = split(program.outputs, loop.carries, known.outputs - loop.carries)
+    consts, carries, _ = compiled_bodies.split(is_known, loop.consts, loop.carries)
+    carry, _, stacks = compiled_bodies.split(program.outputs, loop.carries, known.outputs - loop.carries)
     absent = {var: np.zeros(var.shape, var.dtype) for var in select(program.inputs, unknown)}
     outputs = [*select(carry, carries), *stacks]
     inputs = select(program.inputs, is_known)
@@ -299,8 +290,8 @@ def _scan_batch(size: int, batched: Sequence[bool], args: Sequence[Array], param
         if needs_axis and not is_batched:
             (x,) = materialize(size, (False,), (x,))
         operands.append(move_axis(x, 0, 1) if needs_axis and i >= loop.consts + loop.carries else x)
-    outs = scan_call(*operands, body=batched_body(body, size, which, carried), loop=loop)
-    carry, ys = split(outs, loop.carries)
+    outs = scan_call(*operands, body=compiled_bodies.batched_body(body, size, which, carried), loop=loop)
+    carry, ys = compiled_bodies.split(outs, loop.carries)
     return *materialize(size, carried, carry), *[move_axis(y, 1, 0) for y in ys]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.error_base import PUBLIC
-from func.backends.error_base import FuncError as FuncError
+from func.backends.devices import PUBLIC
+from func.backends.devices import FuncError as FuncError
 
 
 class LeakedTracerError(FuncError, RuntimeError):

@@ -18,6 +18,8 @@ PORTS = {
     "func.host.interception": "adopt_array retire_arrays",
     "func.interpreters.calls.backward_plans": "compiled_walk note_backward",
     "func.interpreters.compile.execution": "compile_program expect_programs reroll_loops",
+    "func.interpreters.compile.native.device_programs": "compile_for_device",
+    "func.interpreters.compile.native.executable": "compile_native",
     "func.interpreters.compile.validation": "check_translation validated_pass",
     "func.interpreters.core.traced_values": "class_behind",
     "func.interpreters.imperative.interpreter": "mark_tensor",
@@ -37,9 +39,11 @@ PORTS = {
     "func.host.patching": "hold_converters",
     "func.numpy.sharing": "box_arguments",
     "func.other_names": "renamed_options",
-    "func.host.scipy_imports": "install_hooks",
+    "func.host.start": "install_hooks",
     "func.sparse_derivatives.derivatives": "sparse_jacobian_of",
     "func.transforms.vmapping": "vmap",
+    "func.workers.dask_arrays": "transform_by_blocks",
+    "func.workers.mapping": "check_executor jacobian_by_executor map_by_executor map_rows_by_executor",
 }
 """Modules from above, each with the functions that lower modules call."""
 _MODULE_OF = {name: module for module, names in PORTS.items() for name in names.split()}

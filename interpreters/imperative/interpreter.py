@@ -32,7 +32,6 @@ from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import AVAL, NEEDS_COTANGENT, PARAMS, PARENTS, RULE, SERIALS, Grad, leaf_node
 from func.interpreters.grad_fast import FastGrad
-from func.interpreters.imperative.anomalies import line_and_operands
 from func.interpreters.imperative.node_state import CALL, LINE, STATE, NodeState, pack
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.identity import stop_gradient
@@ -143,7 +142,7 @@ class Imperative(FastGrad):
             if saving():
                 pack(state)
             if anomaly() is not None:
-                state[LINE] = line_and_operands(primitive, args, (out._value,))
+                state[LINE] = _line_and_operands(primitive, args, (out._value,))
         out._attached = (serial, rule, parents, needs_cotangent, state, params, aval)
         return out
 
@@ -166,7 +165,7 @@ class Imperative(FastGrad):
                         pack(state)
                     if anomaly() is not None:
                         values = tuple([o._value if type(o) is Tracer else o for o in outs])
-                        state[LINE] = line_and_operands(primitive, args, values)
+                        state[LINE] = _line_and_operands(primitive, args, values)
                     common = (*parent[:STATE], state, *parent[STATE + 1 :])
                 place_state = NodeState((place, None, None, None))
                 out._attached = (serial, rule, (common,), (common,), place_state, params, aval)
@@ -209,6 +208,13 @@ class CloneRule:
 CLONE = CloneRule()
 
 
+def _line_and_operands(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
+    """What a node keeps while anomalies are detected."""
+    from func.interpreters.imperative.anomalies import line_and_operands  # start-up time
+
+    return line_and_operands(primitive, args, outs)
+
+
 def copy_of(value: Array) -> Array:
     """A copy of a traced value: a box of its own and, of a tensor, a node of its own. Unrecorded, it has no history."""
     if type(value) is not Tracer:
@@ -224,7 +230,7 @@ def copy_of(value: Array) -> Array:
     aval = value._attached[AVAL]
     state = NodeState((None, None, None, None))
     if WATCHED.ever and anomaly() is not None:
-        state[LINE] = line_and_operands(CLONE, (value,), (value._value,))
+        state[LINE] = _line_and_operands(CLONE, (value,), (value._value,))
     return Tracer(owner, value._value, (next(SERIALS), CLONE, (value._attached,), (aval,), state, None, aval))
 
 

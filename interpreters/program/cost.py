@@ -8,17 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from func.interpreters.core import COMPLEX
+from func.interpreters.program import storage
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Equation, Program, Var
-from func.interpreters.program.storage import (
-    avals_of,
-    bytes_of,
-    held_bytes,
-    is_view,
-    last_uses,
-    memory_roots,
-    operand_roots,
-)
 
 
 @dataclass(frozen=True)
@@ -101,7 +93,7 @@ def operations(equation: Equation) -> float:
     cost = equation.primitive.cost
     if cost is None or equation.nested():
         return 0
-    ins, outs = avals_of(equation), [var.aval for var in equation.outputs]
+    ins, outs = storage.avals_of(equation), [var.aval for var in equation.outputs]
     elements = sum([aval.size for aval in outs])
     count = cost * elements if isinstance(cost, (int, float)) else cost(ins, outs, equation.params)
     return count * (COMPLEX if any([aval.dtype.kind == "c" for aval in (*ins, *outs)]) else 1)
@@ -110,18 +102,18 @@ def operations(equation: Equation) -> float:
 def program_cost(program: Program) -> Cost:
     """The cost of a program."""
     names = names_of(program)
-    roots = memory_roots(program)
-    last = last_uses(program, roots)
-    held = {var: bytes_of(var) for var in (*program.inputs, *program.constants)}
+    roots = storage.memory_roots(program)
+    last = storage.last_uses(program, roots)
+    held = {var: storage.bytes_of(var) for var in (*program.inputs, *program.constants)}
     live = peak = sum(held.values())
     equations = []
     dying: dict[int, list[Var]] = {}
     for root, place in last.items():
         dying.setdefault(place, []).append(root)
     for place, equation in enumerate(program.equations):
-        held.update([(out, held_bytes(out, equation)) for out in equation.outputs if roots[out] is out])
+        held.update([(out, storage.held_bytes(out, equation)) for out in equation.outputs if roots[out] is out])
         before, live = live, live + sum([held[out] for out in equation.outputs if roots[out] is out])
-        operands = {x: held[root] for x, root in operand_roots(equation, roots)}
+        operands = {x: held[root] for x, root in storage.operand_roots(equation, roots)}
         cost = _equation_cost(equation, names, operands, before, live)
         peak = max(peak, cost.live_bytes)
         equations.append(cost)
@@ -145,7 +137,7 @@ def _equation_cost(
         combine = max if "branches" in equation.params else sum
         count = combine([program.times * program.cost.operations for program in nested])
         moved = combine([program.times * program.cost.bytes_moved for program in nested])
-        known = [sum([bytes_of(var) for var in program.inputs]) for _, program in equation.nested()]
+        known = [sum([storage.bytes_of(var) for var in program.inputs]) for _, program in equation.nested()]
         inside = max([program.cost.peak_bytes - outside for program, outside in zip(nested, known, strict=True)])
         base = before if loop is None else live
         return EquationCost(text, name, equation.line, count, moved, max(live, base + inside), nested, note)
@@ -155,10 +147,10 @@ def _equation_cost(
 
 def _bytes_moved(equation: Equation, held: dict[Var, int]) -> int:
     """The inputs once each, and the outputs; a broadcast input counts as the memory behind it."""
-    if is_view(equation):
+    if storage.is_view(equation):
         return 0
-    written = sum([bytes_of(out) for out in equation.outputs])
-    read = [min(bytes_of(x), size) for x, size in held.items()]
+    written = sum([storage.bytes_of(out) for out in equation.outputs])
+    read = [min(storage.bytes_of(x), size) for x, size in held.items()]
     if equation.primitive.reads_selected and read:
         read[0] = min(read[0], written)
     return sum(read) + written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,12 +15,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Translations:
-    """`are_validated` is `func.config.validate`."""
+    """`are_validated` is `func.config.validate`, at first the environment variable FUNC_VALIDATE."""
 
     __slots__ = ("are_validated", "reports")
 
     def __init__(self) -> None:
-        self.are_validated = False
+        self.are_validated = os.environ.get("FUNC_VALIDATE", "") not in ("", "0")
         self.reports: list[ValidationError] = []
         """The errors of validation, also if other code continues after them. Testers empty the list."""
 

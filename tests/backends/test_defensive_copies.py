@@ -259,7 +259,7 @@ def test_arrays_of_others_are_copied_each_time(tmp_path: Any, monkeypatch: Any) 
 @pytest.mark.usefixtures("nothing_kept")
 @pytest.mark.parametrize("has_digests", [False, True])
 def test_threads_share_kept_copies(has_digests: bool, monkeypatch: Any) -> None:
-    monkeypatch.setattr(copies, "DIGESTS", digests() if has_digests else Digests())
+    monkeypatch.setattr(bit_digests, "DIGESTS", digests() if has_digests else Digests())
     a, x = np.random.default_rng(1).normal(size=(1200, 200)), np.ones(200)
     expected = a.T @ (1 - np.tanh(a @ x) ** 2)
 
@@ -281,7 +281,7 @@ def digests() -> Digests:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("nbytes", [bit_digests.LEAST, bit_digests.LEAST + 257, 3 * bit_digests.CHUNK + 255])
+@pytest.mark.parametrize("nbytes", [copies.LEAST_DIGEST, copies.LEAST_DIGEST + 257, 3 * bit_digests.CHUNK + 255])
 def test_digests_show_every_bit(nbytes: int, threads: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(bit_digests, "SEVERAL", 0)
     found = digests()
@@ -305,7 +305,7 @@ def test_digests_show_every_bit(nbytes: int, threads: int, monkeypatch: Any) -> 
 
 def test_digests_show_changes_that_cancel_in_sums() -> None:
     found = digests()
-    x = np.random.default_rng(3).normal(size=bit_digests.LEAST // 8)
+    x = np.random.default_rng(3).normal(size=copies.LEAST_DIGEST // 8)
     seen = {found.of(x)}
     count = 1
     for step in (1, 4, 32, 64, 1000):
@@ -328,7 +328,7 @@ def test_digests_show_changes_that_cancel_in_sums() -> None:
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i1", "i2", "i4", "i8"])
 def test_digests_show_changes_of_sign_that_follow_each_other(dtype: str) -> None:
     found = digests()
-    x = np.ones(bit_digests.LEAST // np.dtype(dtype).itemsize, dtype)
+    x = np.ones(copies.LEAST_DIGEST // np.dtype(dtype).itemsize, dtype)
     row = 256 // x.itemsize  # what is so far apart is taken in by the same word of the digest
     in_word = 8 // x.itemsize
     seen, count = {found.of(x)}, 1
@@ -346,7 +346,7 @@ def test_code_for_digests_comes_when_it_is_worth_it(monkeypatch: Any) -> None:
     if not machine.available():
         pytest.skip("no LLVM")
     found = Digests()
-    x = np.ones(bit_digests.LEAST // 8)
+    x = np.ones(copies.LEAST_DIGEST // 8)
     assert found.same_bits(x, x.copy())
     assert not found.is_there
     digests()  # now it is on disk, or in the process
@@ -365,7 +365,7 @@ def test_without_a_compiler_bytes_are_compared(monkeypatch: Any) -> None:
     monkeypatch.setattr(machine, "compile_ir", fail)
     monkeypatch.setattr(machine, "existing_code", fail)
     found = Digests()
-    x = np.ones(bit_digests.LEAST // 8)
+    x = np.ones(copies.LEAST_DIGEST // 8)
     for _ in range(2):
         assert found.same_bits(x, x.copy()) and not found.same_bits(x, x + 1)
     found.provide()
@@ -376,9 +376,9 @@ def test_without_a_compiler_bytes_are_compared(monkeypatch: Any) -> None:
 @pytest.mark.parametrize("place", [(0, 0), (700, 3), (-1, -1), ...])
 @pytest.mark.parametrize("length", [1400, 1401])
 def test_writes_to_large_arrays_show_in_digests(monkeypatch: Any, place: Any, length: int) -> None:
-    monkeypatch.setattr(copies, "DIGESTS", digests())
+    monkeypatch.setattr(bit_digests, "DIGESTS", digests())
     a = np.random.default_rng(4).normal(size=(length, 99))
-    assert a.nbytes > bit_digests.LEAST
+    assert a.nbytes > copies.LEAST_DIGEST
     first = kept(a)
     assert kept(a) is first
     assert kept(a) is first

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.llvm.threads import thread_count
+from func.backends import thread_count
 from func.errors import ArgumentError
 from func.interpreters.program.translations import TRANSLATIONS
 

@@ -58,6 +58,24 @@ def test_the_first_use_leaves_out_what_few_programs_need() -> None:
     assert run(script) == "[]"
 
 
+LOADED = {"grad": 80, "jit": 205, "jit from the cache": 130}
+"""The most modules of func that a first call imports: a gradient, a compiled function, one whose code is on disk."""
+
+
+@pytest.mark.parametrize("call", LOADED)
+def test_a_first_call_imports_few_modules(call: str, tmp_path: Path) -> None:
+    script = f"""
+import os, sys, numpy as np
+os.environ["FUNC_CACHE_DIR"] = {str(tmp_path)!r}
+import func
+func.{call.split()[0]}(lambda x: np.sum(np.sin(x) * x))(np.ones(3))
+print(len([name for name in sys.modules if name.partition(".")[0] == "func"]))
+"""
+    if call == "jit from the cache":
+        run(script)
+    assert int(run(script)) <= LOADED[call]
+
+
 def test_a_transform_is_imported_without_slow_modules_of_others() -> None:
     slow = {"array", "copy", "dataclasses", "scipy", "typing_extensions"}
     added = "{*sys.modules} - before"

@@ -10,8 +10,11 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import func
 
 BACKENDS = "The backends import nothing above them"
 ENGINE = "The engine imports the backends and nothing else of func"
@@ -133,6 +136,133 @@ def imported_modules(path: Path) -> set[str]:
         elif id(node) not in for_types and isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
     return names
+
+
+NAMES_FROM_ABOVE = {
+    "func.backends.devices": "what tracebacks call the module of public errors",
+    "func.host.patching": "np.r_ and np.c_ are func's while a transform runs, imported when one is used",
+    "func.interpreters.core.primitive": "saved programs name primitives, whose modules are imported when one is loaded",
+    "func.interpreters.core.wiring": "the table of what is bound late: no other module imports from above by name",
+    "func.interpreters.primitives.structural.rank_collectives": "what messages call collectives",
+    "func.numpy.methods": "attributes of tensors, which func.autograd puts on the class when one is first looked for",
+    "func.numpy.protocol": "the first ufunc of SciPy's on a traced array imports the rules that func has for them",
+    "func.transforms.transformed": "the modules of frames between a pickler and a function that looks for it",
+}
+"""The modules in which a text is the name of a module above them, each with the reason."""
+
+
+def test_texts_name_no_modules_from_above() -> None:
+    """An import by name, `import_module("func.…")`, and the tables for such imports follow the layers, too."""
+    upwards = {
+        (name, text): contract
+        for name, path in modules(ROOT).items()
+        for text in texts(path)
+        if (contract := broken_contract(name, text)) is not None
+    }
+    assert {name for name, _ in upwards} == set(NAMES_FROM_ABOVE), upwards
+
+
+@pytest.mark.parametrize(
+    ("module", "imported", "contract"),
+    [
+        ("func.transforms.vmapping", "func.workers.mapping", INSIDE_PUBLIC),
+        ("func.interpreters.compile.execution", "func.interpreters.compile.native.executable", COMPILER),
+        ("func.interpreters.core.types", "func.interpreters.host.refusals", INSIDE),
+        ("func.linalg", "func.special", INSIDE_PUBLIC),
+        ("func.workers.mapping", "func.transforms.vmapping", None),
+        ("func.interpreters.host.refusals", "func.interpreters.host.display", None),
+    ],
+)
+def test_name_from_above_is_seen(module: str, imported: str, contract: str | None) -> None:
+    found = broken_contract(module, imported)
+    assert (found or "").partition(":")[0] == (contract or "")
+
+
+def texts(path: Path) -> set[str]:
+    """The texts of a file that are names of func's modules, or begin one, as `func.numpy.` does in an f-string."""
+    known = modules(ROOT).keys()
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("func."):
+            name = node.value.partition(":")[0].removesuffix(".")
+            found |= {name} & known
+    return found
+
+
+def broken_contract(source: str, target: str) -> str | None:
+    """The contract that an import breaks, by its name; None where it points downwards."""
+    for contract in layered_contracts():
+        for container in contract["containers"]:
+            places = [place_in(contract, container, module) for module in (source, target)]
+            if None in places:
+                continue
+            (above, member, _), (below, other, is_apart) = places
+            if member != other and (below < above or (below == above and is_apart)):
+                return str(contract["name"])
+    return None
+
+
+@functools.cache
+def layered_contracts() -> list[dict[str, Any]]:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    return [contract for contract in contracts if contract["type"] == "layers"]
+
+
+def place_in(contract: dict[str, Any], container: str, module: str) -> Any:
+    """(number of the layer from the top, member, whether members of the layer are independent) of a module, or None."""
+    places = [
+        (number, name, "|" in layer)
+        for number, layer in enumerate(contract["layers"])
+        for member in re.split("[:|]", layer)
+        if f"{module}.".startswith(f"{(name := f'{container}.{member.strip()}')}.")
+    ]
+    return max(places, key=lambda place: len(place[1]), default=None)
+
+
+def test_imports_inside_functions_say_why() -> None:
+    """By a comment on the first of them, or above. Some of `func.scipy`'s are about circles among SciPy's modules."""
+    silent = []
+    for name, path in modules(ROOT).items():
+        lines = path.read_text().splitlines()
+        places = sorted(
+            node.lineno
+            for function in ast.walk(ast.parse(path.read_text()))
+            if isinstance(function, ast.FunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "func"
+        )
+        explained = 0
+        for place in dict.fromkeys(places):
+            if "#" in lines[place - 1] + lines[place - 2] or explained == place - 1:
+                explained = place
+            elif not name.startswith("func.scipy."):
+                silent.append(f"{name}:{place}")
+    assert not silent
+
+
+NOT_PUBLIC = {"curvature": 30, "message_passing": 12, "sample_gradients": 54, "sparse_derivatives": 76, "workers": 52}
+"""How many names that are not public each application imports: parts of transforms, and of the engine, on whose
+Programs and primitives it works. The numbers may only fall."""
+
+
+@pytest.mark.parametrize("application", NOT_PUBLIC)
+def test_applications_import_public_names(application: str) -> None:
+    private = {
+        f"{node.module}.{alias.name}"
+        for name, path in modules(ROOT).items()
+        if name.startswith(f"func.{application}")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("func.")
+        for alias in node.names
+        if not is_public(str(node.module), alias.name)
+    }
+    assert len(private) == NOT_PUBLIC[application], "\n".join(sorted(private))
+
+
+def is_public(module: str, name: str) -> bool:
+    """Whether users may import a name from a module, or the module is one of an application."""
+    public = {f"func.{part}" for part in (*func._SUBMODULES, *NOT_PUBLIC)}
+    return func._IN_MODULES.get(name) == module or ".".join(module.split(".")[:2]) in public
 
 
 def test_contracts_hold() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import func
 from func.interpreters.core.scopes import Turns
-from func.interpreters.primitives.structural import inplace_reuse
+from func.interpreters.primitives.structural import slicing
 from tests.support.threads import in_threads, quick_turns
 
 
@@ -82,10 +82,10 @@ def _written() -> Any:
 @pytest.mark.parametrize("name", ["_in_place", "rewrite", "spare_buffers"])
 def test_interrupted_writes_leave_no_array_to_be_overwritten(name: str) -> None:
     expected = _written()
-    file = "inplace_reuse.py" if name == "spare_buffers" else "inplace.py"
+    file = "slicing.py" if name == "spare_buffers" else "inplace.py"
     place = 1
     while _interrupted(_written, file, name, place):
-        assert not inplace_reuse._reusable, f"interrupted before bytecode {place} of {name}"
+        assert not slicing._reusable, f"interrupted before bytecode {place} of {name}"
         for got, right in zip(_written(), expected, strict=True):
             np.testing.assert_array_equal(got, right)
         place += 1

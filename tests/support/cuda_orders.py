@@ -19,8 +19,8 @@ from func.backends.cuda.plan import DevicePlan, MissingForm, Planner
 from func.backends.llvm.codegen.stage_plans import StagePlan
 from func.backends.llvm.math.own_functions import host_features
 from func.backends.loops.kernels import Accumulate, Apply, Dot, Instruction, Item, Literal, LoopNest, Reduce, Running
-from func.backends.loops.number_types import kind_of
 from func.backends.loops.traversal import bodies_of
+from func.backends.number_types import kind_of
 from func.interpreters.compile.inlining import prepare_call
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.translate import translate

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from func.backends.loops.number_types import kind_of
+from func.backends.number_types import kind_of
 
 FILE = Path(__file__).with_name("cupy_surface.json")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.loops.kernels import Buffer, DType
-from func.backends.loops.number_types import kind_of
+from func.backends.number_types import kind_of
 
 INDEX = ir.IntType(64)
 POINTER = ir.PointerType()

@@ -9,7 +9,7 @@ import numpy as np
 from func.backends.llvm.scalars.ir_values import Value, constant, element, widened, width_of
 from func.backends.llvm.scalars.operation_table import emits
 from func.backends.loops.kernels import DType
-from func.backends.loops.number_types import is_bfloat16
+from func.backends.number_types import is_bfloat16
 
 if TYPE_CHECKING:
     from func.backends.llvm.scalars.operations import Scalars

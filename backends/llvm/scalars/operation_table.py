@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from func.backends.llvm.scalars.ir_values import Value
 from func.backends.loops.kernels import DType
-from func.backends.loops.number_types import kind_of
+from func.backends.number_types import kind_of
 
 if TYPE_CHECKING:
     from func.backends.llvm.scalars.operations import Scalars

@@ -30,7 +30,7 @@ from func.backends.llvm.scalars.ir_values import (
 )
 from func.backends.llvm.scalars.operation_table import operation
 from func.backends.loops.kernels import DType
-from func.backends.loops.number_types import is_bfloat16, is_narrow
+from func.backends.number_types import is_bfloat16, is_narrow
 
 TABLES = (arithmetic, complex_numbers, floats, integers, logic, integer_powers)
 """The modules that fill the table of operations."""

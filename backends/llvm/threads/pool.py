@@ -26,8 +26,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from func.backends import thread_count
 from func.backends.llvm.machine import MachineCode, compile_ir, existing_code, lock
-from func.backends.llvm.threads import background, thread_count
+from func.backends.llvm.threads import background
 
 SYMBOL = "func_parallel"
 POOL_VARIABLE = "func_pool"

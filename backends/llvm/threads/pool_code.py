@@ -30,7 +30,7 @@ from func.backends.llvm.ir import (
     Value,
     VoidType,
 )
-from func.backends.llvm.threads.thread_count import MAX_THREADS
+from func.backends.thread_count import MAX_THREADS
 
 VOID, POINTER = VoidType(), PointerType()
 BIT, BYTE, INT, WORD = IntType(1), IntType(8), IntType(32), IntType(64)

@@ -151,7 +151,7 @@ CLOSED_TAILS: dict[str, dict[str, Function]] = {
     "gompertz": _by_hazard(_gompertz),
     "gumbel_l": _by_hazard(lambda x: x),
     "gumbel_r": _by_hazard(lambda x: -x, survival=False),
-    "halflogistic": _by_hazard(_half_logistic),
+    "halflogistic": {**_by_hazard(_half_logistic), "cdf": lambda x: np.tanh(x / 2)},
     "hypsecant": _two_sided(_hypsecant_tail, lambda x: _hypsecant_tail(-x)),
     "laplace_asymmetric": _two_sided(_asymmetric(-1.0), _asymmetric(1.0)),
     "loglaplace": _two_sided(

@@ -518,15 +518,22 @@ def log1mexp(x: Array) -> Array:
 
 
 def _kstwobign(x: Array) -> Array:
-    """Kolmogorov's density by the series that converges fast. Source: W. Feller (1948), DLMF 20.7.32 in effect."""
-    large, tiny = x > 0.82, x < 0.02
-    k = np.arange(1.0, 9.0)
-    far = np.where(large, x, 1.0)[..., None]
-    near = np.where(large | tiny, 0.5, x)[..., None]
-    right = 8 * far[..., 0] * np.sum((-1) ** (k - 1) * k * k * np.exp(-2 * (k * far) ** 2), axis=-1)
-    c = ((2 * k - 1) * np.pi) ** 2 / 8
-    left = np.sqrt(2 * np.pi) * np.sum(np.exp(-c / near**2) * (2 * c / near**4 - 1 / near**2), axis=-1)
-    return np.where(large, right, np.where(tiny, 0.0, left))
+    """The logarithm of Kolmogorov's density by the series that converges fast, its first term apart.
+
+    Source: W. Feller (1948); DLMF 20.7.32 turns one series into the other.
+    """
+    large, outside = x > 0.82, x <= 0
+    k = np.arange(2.0, 9.0)
+    far = np.where(large, x, 1.0)
+    near = np.where(large | outside, 0.5, x)
+    terms = (-1) ** (k - 1) * k * k * np.exp(-2 * (k * k - 1) * far[..., None] ** 2)
+    right = np.log(8 * far) - 2 * far * far + np.log1p(np.sum(terms, axis=-1))
+    first, c = np.pi**2 / 8, ((2 * k - 1) * np.pi) ** 2 / 8
+    square = near * near
+    terms = np.exp(-(c - first) / square[..., None]) * (2 * c - square[..., None])
+    factor = 2 * first - square + np.sum(terms, axis=-1)
+    left = np.log(2 * np.pi) / 2 - first / square - 4 * np.log(near) + np.log(factor)
+    return np.where(large, right, np.where(outside, -np.inf, left))
 
 
 def _landau(x: Array) -> Array:
@@ -823,7 +830,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "geninvgauss": _exp(_geninvgauss),
     "gennorm": GENNORM,
     "gengamma": {"pdf": _gengamma_pdf},
-    "kstwobign": _log(_kstwobign),
+    "kstwobign": _exp(_kstwobign),
     "landau": _log(_landau),
     "nakagami": {"pdf": _nakagami_pdf},
     "ncf": _exp(_ncf),
@@ -845,7 +852,7 @@ for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS, closed_ta
     OWN.update({_name: {**OWN.get(_name, {}), **_own} for _name, _own in _methods.items()})
 """Methods that are written here, where SciPy's code is compiled or asks for the values."""
 
-LOGARITHMS_OF_DENSITIES = frozenset(["kstwobign", "studentized_range", "tukeylambda"])
+LOGARITHMS_OF_DENSITIES = frozenset(["studentized_range", "tukeylambda"])
 """Distributions whose logarithmic density is the logarithm of the density."""
 
 BY_FORMULA = frozenset(["rice"])

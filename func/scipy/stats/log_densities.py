@@ -354,6 +354,14 @@ def _loglaplace(x: Array, c: Array) -> Array:
     return np.log(c / 2) + sc.xlogy(power, x)
 
 
+def _trapezoid(x: Array, c: Array, d: Array) -> Array:
+    """The height 2 / (1 + d - c), below c times x / c, above d times (1 - x) / (1 - d)."""
+    left, right = x < c, x > d
+    rise = np.log(np.where(left, x, 1.0)) - np.log(np.where(left, c, 1.0))
+    fall = np.log(np.where(right, 1 - x, 1.0)) - np.log(np.where(right, 1 - d, 1.0))
+    return np.log(2.0) - np.log1p(d - c) + np.where(left, rise, np.where(right, fall, 0.0))
+
+
 _LOGPDF: dict[str, Callable[..., Any]] = {
     "beta": beta,
     "betaprime": _betaprime,
@@ -399,6 +407,7 @@ _LOGPDF: dict[str, Callable[..., Any]] = {
     "recipinvgauss": _recipinvgauss,
     "rel_breitwigner": _rel_breitwigner,
     "rice": _rice,
+    "trapezoid": _trapezoid,
     "semicircular": lambda x: np.log(2 / np.pi) + 0.5 * log1p_of_square(x),
     "skewcauchy": lambda x, a: -np.log(np.pi) - log1p_square(x, 1 + a * np.sign(x)),
     "t": student,
@@ -438,6 +447,7 @@ LOG_TAILS: dict[str, dict[str, Callable[..., Any]]] = {
     "chi2": _of_gamma(lambda x, df: (df / 2, x / 2)),
     "erlang": _GAMMA,
     "gamma": _GAMMA,
+    "gibrat": {"logcdf": lambda x: sc.log_ndtr(np.log(x)), "logsf": lambda x: sc.log_ndtr(-np.log(x))},
     "halfnorm": {"logcdf": _halfnorm, "logsf": lambda x: np.log(2.0) + sc.log_ndtr(-x)},
     "invgamma": _of_gamma(lambda x, a: (a, 1 / x), decreasing=True),
     "laplace": {"logcdf": _laplace_tail, "logsf": lambda x: _laplace_tail(-x)},

@@ -76,7 +76,8 @@ def support_code(function: Callable[..., Any], context: LoweringContext) -> Code
 
 def is_support(function: Any) -> bool:
     """Whether a support module of the backends defines it."""
-    return callable(function) and getattr(function, "__module__", "").startswith("func.backends.support")
+    module = getattr(function, "__module__", None) or ""  # None: a method of a set
+    return callable(function) and module.startswith("func.backends.support")
 
 
 @functools.cache

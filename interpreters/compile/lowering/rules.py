@@ -14,16 +14,6 @@ from typing import Any, TypeAlias
 
 from func.backends.source.literals import axes_text, dtype_text, literal, tuple_text
 from func.backends.support import arrays
-from func.backends.support.arrays import (
-    make_complex,
-    nan_safe_multiply,
-    nan_safe_multiply_into,
-    place,
-    place_into,
-    scatter_add,
-    scatter_add_into,
-    select_into,
-)
 from func.backends.support.inverses import cholesky_factor, lapack_letter
 from func.backends.support.strided import place_strided
 from func.interpreters.compile.inlining import inline
@@ -122,7 +112,7 @@ def _nan_safe_multiply(context: LoweringContext) -> Code:
         "nan_safe_multiply_into(np, {0}, {1}, {out})",
         out=True,
         plain="nan_safe_multiply(np, {0}, {1})",
-        support=(nan_safe_multiply, nan_safe_multiply_into),
+        support=(arrays.nan_safe_multiply, arrays.nan_safe_multiply_into),
         inplace=context.matching(0),
     )
 
@@ -133,7 +123,7 @@ def _where(context: LoweringContext) -> Code:
     if context.avals[0].dtype.kind != "b" or context.avals[0].weak:
         return Code(plain)
     text = "select_into(np, {0}, {1}, {2}, {out})"
-    return Code(text, out=True, plain=plain, support=(select_into,), inplace=context.matching(2))
+    return Code(text, out=True, plain=plain, support=(arrays.select_into,), inplace=context.matching(2))
 
 
 def _part(name: str, context: LoweringContext) -> Code:
@@ -160,8 +150,8 @@ def _imag(context: LoweringContext) -> Code:
 def _complex(context: LoweringContext) -> Code:
     plain = f"make_complex({{0}}, {{1}}, np.empty({literal(context.out.shape)}, {dtype_text(context.out.dtype)}))"
     if not context.out.shape:
-        return Code(f"{plain}[()]", support=(make_complex,))
-    return Code("make_complex({0}, {1}, {out})", out=True, plain=plain, support=(make_complex,))
+        return Code(f"{plain}[()]", support=(arrays.make_complex,))
+    return Code("make_complex({0}, {1}, {out})", out=True, plain=plain, support=(arrays.make_complex,))
 
 
 @lowering("convert")
@@ -201,23 +191,23 @@ def _embed(context: LoweringContext) -> Code:
         f"place_into({{out}}, 0, {literal(as_slices(context.params['index']))}, {{0}})",
         out=True,
         plain=f"place({zeros}, {literal(as_slices(context.params['index']))}, {{0}})",
-        support=(place, place_into),
+        support=(arrays.place, arrays.place_into),
     )
 
 
 @lowering("update")
 def _update(context: LoweringContext) -> Code:
-    return _written(place, place_into, literal(as_slices(context.params["index"])), context)
+    return _written(arrays.place, arrays.place_into, literal(as_slices(context.params["index"])), context)
 
 
 @lowering("scatter")
 def _scatter(context: LoweringContext) -> Code:
-    return _written(place, place_into, _index(context), context)
+    return _written(arrays.place, arrays.place_into, _index(context), context)
 
 
 @lowering("scatter_add")
 def _scatter_add(context: LoweringContext) -> Code:
-    return _written(scatter_add, scatter_add_into, _index(context), context, "np, ")
+    return _written(arrays.scatter_add, arrays.scatter_add_into, _index(context), context, "np, ")
 
 
 def _index(context: LoweringContext) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from func.backends.loops.kernels import Buffer, Dot, DType, StridedRef, row_major
-from func.backends.loops.number_types import is_narrow
 from func.backends.loops.values import ArrayValue
+from func.backends.number_types import is_narrow
 from func.interpreters.compile.native.reductions import reduced
 from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.contraction import Spec

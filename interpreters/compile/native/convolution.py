@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from func.backends.loops.number_types import kind_of
 from func.backends.loops.values import ArrayValue
+from func.backends.number_types import kind_of
 from func.backends.support.windows import lags_of, window_region
 from func.interpreters.compile.native.contraction import sums_of_products
 from func.interpreters.compile.native.not_native import NotNative

@@ -5,20 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from func.backends.loops.kernels import (
-    Apply,
-    Buffer,
-    Instruction,
-    Load,
-    LoopNest,
-    NestStage,
-    Register,
-    Running,
-    Shape,
-    Store,
-    StridedRef,
-    row_major,
-)
+from func.backends.loops import kernels
+from func.backends.loops.kernels import Apply, Buffer, Instruction, Load, LoopNest, NestStage, Register, Running, Shape
 from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.rules import TranslationContext, native
 
@@ -44,7 +32,7 @@ def running(context: TranslationContext, op: str, x: ArrayValue, axis: int) -> A
         return x
     buffer = Buffer(math.prod(shape), x.dtype)
     other_axes = [i for i, length in enumerate(shape) if i != axis and length != 1]
-    out = StridedRef(buffer, 0, row_major(shape))
+    out = kernels.StridedRef(buffer, 0, kernels.row_major(shape))
     if not other_axes or axis > other_axes[-1]:
         nest = _along_rows(op, storage.ref(x), out, shape, [*other_axes, axis])
     else:
@@ -54,22 +42,26 @@ def running(context: TranslationContext, op: str, x: ArrayValue, axis: int) -> A
     return storage.result(buffer, shape, schedule.add(nest))
 
 
-def _ordered(ref: StridedRef, order: Sequence[int], offset: int = 0) -> StridedRef:
-    return StridedRef(ref.buffer, ref.offset + offset, tuple([ref.strides[axis] for axis in order]))
+def _ordered(ref: kernels.StridedRef, order: Sequence[int], offset: int = 0) -> kernels.StridedRef:
+    return kernels.StridedRef(ref.buffer, ref.offset + offset, tuple([ref.strides[axis] for axis in order]))
 
 
-def _along_rows(op: str, x: StridedRef, out: StridedRef, shape: Shape, order: Sequence[int]) -> LoopNest:
+def _along_rows(
+    op: str, x: kernels.StridedRef, out: kernels.StridedRef, shape: Shape, order: Sequence[int]
+) -> LoopNest:
     """Along the last axis, by one register."""
     element, total = Register(out.buffer.dtype), Register(out.buffer.dtype)
     code: list[Instruction] = [
         Load(element, _ordered(x, order)),
         Running(total, op, element),
-        Store(_ordered(out, order), total),
+        kernels.Store(_ordered(out, order), total),
     ]
     return LoopNest(tuple([shape[axis] for axis in order]), len(order) - 1, [NestStage(True, code)])
 
 
-def _across_rows(op: str, x: StridedRef, out: StridedRef, shape: Shape, order: Sequence[int]) -> LoopNest:
+def _across_rows(
+    op: str, x: kernels.StridedRef, out: kernels.StridedRef, shape: Shape, order: Sequence[int]
+) -> LoopNest:
     """Along another axis: all rows but the first, by vectors, from the row before."""
     axis = order[0]
     before, element, total = [Register(out.buffer.dtype) for _ in range(3)]
@@ -77,6 +69,6 @@ def _across_rows(op: str, x: StridedRef, out: StridedRef, shape: Shape, order: S
         Load(before, _ordered(out, order)),
         Load(element, _ordered(x, order, x.strides[axis])),
         Apply(total, op, (before, element)),
-        Store(_ordered(out, order, out.strides[axis]), total),
+        kernels.Store(_ordered(out, order, out.strides[axis]), total),
     ]
     return LoopNest((shape[axis] - 1, *[shape[other] for other in order[1:]]), 1, [NestStage(True, code)])

@@ -13,7 +13,7 @@ from typing import Any
 from func.backends.cuda.device import KernelError
 from func.backends.cuda.device_runs import DeviceExecutable
 from func.backends.cuda.plan import DevicePlan, MissingForm, device_plan
-from func.backends.error_base import DeviceError
+from func.backends.devices import DeviceError
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.executable import rerolled

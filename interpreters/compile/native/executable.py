@@ -72,9 +72,11 @@ def compile_native(
     eager: bool = False,
 ) -> tuple[Run | None, NativeExecutable | None, Program | None]:
     """A program as a function of host arrays; the compiled code, if it is native as a whole; the program of its parts,
-    if it was cut. All are None if NumPy alone is as fast. The code writes outputs into the memory of inputs in
-    `donated` if possible: `NativeExecutable.overwrites`. A pass of `eager` code is native as a whole, but for large
-    products of NumPy's, or not at all."""
+    if it was cut. All are None without a compiler, or if NumPy alone is as fast. The code writes outputs into the
+    memory of inputs in `donated` if possible: `NativeExecutable.overwrites`. A pass of `eager` code is native as a
+    whole, but for large products of NumPy's, or not at all."""
+    if not is_available():
+        return None, None, None
     if eager:
         from func.interpreters.compile.native.numpy_products import in_turns, large_products  # start-up time
 
@@ -150,7 +152,7 @@ def _translated(program: Program, fast: bool, donated: frozenset[int], is_checke
 
 
 def _pieces(parts: Program) -> list[Any]:
-    from func.interpreters.compile.native.native_parts import pieces
+    from func.interpreters.compile.native.native_parts import pieces  # start-up time
 
     return pieces(parts)
 
@@ -163,7 +165,7 @@ def with_loops(prepared: Prepared) -> Program:
     program = prepared.inlined
     if len(program.equations) < LONG or program.communicates:
         return rerolled(prepared.optimized)
-    from func.interpreters.compile.passes import clean, optimize
+    from func.interpreters.compile.passes import clean, optimize  # start-up time
 
     return rerolled(optimize(rerolled(clean(program))))
 
@@ -180,14 +182,14 @@ def rerolled(program: Program) -> Program:
 
     if is_arranged(program):
         return program
-    from func.interpreters.compile.passes.reroll.reroll import reroll
+    from func.interpreters.compile.passes.reroll.reroll import reroll  # start-up time
 
     return validated(reroll)(program)
 
 
 def _in_parts(program: Program, compiler: _Compiler) -> Program | None:
     """The program of native parts and others, None where its rules fail."""
-    from func.interpreters.compile.native.native_parts import foreign_equations, with_native_parts
+    from func.interpreters.compile.native.native_parts import foreign_equations, with_native_parts  # start-up time
 
     try:
         foreign = foreign_equations(program)

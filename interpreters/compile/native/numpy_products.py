@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm.threads import thread_count
+from func.backends import thread_count
 from func.backends.quiet import quietly
 from func.interpreters.compile.native.native_parts import Compile, with_compiled_parts
 from func.interpreters.core import aval_of

@@ -12,8 +12,8 @@ from func.backends.c.special_families import MOST
 from func.backends.c.special_functions import ARITY
 from func.backends.llvm.scalars.floats import FRACTION
 from func.backends.loops.kernels import Buffer, DType, StridedRef
-from func.backends.loops.number_types import is_narrow, kind_of
 from func.backends.loops.values import ArrayValue
+from func.backends.number_types import is_narrow, kind_of
 from func.interpreters.compile.native.linalg import INT64, fresh, result, run
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, printed

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from func.backends.loops.kernels import DType
-from func.backends.loops.number_types import is_narrow, kind_of
 from func.backends.loops.values import ArrayValue, uniform
+from func.backends.number_types import is_narrow, kind_of
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.primitives.structural.segment_sums import segment_bounds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.backends.loops.number_types import kind_of
 from func.backends.loops.values import ArrayValue, uniform
+from func.backends.number_types import kind_of
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.reductions import reduced
 from func.interpreters.compile.native.rules import TranslationContext, native

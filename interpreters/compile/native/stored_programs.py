@@ -21,7 +21,7 @@ from func.backends.llvm import cache
 from func.backends.llvm.host import host
 from func.backends.llvm.math.own_functions import uses_libmvec
 from func.backends.loops.interface import AliasedOutput, ArraySpec, Interface
-from func.backends.loops.number_types import is_number, of_text, text_of
+from func.backends.number_types import is_number, of_text, text_of
 from func.interpreters.program.fingerprint import fingerprint
 from func.interpreters.program.program import Program
 

@@ -9,18 +9,8 @@ import numpy as np
 
 from func.backends.support import linalg
 from func.backends.support.linalg import float_dtype
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Primitive,
-    Shaped,
-    add_tangents,
-    dtype_of,
-    general,
-    leading_axes,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Primitive, Shaped
 from func.interpreters.core.parameters import FLAG, integer
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
@@ -32,14 +22,14 @@ from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 
 def _span(x: Array, axis: int, start: int, stop: int) -> Array:
-    index = [(0, length, 1) for length in shape_of(x)]
+    index = [(0, length, 1) for length in core.shape_of(x)]
     index[axis] = (start, stop, 1)
     return getitem(x, index=tuple(index))
 
 
 def shifted(x: Array, axis: int, by: int) -> Array:
     """x shifted along an axis and filled with zeros."""
-    shape = shape_of(x)
+    shape = core.shape_of(x)
     n = shape[axis]
     by = max(-n, min(n, by))
     if by == 0:
@@ -52,17 +42,17 @@ def shifted(x: Array, axis: int, by: int) -> Array:
 
 def diagonal_row(ab: Array, i: int) -> Array:
     """Row i of the diagonals, (…, n)."""
-    shape = shape_of(ab)
+    shape = core.shape_of(ab)
     return getitem(ab, index=(*[(0, length, 1) for length in shape[:-2]], i, (0, shape[-1], 1)))
 
 
 def band_product(ab: Array, x: Array, lower: int, upper: int) -> Array:
     """A x of the matrix with these diagonals: ab[upper + i - j, j] = A[i, j]."""
-    axis = len(shape_of(x)) - 2
+    axis = len(core.shape_of(x)) - 2
     terms = []
     for k in range(lower + upper + 1):
         column = diagonal_row(ab, k)
-        terms.append(shifted(multiply(expand(column, (len(shape_of(column)),)), x), axis, k - upper))
+        terms.append(shifted(multiply(expand(column, (len(core.shape_of(column)),)), x), axis, k - upper))
     total = terms[0]
     for term in terms[1:]:
         total = add(total, term)
@@ -70,23 +60,23 @@ def band_product(ab: Array, x: Array, lower: int, upper: int) -> Array:
 
 
 def _stack_rows(rows: Sequence[Array]) -> Array:
-    axis = len(shape_of(rows[0])) - 1
+    axis = len(core.shape_of(rows[0])) - 1
     return concatenate(*[expand(row, (axis,)) for row in rows], axis=axis)
 
 
 def band_adjoint(ab: Array, lower: int, upper: int) -> Array:
     """The diagonals of Aᴴ, which has `upper` lower and `lower` upper ones."""
-    axis = len(shape_of(ab)) - 2
+    axis = len(core.shape_of(ab)) - 2
     rows = [shifted(diagonal_row(ab, k), axis, k - upper) for k in reversed(range(lower + upper + 1))]
     stacked = _stack_rows(rows)
-    return conjugate(stacked) if dtype_of(ab).kind == "c" else stacked
+    return conjugate(stacked) if core.dtype_of(ab).kind == "c" else stacked
 
 
 def whole_band(ab: Array, lower: bool) -> Array:
     """All 2u + 1 diagonals of a Hermitian matrix from the u + 1 lower (or upper) ones."""
-    u = shape_of(ab)[-2] - 1
-    axis = len(shape_of(ab)) - 2
-    complex_ = dtype_of(ab).kind == "c"
+    u = core.shape_of(ab)[-2] - 1
+    axis = len(core.shape_of(ab)) - 2
+    complex_ = core.dtype_of(ab).kind == "c"
     main = diagonal_row(ab, 0 if lower else u)
     if complex_:
         main = make_complex(real(main), zeros_like(real(main)))
@@ -114,7 +104,7 @@ def _solve_banded_jvp(
     """A dx = db - dA x. Source: M. Giles (2008), section 2.2.2."""
     (ab, b), (dab, db) = primals, tangents
     x = solve_banded(ab, b, lower=lower, upper=upper)
-    right = db if dab is ZERO else add_tangents(db, negative(band_product(dab, x, lower, upper)))
+    right = db if dab is ZERO else core.add_tangents(db, negative(band_product(dab, x, lower, upper)))
     return x, solve_banded(ab, right, lower=lower, upper=upper)
 
 
@@ -123,13 +113,13 @@ def _solve_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: int, uppe
     return ZERO, fit_cotangent(pulled, b)
 
 
-solve_banded: Primitive = general(
+solve_banded: Primitive = core.general(
     "solve_banded",
     reporting_missing(linalg.solve_banded),
     aval=_banded_aval,
     parameters={"lower": integer(0), "upper": integer(0)},
     fits=lambda ab, b, *, lower, upper: _are_bands(ab, b) and ab.shape[-2] == lower + upper + 1,
-    batch=leading_axes("solve_banded"),
+    batch=core.leading_axes("solve_banded"),
     jvp=_solve_banded_jvp,
     transpose=_solve_banded_transpose,
     cost=costs.banded,
@@ -143,8 +133,8 @@ def _solveh_banded_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, low
     x = solveh_banded(ab, b, lower=lower)
     right = db
     if dab is not ZERO:
-        u = shape_of(ab)[-2] - 1
-        right = add_tangents(right, negative(band_product(whole_band(dab, lower), x, u, u)))
+        u = core.shape_of(ab)[-2] - 1
+        right = core.add_tangents(right, negative(band_product(whole_band(dab, lower), x, u, u)))
     return x, solveh_banded(ab, right, lower=lower)
 
 
@@ -152,13 +142,13 @@ def _solveh_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: bool) ->
     return ZERO, fit_cotangent(solveh_banded(ab, ct, lower=lower), b)
 
 
-solveh_banded: Primitive = general(
+solveh_banded: Primitive = core.general(
     "solveh_banded",
     reporting_missing(linalg.solveh_banded),
     aval=_banded_aval,
     parameters={"lower": FLAG},
     fits=lambda ab, b, **params: _are_bands(ab, b) and ab.shape[-2] > 0,
-    batch=leading_axes("solveh_banded"),
+    batch=core.leading_axes("solveh_banded"),
     jvp=_solveh_banded_jvp,
     transpose=_solveh_banded_transpose,
     cost=costs.banded,

@@ -9,19 +9,8 @@ import numpy as np
 
 from func.backends.support import linalg
 from func.backends.support.linalg import float_dtype
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Primitive,
-    Shaped,
-    add_tangents,
-    dtype_of,
-    general,
-    leading_axes,
-    nondifferentiable,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Primitive, Shaped
 from func.interpreters.core.parameters import FLAG, are_integers, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, negative
@@ -52,7 +41,7 @@ def _lu_aval(a: Aval) -> tuple[Aval, Aval, Aval]:
 
 def lower_of(packed: Array) -> Array:
     """The unit lower triangle (…, m, min(m, n)) of packed factors."""
-    m, n = shape_of(packed)[-2:]
+    m, n = core.shape_of(packed)[-2:]
     k = min(m, n)
     left = block(packed, (0, m), (0, k))
     below = keep_where(left, lambda i, j: j < i)
@@ -61,20 +50,20 @@ def lower_of(packed: Array) -> Array:
 
 def broadcast_identity(x: Array) -> Array:
     """Ones on the diagonal of a rectangular matrix like x."""
-    m, n = shape_of(x)[-2:]
+    m, n = core.shape_of(x)[-2:]
     return block(identity_like(x, max(m, n)), (0, m), (0, n))
 
 
 def upper_of(packed: Array) -> Array:
     """The upper triangle (…, min(m, n), n) of packed factors."""
-    m, n = shape_of(packed)[-2:]
+    m, n = core.shape_of(packed)[-2:]
     return keep_where(block(packed, (0, min(m, n)), (0, n)), lambda i, j: j >= i)
 
 
 def rows_in_order(a: Array, order: Array) -> Array:
     """The rows of each matrix in the order given (…, m)."""
-    rank = len(shape_of(a))
-    wide = broadcast(expand(order, (rank - 1,)), shape=shape_of(a))
+    rank = len(core.shape_of(a))
+    wide = broadcast(expand(order, (rank - 1,)), shape=core.shape_of(a))
     return reorder(a, wide, axis=rank - 2)
 
 
@@ -87,7 +76,7 @@ def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any
     """
     (a,), (da,) = primals, tangents
     packed, pivots, order = lu(a)
-    m, n = shape_of(a)[-2:]
+    m, n = core.shape_of(a)[-2:]
     k = min(m, n)
     da_ordered = rows_in_order(da, order)
     square = block(packed, (0, k), (0, k))
@@ -95,7 +84,7 @@ def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any
     d_lower = mm(lower_of(square), keep_where(inner, lambda i, j: j < i))
     d_upper = mm(keep_where(inner, lambda i, j: j >= i), upper_of(square))
     tangent = add(d_lower, d_upper)
-    rank = len(shape_of(a))
+    rank = len(core.shape_of(a))
     if m > n:
         rest = subtract(block(da_ordered, (k, m), (0, n)), mm(block(packed, (k, m), (0, n)), d_upper))
         tangent = concatenate(tangent, _right_divided(rest, square), axis=rank - 2)
@@ -116,12 +105,12 @@ def _right_divided(x: Array, square: Array) -> Array:
     return mH(triangular_solve(square, mH(x), lower=False, adjoint=True, unit=False))
 
 
-lu: Primitive = general(
+lu: Primitive = core.general(
     "lu",
     reporting_missing(linalg.lu),
     aval=_lu_aval,
     fits=are_matrices,
-    batch=leading_axes("lu"),
+    batch=core.leading_axes("lu"),
     jvp=_lu_jvp,
     multiple=True,
     cost=costs.per_matrix(costs.lu),
@@ -129,12 +118,12 @@ lu: Primitive = general(
 """L and U in one matrix (…, m, n), LAPACK's row exchanges (…, min(m, n)), and the order of rows that they make."""
 
 
-pivot_order = nondifferentiable(
+pivot_order = core.nondifferentiable(
     "pivot_order",
     linalg.pivot_order,
     aval=lambda pivots: Aval(pivots.shape, np.int64),
     fits=lambda pivots: len(pivots.shape) > 0 and are_integers(pivots),
-    batch=leading_axes("pivot_order"),
+    batch=core.leading_axes("pivot_order"),
     cost=0,
 )
 """The order of the rows of square matrices that LAPACK's exchanges (…, n) make."""
@@ -144,12 +133,12 @@ def _qr_order_aval(a: Aval) -> Aval:
     return Aval((*a.shape[:-2], a.shape[-1]), np.int64)
 
 
-qr_order = nondifferentiable(
+qr_order = core.nondifferentiable(
     "qr_order",
     reporting_missing(linalg.qr_order),
     aval=_qr_order_aval,
     fits=are_matrices,
-    batch=leading_axes("qr_order"),
+    batch=core.leading_axes("qr_order"),
     cost=costs.per_matrix(costs.qr),
 )
 """The order of the columns of each matrix after a pivoted QR."""
@@ -188,7 +177,7 @@ def _adjoint(a: Array, assume: str | None, lower: bool) -> tuple[Array, str | No
     if assume in HERMITIAN:
         return a, assume
     if assume in SYMMETRIC:
-        return (conjugate(a) if dtype_of(a).kind == "c" else a), assume
+        return (conjugate(a) if core.dtype_of(a).kind == "c" else a), assume
     return mH(a), assume
 
 
@@ -201,7 +190,7 @@ def _solve_assumed_jvp(
     """
     (a, b), (da, db) = primals, tangents
     x = solve_assumed(a, b, assume=assume, lower=lower)
-    right = db if da is ZERO else add_tangents(db, negative(mm(structured(da, assume, lower), x)))
+    right = db if da is ZERO else core.add_tangents(db, negative(mm(structured(da, assume, lower), x)))
     return x, solve_assumed(a, right, assume=assume, lower=lower)
 
 
@@ -210,7 +199,7 @@ def _solve_assumed_transpose(ct: Array, a: Array, b: Shaped, *, assume: str | No
     return ZERO, fit_cotangent(solve_assumed(adjoint, ct, assume=kind, lower=lower), b)
 
 
-solve_assumed: Primitive = general(
+solve_assumed: Primitive = core.general(
     "solve_assumed",
     reporting_missing(linalg.solve_assumed),
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),

@@ -13,20 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    Shaped,
-    add_tangents,
-    dtype_of,
-    general,
-    leading_axes,
-    materialize,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.core.parameters import FLAG, integer
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply
@@ -59,13 +47,13 @@ def _invariant_basis_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, h
     return u, mm(u, turn_within(a, w, u, projected(u, da, u, hermitian), hermitian=hermitian))
 
 
-invariant_basis: Primitive = general(
+invariant_basis: Primitive = core.general(
     "invariant_basis",
     lambda xp, a, w, v, *, hermitian: v,
     aval=lambda a, w, v, *, hermitian: v,
     parameters={"hermitian": FLAG},
     fits=lambda a, w, v, *, hermitian: are_square(a, v) and w.shape == a.shape[:-1],
-    batch=leading_axes("invariant_basis"),
+    batch=core.leading_axes("invariant_basis"),
     jvp=_invariant_basis_jvp,
     body=lambda params: lambda a, w, v: (v,),
     cost=0,
@@ -81,14 +69,14 @@ def _rotation_jvp(
     params = {"first": first, "hermitian": hermitian, "adjoint": adjoint}
     out = rotation(w, inverse, a, u, x, **params)
     if da is not ZERO:
-        shape = (*shape_of(x)[:-1], shape_of(u)[-1])
+        shape = (*core.shape_of(x)[:-1], core.shape_of(u)[-1])
         inner = projected(u, da, u, hermitian)
         blocks = where(are_equal(w, w), inner, full_like(inner, 0, ()))
-        blocks = blocks if shape_of(blocks) == shape else broadcast(blocks, shape=shape)
+        blocks = blocks if core.shape_of(blocks) == shape else broadcast(blocks, shape=shape)
         blocks = mH(blocks) if adjoint else blocks
-        places = (first, first + shape_of(x)[-1])
+        places = (first, first + core.shape_of(x)[-1])
         change = subtract(mm(blocks, out), mm(out, block(blocks, places, places)))
-        dx = add_tangents(dx, change)
+        dx = core.add_tangents(dx, change)
     return out, dx if dx is ZERO else rotation(w, inverse, a, u, dx, **params)
 
 
@@ -96,7 +84,7 @@ def _rotation_transpose(
     ct: Array, w: Array, inverse: Array, a: Array, u: Array, x: Shaped, *, first: int, hermitian: bool, adjoint: bool
 ) -> tuple[Any, ...]:
     """The equation with Λᴴ, which is Λ for Hermitian matrices."""
-    if dtype_of(inverse).kind == "c":
+    if core.dtype_of(inverse).kind == "c":
         inverse = conjugate(inverse)
     params = {"first": first, "hermitian": hermitian, "adjoint": not (adjoint or hermitian)}
     return ZERO, ZERO, ZERO, ZERO, rotation(w, inverse, a, u, ct, **params)
@@ -104,10 +92,10 @@ def _rotation_transpose(
 
 def _rotation_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     """What belongs to one matrix broadcasts."""
-    (x,) = materialize(size, batched[4:], args[4:])
+    (x,) = core.materialize(size, batched[4:], args[4:])
     matrix = [y if is_batched else expand(y, (0,)) for y, is_batched in zip(args[:4], batched[:4], strict=True)]
     if batched[2] != batched[3]:
-        matrix[2:] = materialize(size, batched[2:4], args[2:4])
+        matrix[2:] = core.materialize(size, batched[2:4], args[2:4])
     return rotation(*matrix, x, **params)
 
 
@@ -121,7 +109,7 @@ def _has_parts_of_matrix(w: Aval, inverse: Aval, a: Aval, u: Aval, x: Aval, *, f
     )
 
 
-rotation: Primitive = general(
+rotation: Primitive = core.general(
     "rotation",
     lambda xp, w, inverse, a, u, x, **params: xp.multiply(inverse, x),
     aval=lambda w, inverse, a, u, x, **params: Aval(x.shape, np.result_type(inverse.dtype, x.dtype)),

@@ -12,20 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    Shaped,
-    add_tangents,
-    dtype_of,
-    general,
-    known_value,
-    materialize,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.partials import is_followed
 from func.interpreters.primitives.elementwise.table import (
@@ -58,18 +46,18 @@ from func.interpreters.primitives.structural.slicing import getitem
 
 def mT(x: Array) -> Array:
     """The transpose of the last two axes."""
-    rank = len(shape_of(x))
+    rank = len(core.shape_of(x))
     return permute(x, order=(*range(rank - 2), rank - 1, rank - 2))
 
 
 def mH(x: Array) -> Array:
     """The conjugate transpose of the last two axes."""
-    return mT(conjugate(x) if dtype_of(x).kind == "c" else x)
+    return mT(conjugate(x) if core.dtype_of(x).kind == "c" else x)
 
 
 def mm(x: Array, y: Array) -> Array:
     """Matrix product over equal batch axes."""
-    rank = len(shape_of(x)) - 2
+    rank = len(core.shape_of(x)) - 2
     return contract(x, y, spec=matmul_spec(2, 2, rank, rank))
 
 
@@ -81,12 +69,12 @@ def trace_product_spec(rank: int) -> Spec:
 
 def trace_product(x: Array, y: Array) -> Array:
     """tr(x y)."""
-    return contract(x, y, spec=trace_product_spec(len(shape_of(x)) - 2))
+    return contract(x, y, spec=trace_product_spec(len(core.shape_of(x)) - 2))
 
 
 def constant_mask(x: Array, test: Callable[[Array, Array], Array]) -> Array:
     """A boolean (n, m) matrix on x's backend: test(row, column)."""
-    n, m = shape_of(x)[-2:]
+    n, m = core.shape_of(x)[-2:]
     return test(reshape(iota(n, x), shape=(n, 1)), reshape(iota(m, x), shape=(1, m)))
 
 
@@ -115,9 +103,9 @@ def from_triangle(x: Array, lower: bool, hermitian: bool = True) -> Array:
     """
     transposed = mH(x) if hermitian else mT(x)
     whole = where(constant_mask(x, (lambda i, j: j <= i) if lower else (lambda i, j: j >= i)), x, transposed)
-    if not hermitian or dtype_of(x).kind != "c":
+    if not hermitian or core.dtype_of(x).kind != "c":
         return whole
-    return where(constant_mask(x, lambda i, j: i == j), convert(real(x), dtype=dtype_of(x)), whole)
+    return where(constant_mask(x, lambda i, j: i == j), convert(real(x), dtype=core.dtype_of(x)), whole)
 
 
 def onto_triangle(x: Array, lower: bool) -> Array:
@@ -126,13 +114,13 @@ def onto_triangle(x: Array, lower: bool) -> Array:
     What is off the diagonal stands in two places of the matrix, and counts twice.
     """
     inside = keep_where(add(x, x), (lambda i, j: j < i) if lower else (lambda i, j: j > i))
-    diagonal = convert(real(x), dtype=dtype_of(x)) if dtype_of(x).kind == "c" else x
+    diagonal = convert(real(x), dtype=core.dtype_of(x)) if core.dtype_of(x).kind == "c" else x
     return where(constant_mask(x, lambda i, j: i == j), diagonal, inside)
 
 
 def block(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
     """The rows and columns in two ranges (start, stop)."""
-    shape = shape_of(x)
+    shape = core.shape_of(x)
     if rows == (0, shape[-2]) and columns == (0, shape[-1]):
         return x
     return getitem(x, index=(*[(0, length, 1) for length in shape[:-2]], (*rows, 1), (*columns, 1)))
@@ -140,20 +128,20 @@ def block(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
 
 def diagonal_of(x: Array) -> Array:
     """The diagonal (…, min(n, m)) of (…, n, m)."""
-    n, m = shape_of(x)[-2:]
+    n, m = core.shape_of(x)[-2:]
     k = min(n, m)
     square = block(x, (0, k), (0, k))
-    return reduce_sum(keep_where(square, lambda i, j: i == j), axes=(len(shape_of(x)) - 1,))
+    return reduce_sum(keep_where(square, lambda i, j: i == j), axes=(len(core.shape_of(x)) - 1,))
 
 
 def along_columns(s: Array) -> Array:
     """s_j as (…, 1, n): what scales columns."""
-    return expand(s, (len(shape_of(s)) - 1,))
+    return expand(s, (len(core.shape_of(s)) - 1,))
 
 
 def along_rows(s: Array) -> Array:
     """s_i as (…, n, 1): what scales rows."""
-    return expand(s, (len(shape_of(s)),))
+    return expand(s, (len(core.shape_of(s)),))
 
 
 def scale_columns(x: Array, s: Array) -> Array:
@@ -164,12 +152,12 @@ def scale_columns(x: Array, s: Array) -> Array:
 def identity_like(x: Array, n: int) -> Array:
     """The (n, n) identity of x's dtype, on x's backend."""
     same = equal(reshape(iota(n, x), shape=(n, 1)), reshape(iota(n, x), shape=(1, n)))
-    return convert(same, dtype=dtype_of(x))
+    return convert(same, dtype=core.dtype_of(x))
 
 
 def over_matrices(test: Array) -> Array:
     """A choice per matrix (…) as (…, 1, 1)."""
-    return reshape(test, shape=(*shape_of(test), 1, 1))
+    return reshape(test, shape=(*core.shape_of(test), 1, 1))
 
 
 def are_square(*matrices: Aval, **params: Any) -> bool:
@@ -194,7 +182,7 @@ def same_aval(x: Aval, **params: Any) -> Aval:
 
 def real_part(x: Array) -> Array:
     """The real part of complex arrays; real ones as they are."""
-    return real(x) if dtype_of(x).kind == "c" else x
+    return real(x) if core.dtype_of(x).kind == "c" else x
 
 
 def imaginary_part(x: Array) -> Array:
@@ -204,17 +192,17 @@ def imaginary_part(x: Array) -> Array:
 
 def largest(values: Array) -> Array:
     """The largest modulus along the last axis, as (…, 1, 1), without a derivative."""
-    size = shape_of(values)[-1]
+    size = core.shape_of(values)[-1]
     if size == 0:
-        return full_like(values, 1, (*shape_of(values)[:-1], 1, 1), real_dtype(dtype_of(values)))
+        return full_like(values, 1, (*core.shape_of(values)[:-1], 1, 1), real_dtype(core.dtype_of(values)))
     fixed = stop_gradient(values)
     moduli = absolute(fixed)
-    return over_matrices(reduce_max(moduli, axes=(len(shape_of(values)) - 1,)))
+    return over_matrices(reduce_max(moduli, axes=(len(core.shape_of(values)) - 1,)))
 
 
 def safe_reciprocal(gap: Array, scale: Array) -> Array:
     """1 / gap, and zero where the gap is lost in the rounding of an n by n problem: what is undetermined is dropped."""
-    tiny = multiply(scale, float(np.finfo(dtype_of(scale)).eps) * 4 * max(shape_of(gap)[-1], 1))
+    tiny = multiply(scale, float(np.finfo(core.dtype_of(scale)).eps) * 4 * max(core.shape_of(gap)[-1], 1))
     degenerate = less_equal(absolute(stop_gradient(gap)), tiny)
     unit = full_like(gap, 1, ())
     return where(degenerate, full_like(gap, 0, ()), divide(unit, where(degenerate, unit, gap)))
@@ -223,7 +211,7 @@ def safe_reciprocal(gap: Array, scale: Array) -> Array:
 def are_equal(w: Array, others: Array) -> Array:
     """(…, m, n): whether other_i and w_j differ by no more than the rounding of the problem."""
     held, others = stop_gradient(w), stop_gradient(others)
-    tiny = multiply(largest(others), float(np.finfo(dtype_of(w)).eps) * 4 * shape_of(others)[-1])
+    tiny = multiply(largest(others), float(np.finfo(core.dtype_of(w)).eps) * 4 * core.shape_of(others)[-1])
     return less_equal(absolute(subtract(along_columns(held), along_rows(others))), tiny)
 
 
@@ -243,17 +231,17 @@ def cusps(w: Array, everyone: Array | None = None, source: Array | None = None) 
     `everyone` is the whole. Singular values of exactly zero do not move: with the matrix as `source` the derivative is
     by that one.
     """
-    if not is_followed(w) or 0 in shape_of(w):
+    if not is_followed(w) or 0 in core.shape_of(w):
         return None
     whole = w if everyone is None else everyone
-    known = known_value(w)
-    if known is not None and not np.any(_have_equals(known, known_value(whole))):
+    known = core.known_value(w)
+    if known is not None and not np.any(_have_equals(known, core.known_value(whole))):
         return None
     mover = w
     if source is not None:
-        rank = len(shape_of(source))
+        rank = len(core.shape_of(source))
         mover = expand(reduce_sum(real_part(source), axes=(rank - 2, rank - 1)), (rank - 2,))
-        mover = broadcast(mover, shape=shape_of(w))
+        mover = broadcast(mover, shape=core.shape_of(w))
     return Cusps(stop_gradient(w), stop_gradient(whole), mover)
 
 
@@ -267,7 +255,7 @@ def part_of_cusps(cusp: Cusps | None, first: int, last: int | None) -> Cusps | N
 def _have_equals(w: Array, whole: Array) -> Array:
     """Whether more than one value of the whole spectrum equals each."""
     near = are_equal(w, whole)
-    return greater(reduce_sum(convert(near, dtype=np.dtype(int)), axes=(len(shape_of(near)) - 2,)), 1)
+    return greater(reduce_sum(convert(near, dtype=np.dtype(int)), axes=(len(core.shape_of(near)) - 2,)), 1)
 
 
 def _cusped_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
@@ -278,22 +266,22 @@ def _cusped_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arra
     if moved is ZERO:
         return out, change
     places = _have_equals(w, everyone)
-    known = known_value(places)
+    known = core.known_value(places)
     if known is None or np.any(known):
         slope = where(places, full_like(w, math.nan, ()), full_like(w, 0, ()))
         moved = nan_safe_multiply(moved, slope)
-        change = add_tangents(change, multiply(x, along_values(moved, x)))
+        change = core.add_tangents(change, multiply(x, along_values(moved, x)))
     return out, change
 
 
 def along_values(values: Array, x: Array) -> Array:
     """A number for each value, or for each column."""
-    return values if len(shape_of(values)) == len(shape_of(x)) else along_columns(values)
+    return values if len(core.shape_of(values)) == len(core.shape_of(x)) else along_columns(values)
 
 
 def _cusped_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     """Values of one matrix stay those of one: they broadcast."""
-    (x,) = materialize(size, batched[:1], args[:1])
+    (x,) = core.materialize(size, batched[:1], args[:1])
     values = [y if is_batched else expand(y, (0,)) for y, is_batched in zip(args[1:], batched[1:], strict=True)]
     return cusped(x, *values)
 
@@ -302,7 +290,7 @@ def _cusped_transpose(ct: Array, x: Shaped, w: Array, everyone: Array, mover: Ar
     return cusped(ct, w, everyone, mover), ZERO, ZERO, ZERO
 
 
-cusped: Primitive = general(
+cusped: Primitive = core.general(
     "cusped",
     lambda xp, x, w, everyone, mover: x,
     aval=lambda x, w, everyone, mover: x,
@@ -331,16 +319,16 @@ def differences(w: Array, cusp: Cusps | None, first: int = 0, last: int | None =
 
 def part_of(w: Array, first: int, last: int | None) -> Array:
     """The eigenvalues from `first` up to `last`."""
-    n = shape_of(w)[-1]
+    n = core.shape_of(w)[-1]
     if first == 0 and last in (None, n):
         return w
-    whole = [(0, length, 1) for length in shape_of(w)[:-1]]
+    whole = [(0, length, 1) for length in core.shape_of(w)[:-1]]
     return getitem(w, index=(*whole, (first, last, 1)))
 
 
 def row_of(x: Array, row: int) -> Array:
     """One row (…, m) of (…, n, m)."""
-    shape = shape_of(x)
+    shape = core.shape_of(x)
     row %= shape[-2]
     return reshape(block(x, (row, row + 1), (0, shape[-1])), shape=(*shape[:-2], shape[-1]))
 
@@ -352,7 +340,7 @@ def turn_to_real(numbers: Array, tangent: Array) -> Array:
     matrix: a Householder matrix that begins (or ends) with a unit vector leaves one row of the vectors real.
     Source: E. Anderson et al. (1999), LAPACK Users' Guide, sections 2.4.4 and 2.4.6.
     """
-    scale = reshape(largest(numbers), shape=(*shape_of(numbers)[:-1], 1))
+    scale = reshape(largest(numbers), shape=(*core.shape_of(numbers)[:-1], 1))
     return multiply(multiply(imag(tangent), safe_reciprocal(real(numbers), scale)), -1j)
 
 
@@ -362,11 +350,11 @@ def solve_batch(primitive: Callable[..., Array]) -> Callable[..., Any]:
     def batch_solve(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         a, b = args
         if batched[0]:
-            return primitive(*materialize(size, batched, args), **params)
-        rank = len(shape_of(b))
+            return primitive(*core.materialize(size, batched, args), **params)
+        rank = len(core.shape_of(b))
         order = (*range(1, rank - 1), 0, rank - 1)
         columns_last = permute(b, order=order)
-        shape = shape_of(columns_last)
+        shape = core.shape_of(columns_last)
         wide = primitive(a, reshape(columns_last, shape=(*shape[:-2], math.prod(shape[-2:]))), **params)
         return permute(reshape(wide, shape=shape), order=inverse_permutation(order))
 

@@ -18,19 +18,8 @@ import numpy as np
 
 from func.backends.support import spectra
 from func.backends.support.linalg import complex_dtype, float_dtype
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    Shaped,
-    add_tangents,
-    general,
-    leading_axes,
-    shape_of,
-    zeros_like,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.core.parameters import FINITE, FLAG, NO_PARAMETERS, Kinds
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import negative
@@ -42,15 +31,15 @@ from func.interpreters.primitives.structural.slicing import concatenate
 
 def two_by_two(a: Array, e: Array, d: Array) -> Array:
     """[[a, e], [0, d]]."""
-    rank = len(shape_of(a))
+    rank = len(core.shape_of(a))
     above = concatenate(a, e, axis=rank - 1)
-    below = concatenate(zeros_like(a), d, axis=rank - 1)
+    below = concatenate(core.zeros_like(a), d, axis=rank - 1)
     return concatenate(above, below, axis=rank - 2)
 
 
 def upper_right(x: Array) -> Array:
     """The upper right quarter."""
-    n = shape_of(x)[-1] // 2
+    n = core.shape_of(x)[-1] // 2
     return block(x, (0, n), (n, 2 * n))
 
 
@@ -84,30 +73,30 @@ def matrix_function(
         if da is not ZERO:
             kind = np.result_type(*[x.dtype for x in (a, e, da)])
             a, e, da = [x if x.dtype == kind else convert(x, dtype=kind) for x in (a, e, da)]
-            second = frechet(two_by_two(a, e, a), two_by_two(da, zeros_like(da), da), **params)
-            first = add_tangents(first, upper_right(second))
+            second = frechet(two_by_two(a, e, a), two_by_two(da, core.zeros_like(da), da), **params)
+            first = core.add_tangents(first, upper_right(second))
         return frechet(primals[0], primals[1], **params), first
 
     def transpose(ct: Array, a: Array, e: Shaped, **params: Any) -> tuple[Any, Array]:
         return ZERO, fit_cotangent(frechet(mH(a), ct, **params), e)
 
-    function = general(
+    function = core.general(
         name,
         reporting_missing(impl),
         aval=aval,
         parameters=parameters,
         fits=are_square,
-        batch=leading_axes(name),
+        batch=core.leading_axes(name),
         jvp=jvp,
         cost=costs.cubic(factor),
     )
-    frechet = general(
+    frechet = core.general(
         f"{name}_frechet",
         reporting_missing(frechet_impl),
         aval=aval,
         parameters=parameters,
         fits=are_square,
-        batch=leading_axes(f"{name}_frechet"),
+        batch=core.leading_axes(f"{name}_frechet"),
         jvp=frechet_jvp,
         transpose=transpose,
         cost=costs.cubic(3 * factor),
@@ -145,9 +134,9 @@ def _sylvester_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, drop: b
     x = sylvester(a, b, q, drop=drop)
     right = dq
     if da is not ZERO:
-        right = add_tangents(right, negative(mm(da, x)))
+        right = core.add_tangents(right, negative(mm(da, x)))
     if db is not ZERO:
-        right = add_tangents(right, negative(mm(x, db)))
+        right = core.add_tangents(right, negative(mm(x, db)))
     return x, sylvester(a, b, right, drop=drop)
 
 
@@ -161,13 +150,13 @@ def _sylvester_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -
     return 25 * (m**3 + n**3) + 2.5 * (m * n * n + m * m * n)
 
 
-sylvester: Primitive = general(
+sylvester: Primitive = core.general(
     "sylvester",
     reporting_missing(spectra.sylvester),
     aval=_sylvester_aval,
     parameters={"drop": FLAG},
     fits=_is_sylvester,
-    batch=leading_axes("sylvester"),
+    batch=core.leading_axes("sylvester"),
     jvp=_sylvester_jvp,
     transpose=_sylvester_transpose,
     cost=_sylvester_cost,
@@ -189,12 +178,12 @@ def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
     return x, sylvester(x, x, convert(da, dtype=complex_dtype(da.dtype)), drop=True)
 
 
-sqrtm: Primitive = general(
+sqrtm: Primitive = core.general(
     "sqrtm",
     reporting_missing(spectra.sqrtm),
     aval=_sqrtm_aval,
     fits=are_square,
-    batch=leading_axes("sqrtm"),
+    batch=core.leading_axes("sqrtm"),
     jvp=_sqrtm_jvp,
     cost=costs.cubic(28),
 )

@@ -7,17 +7,8 @@ from typing import Any
 
 from func.backends.support import spectra
 from func.backends.support.linalg import complex_dtype, float_dtype
-from func.interpreters.core import (
-    Array,
-    Aval,
-    Primitive,
-    dtype_of,
-    general,
-    is_plain_array,
-    known_value,
-    leading_axes,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import Array, Aval, Primitive
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import one_of
 from func.interpreters.host.source import at_line
@@ -54,10 +45,10 @@ def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str
     """
     (a,), (da,) = primals, tangents
     t, z = schur(a, output=output)
-    if output == "real" and dtype_of(a).kind != "c":
+    if output == "real" and core.dtype_of(a).kind != "c":
         _refuse_blocks(t)
     w, r = eig(t)
-    if dtype_of(t).kind != "c":
+    if core.dtype_of(t).kind != "c":
         w, r = real(w), real(r)
     inner = mm(mm(mH(z), da), z)
     cusp = cusps(w)
@@ -70,8 +61,8 @@ def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str
 
 def _refuse_blocks(t: Array) -> None:
     """A real form with blocks for pairs of complex eigenvalues has no derivative here."""
-    known = known_value(t)
-    n = shape_of(t)[-1]
+    known = core.known_value(t)
+    n = core.shape_of(t)[-1]
     if n > 1 and (known is None or bool((abs(diagonal_below(known)) > 0).any())):
         raise NotDifferentiableError(
             f"schur(output='real') has a derivative only where all eigenvalues are real{at_line()}\n"
@@ -82,16 +73,16 @@ def _refuse_blocks(t: Array) -> None:
 def diagonal_below(t: Any) -> Any:
     """The entries below the diagonal of concrete matrices."""
     n = t.shape[-1]
-    return t[..., range(1, n), range(n - 1)] if is_plain_array(t) else t.diagonal(-1, -2, -1)
+    return t[..., range(1, n), range(n - 1)] if core.is_plain_array(t) else t.diagonal(-1, -2, -1)
 
 
-schur: Primitive = general(
+schur: Primitive = core.general(
     "schur",
     reporting_missing(spectra.schur),
     aval=_schur_aval,
     parameters={"output": one_of("real", "complex")},
     fits=are_square,
-    batch=leading_axes("schur"),
+    batch=core.leading_axes("schur"),
     jvp=_schur_jvp,
     multiple=True,
     cost=costs.cubic(25),

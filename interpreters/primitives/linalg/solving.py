@@ -9,17 +9,8 @@ import numpy as np
 
 from func.backends.support import linalg
 from func.backends.support.linalg import float_dtype
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Linear,
-    Primitive,
-    Shaped,
-    add_tangents,
-    leading_axes,
-    linear,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Linear, Primitive, Shaped
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply, negative
@@ -74,7 +65,7 @@ cholesky: Primitive = direct(
     aval=same_aval,
     parameters={"upper": FLAG.or_absent()},
     fits=are_square,
-    batch=leading_axes("cholesky"),
+    batch=core.leading_axes("cholesky"),
     jvp=_cholesky_jvp,
     cost=costs.cubic(1 / 3),
     pull_factor=12,  # a product and two solves of n right sides
@@ -82,7 +73,7 @@ cholesky: Primitive = direct(
 """L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
 
 
-known_factor: Linear = linear(
+known_factor: Linear = core.linear(
     "known_factor",
     lambda xp, x, *, upper=False: x,
     aval=same_aval,
@@ -114,7 +105,7 @@ def _triangular_solve_jvp(
     right = db
     if da is not ZERO:
         da = _triangle(da, lower, unit)
-        right = add_tangents(db, negative(mm(mH(da) if adjoint else da, x)))
+        right = core.add_tangents(db, negative(mm(mH(da) if adjoint else da, x)))
     return x, triangular_solve(a, right, lower=lower, adjoint=adjoint, unit=unit)
 
 
@@ -163,7 +154,7 @@ def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
     """A dx = db - dA x. Source: Giles (2008), section 2.2.2."""
     (a, b), (da, db) = primals, tangents
     x = solve(a, b)
-    right = db if da is ZERO else add_tangents(db, negative(mm(da, x)))
+    right = db if da is ZERO else core.add_tangents(db, negative(mm(da, x)))
     return x, solve(a, right)
 
 
@@ -208,7 +199,7 @@ inv: Primitive = direct(
     aval=same_aval,
     parameters={"strict": FLAG.or_absent()},
     fits=are_square,
-    batch=leading_axes("inv"),
+    batch=core.leading_axes("inv"),
     jvp=_inv_jvp,
     cost=costs.cubic(2),
 )

@@ -13,18 +13,8 @@ import numpy as np
 
 from func.backends.support import sparse
 from func.backends.support.linalg import float_dtype
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    Shaped,
-    add_tangents,
-    dtype_of,
-    materialize,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.core.parameters import FLAG, Kind, are_integers, integer
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.structural.filling import iota
@@ -43,12 +33,12 @@ from func.interpreters.primitives.written_pullbacks import direct
 
 
 def _conjugated(x: Array) -> Array:
-    return conjugate(x) if dtype_of(x).kind == "c" else x
+    return conjugate(x) if core.dtype_of(x).kind == "c" else x
 
 
 def entries_of_outer(rows: Array, cols: Array, left: Array, right: Array) -> Array:
     """The entries of left · rightᴴ at (rows, cols); `left` is (…, m, k) and `right` (…, n, k)."""
-    axis = len(shape_of(left)) - 2
+    axis = len(core.shape_of(left)) - 2
     terms = multiply(gather(left, rows, axis=axis), _conjugated(gather(right, cols, axis=axis)))
     return reduce_sum(terms, axes=(axis + 1,))
 
@@ -64,7 +54,7 @@ def _product_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, length: i
     out = sparse_product(data, rows, cols, x, length=length)
     parts = [ZERO if d_data is ZERO else sparse_product(d_data, rows, cols, x, length=length)]
     parts.append(ZERO if dx is ZERO else sparse_product(data, rows, cols, dx, length=length))
-    return out, add_tangents(*parts)
+    return out, core.add_tangents(*parts)
 
 
 def _product_transpose(ct: Array, data: Any, rows: Array, cols: Array, x: Any, *, length: int) -> tuple[Any, ...]:
@@ -92,12 +82,12 @@ def _product_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
     length = params["length"]
     if not any(batched[:3]):
         data, rows, cols, x = args
-        _, n, k = shape_of(x)
+        _, n, k = core.shape_of(x)
         out = sparse_product(data, rows, cols, reshape(move_axis(x, 0, 2), shape=(n, k * size)), length=length)
         return move_axis(reshape(out, shape=(length, k, size)), 2, 0)
-    data, rows, cols, x = materialize(size, batched, args)
-    _, n, k = shape_of(x)
-    entries = shape_of(data)[1]
+    data, rows, cols, x = core.materialize(size, batched, args)
+    _, n, k = core.shape_of(x)
+    entries = core.shape_of(data)[1]
     rows, cols = [
         reshape(
             add(index, multiply(broadcast(reshape(iota(size, index), shape=(size, 1)), shape=(size, entries)), step)),
@@ -149,11 +139,11 @@ OPTIONS = Kind("pairs of names and values of SuperLU's options", _are_options)
 
 def _entries_product(data: Array, rows: Array, cols: Array, x: Array) -> Array:
     """A x for entries and sides with the same leading axes."""
-    *batch, n, k = shape_of(x)
+    *batch, n, k = core.shape_of(x)
     if not batch:
         return sparse_product(data, rows, cols, x, length=n)
     size = int(np.prod(batch))
-    flat = (reshape(data, shape=(size, shape_of(data)[-1])), rows, cols, reshape(x, shape=(size, n, k)))
+    flat = (reshape(data, shape=(size, core.shape_of(data)[-1])), rows, cols, reshape(x, shape=(size, n, k)))
     return reshape(_product_batch(size, (True, False, False, True), flat, {"length": n}), shape=(*batch, n, k))
 
 
@@ -166,7 +156,7 @@ def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, adjoint: bo
         product = (
             _entries_product(_conjugated(d_data), cols, rows, x) if adjoint else _entries_product(d_data, rows, cols, x)
         )
-        right = add_tangents(db, negative(product))
+        right = core.add_tangents(db, negative(product))
     return x, sparse_solve(data, rows, cols, right, adjoint=adjoint, **params)
 
 
@@ -188,22 +178,22 @@ def _solve_adjoint(ct: Array, parents: Any, saved: Any, *, adjoint: bool, **para
 
 
 def _element(x: Array, i: int) -> Array:
-    return getitem(x, index=(i, *[(0, length, 1) for length in shape_of(x)[1:]]))
+    return getitem(x, index=(i, *[(0, length, 1) for length in core.shape_of(x)[1:]]))
 
 
 def _solve_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     """Batch elements of the sides alone are further columns of one solve."""
     if batched[1] or batched[2]:
-        full = materialize(size, batched, args)
+        full = core.materialize(size, batched, args)
         singles = [[_element(arg, i) for arg in full] for i in range(size)]
         return concatenate(*[expand(sparse_solve(*own, **params), (0,)) for own in singles], axis=0)
     data, rows, cols, b = args
-    rank = len(shape_of(b)) - 1
+    rank = len(core.shape_of(b)) - 1
     if not batched[0] and rank == 2:
-        _, n, k = shape_of(b)
+        _, n, k = core.shape_of(b)
         out = sparse_solve(data, rows, cols, reshape(move_axis(b, 0, 2), shape=(n, k * size)), **params)
         return move_axis(reshape(out, shape=(n, k, size)), 2, 0)
-    data, b = materialize(size, (batched[0], batched[3]), (data, b))
+    data, b = core.materialize(size, (batched[0], batched[3]), (data, b))
     return sparse_solve(data, rows, cols, b, **params)
 
 

@@ -15,18 +15,8 @@ import numpy as np
 
 from func.backends.support import spectra
 from func.backends.support.linalg import complex_dtype, float_dtype, real_dtype
-from func.interpreters.core import (
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    dtype_of,
-    general,
-    leading_axes,
-    materialize,
-    nondifferentiable,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import Array, Aval, Params, Primitive
 from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
@@ -85,8 +75,8 @@ def turned(
     Where eigenvalues may be equal, the basis that is differentiated further is that of invariant subspaces; columns of
     eigenvectors differ from it by phases.
     """
-    first, last = places or (0, shape_of(w)[-1])
-    rows = shape_of(v)[-2]
+    first, last = places or (0, core.shape_of(w)[-1])
+    rows = core.shape_of(v)[-2]
     if cusp is None:
         inner = change(v, block(v, (0, rows), (first, last)))
         dv = mm(v, multiply(differences(w, None, first, last), inner))
@@ -96,7 +86,7 @@ def turned(
     chosen = block(u, (0, rows), (first, last))
     inner = change(u, chosen)
     dv = mm(u, turn_within(a, w, u, inner, first, last))
-    if dtype_of(v).kind == "c":
+    if core.dtype_of(v).kind == "c":
         dv = scale_columns(dv, reduce_columns(conjugate(chosen), block(v, (0, rows), (first, last))))
     own = part_of_cusps(cusp, first, last)
     dw = real_part(diagonal_of(block(inner, (first, last), (0, last - first))))
@@ -110,19 +100,19 @@ def projection(da: Array, lower: bool) -> Callable[[Array, Array], Array]:
 
 def with_real_row(v: Array, dv: Array, lower: bool) -> Array:
     """The tangent of eigenvectors of which LAPACK keeps the first (or the last) row real."""
-    if dtype_of(v).kind != "c" or shape_of(v)[-1] == 0:
+    if core.dtype_of(v).kind != "c" or core.shape_of(v)[-1] == 0:
         return dv
     row = 0 if lower else -1
     return add(dv, scale_columns(v, turn_to_real(row_of(v, row), row_of(dv, row))))
 
 
-eigh: Primitive = general(
+eigh: Primitive = core.general(
     "eigh",
     lambda xp, a, *, lower: tuple(xp.linalg.eigh(a, "L" if lower else "U")),
     aval=lambda a, *, lower: (Aval(a.shape[:-1], real_dtype(a.dtype)), Aval(a.shape, float_dtype(a.dtype))),
     parameters={"lower": FLAG},
     fits=are_square,
-    batch=leading_axes("eigh"),
+    batch=core.leading_axes("eigh"),
     jvp=_eigh_jvp,
     multiple=True,
     cost=costs.cubic(9),
@@ -144,16 +134,16 @@ def _eigvalsh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: b
 def reduce_columns(x: Array, y: Array) -> Array:
     """Σ_i x_ij y_ij, one number per column."""
     product = multiply(x, y)
-    return reduce_sum(product, axes=(len(shape_of(product)) - 2,))
+    return reduce_sum(product, axes=(len(core.shape_of(product)) - 2,))
 
 
-eigvalsh: Primitive = general(
+eigvalsh: Primitive = core.general(
     "eigvalsh",
     lambda xp, a, *, lower: xp.linalg.eigvalsh(a, "L" if lower else "U"),
     aval=lambda a, *, lower: Aval(a.shape[:-1], real_dtype(a.dtype)),
     parameters={"lower": FLAG},
     fits=are_square,
-    batch=leading_axes("eigvalsh"),
+    batch=core.leading_axes("eigvalsh"),
     jvp=_eigvalsh_jvp,
     cost=costs.cubic(4 / 3),
 )
@@ -186,21 +176,21 @@ def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, An
 
 def _largest_of_columns(v: Array) -> Array:
     """One at the largest component of each column, zero elsewhere."""
-    shape = shape_of(v)
+    shape = core.shape_of(v)
     rank = len(shape)
     if shape[-1] == 0:
         return v
     places = along_columns(argmax(absolute(v), axis=rank - 2))
     rows = reshape(iota(shape[-2], v), shape=(shape[-2], 1))
-    return convert(equal(places, rows), dtype=dtype_of(v))
+    return convert(equal(places, rows), dtype=core.dtype_of(v))
 
 
-eig: Primitive = general(
+eig: Primitive = core.general(
     "eig",
     spectra.eig,
     aval=lambda a: (Aval(a.shape[:-1], complex_dtype(a.dtype)), Aval(a.shape, complex_dtype(a.dtype))),
     fits=are_square,
-    batch=leading_axes("eig"),
+    batch=core.leading_axes("eig"),
     jvp=_eig_jvp,
     multiple=True,
     cost=costs.cubic(25),
@@ -216,18 +206,18 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     w, v = eig(a if cusp is None else stop_gradient(a))
     u = v if cusp is None else basis_of(a, w, v, hermitian=False)
     d_values = diagonal_of(solve(u, mm(da, u)))
-    rank = len(shape_of(w)) - 1
+    rank = len(core.shape_of(w)) - 1
     choice = match_values(values, w)
-    dw = contract(convert(choice, dtype=dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
+    dw = contract(convert(choice, dtype=core.dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
     return values, with_cusps(dw, cusp)
 
 
-eigvals: Primitive = general(
+eigvals: Primitive = core.general(
     "eigvals",
     spectra.eigvals,
     aval=lambda a: Aval(a.shape[:-1], complex_dtype(a.dtype)),
     fits=are_square,
-    batch=leading_axes("eigvals"),
+    batch=core.leading_axes("eigvals"),
     jvp=_eigvals_jvp,
     cost=costs.cubic(10),
 )
@@ -235,10 +225,10 @@ eigvals: Primitive = general(
 
 
 def _match_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    return match_values(*materialize(size, batched, args))
+    return match_values(*core.materialize(size, batched, args))
 
 
-match_values = nondifferentiable(
+match_values = core.nondifferentiable(
     "match_values",
     spectra.match_values,
     aval=lambda x, y: Aval((*x.shape, x.shape[-1]), np.bool_),

@@ -15,17 +15,8 @@ from typing import Any
 import numpy as np
 
 from func.backends.support import gamma, random
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    NonDifferentiable,
-    Primitive,
-    add_tangents,
-    general,
-    materialize,
-    nondifferentiable,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, NonDifferentiable, Primitive
 from func.interpreters.core.parameters import ORDER
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
@@ -39,7 +30,7 @@ def _polygamma_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: 
     return polygamma(a, order=order), multiply(polygamma(a, order=order + 1), da)
 
 
-polygamma: Primitive = general(
+polygamma: Primitive = core.general(
     "random_polygamma",
     gamma.random_polygamma,
     aval=lambda a, *, order: a,
@@ -65,11 +56,11 @@ def _slope_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int)
             partial = subtract(partial, y)
         else:
             partial = subtract(partial, multiply(slope(a, y, order=order - 1), order))
-        tangent = add_tangents(tangent, multiply(partial, dy))
+        tangent = core.add_tangents(tangent, multiply(partial, dy))
     return out, tangent
 
 
-slope: Primitive = general(
+slope: Primitive = core.general(
     "random_gamma_slope",
     gamma.random_gamma_slope,
     aval=lambda a, y, *, order: Aval(np.broadcast_shapes(a.shape, y.shape), np.result_type(a.dtype, y.dtype)),
@@ -87,37 +78,37 @@ def _loggamma_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Ar
     return out, ZERO if da is ZERO else multiply(slope(a, out, order=0), da)
 
 
-loggamma: Primitive = general(
+loggamma: Primitive = core.general(
     "random_loggamma",
     gamma.random_loggamma,
     aval=lambda key, a: a,
     fits=are_drawn_by,
-    batch=lambda size, batched, args, params: loggamma(*materialize(size, batched, args)),
+    batch=lambda size, batched, args, params: loggamma(*core.materialize(size, batched, args)),
     jvp=_loggamma_jvp,
     cost=costs.SPECIAL,
 )
 """Logarithms of gamma variates of unit scale: keys (…, 2) and shape parameters (…, *shape); NaN where a <= 0."""
 
 
-random_poisson: NonDifferentiable = nondifferentiable(
+random_poisson: NonDifferentiable = core.nondifferentiable(
     "random_poisson",
     random.random_poisson,
     aval=lambda key, lam, *, dtype: Aval(lam.shape, dtype),
     parameters={"dtype": INTEGERS},
     fits=lambda key, lam, **params: are_drawn_by(key, lam),
-    batch=lambda size, batched, args, params: random_poisson(*materialize(size, batched, args), **params),
+    batch=lambda size, batched, args, params: random_poisson(*core.materialize(size, batched, args), **params),
     cost=costs.SPECIAL,
 )
 """Poisson variates: keys (…, 2) and means (…, *shape)."""
 
 
-random_binomial: NonDifferentiable = nondifferentiable(
+random_binomial: NonDifferentiable = core.nondifferentiable(
     "random_binomial",
     random.random_binomial,
     aval=lambda key, n, p, *, dtype: Aval(n.shape, dtype),
     parameters={"dtype": INTEGERS},
     fits=lambda key, n, p, **params: are_drawn_by(key, n, p),
-    batch=lambda size, batched, args, params: random_binomial(*materialize(size, batched, args), **params),
+    batch=lambda size, batched, args, params: random_binomial(*core.materialize(size, batched, args), **params),
     cost=costs.SPECIAL,
 )
 """Binomial variates: keys (…, 2), numbers of trials and probabilities (…, *shape)."""

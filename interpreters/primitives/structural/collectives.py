@@ -12,19 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Primitive,
-    Shaped,
-    bind,
-    dtype_of,
-    general,
-    is_inexact,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Shaped
 from func.interpreters.core.parameters import Kind, integer, is_integer
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import SHARES, multiply, scale
@@ -53,12 +42,14 @@ class LinearCollective(Primitive):
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        out = bind(self, primals, params)
+        out = core.bind(self, primals, params)
         dx = tangents[0]
-        return out, ZERO if dx is ZERO or not is_inexact(dtype_of(out)) else bind(self, (dx, primals[1]), params)
+        return out, ZERO if dx is ZERO or not core.is_inexact(core.dtype_of(out)) else core.bind(
+            self, (dx, primals[1]), params
+        )
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        return bind(self, values, params), self, (None, values[1])
+        return core.bind(self, values, params), self, (None, values[1])
 
 
 Across = Callable[[Array, bool, int], Array]
@@ -77,7 +68,7 @@ def _batch(across: Across, elsewhere: Callable[..., Array]) -> Callable[..., Any
 
 def _everywhere(x: Array, size: int) -> Array:
     """One value for every element of the batch."""
-    return broadcast(x, shape=(size, *shape_of(x)))
+    return broadcast(x, shape=(size, *core.shape_of(x)))
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -87,12 +78,12 @@ def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _times(x: Array, size: int) -> Array:
     """The sum of `size` copies."""
-    dtype = sum_dtype(dtype_of(x))
+    dtype = sum_dtype(core.dtype_of(x))
     return multiply(convert(x, dtype=dtype), dtype.type(size))
 
 
 def _times_impl(xp: Any, x: Array, size: int) -> Array:
-    dtype = sum_dtype(dtype_of(x))
+    dtype = sum_dtype(core.dtype_of(x))
     return xp.multiply(xp.asarray(x).astype(dtype), dtype.type(size))
 
 
@@ -120,7 +111,7 @@ def _gather_across(x: Array, is_batched: bool, size: int) -> Array:
 
 all_gather: LinearCollective = LinearCollective(
     "all_gather",
-    lambda xp, x, element, *, size: xp.broadcast_to(x, (size, *shape_of(x))),
+    lambda xp, x, element, *, size: xp.broadcast_to(x, (size, *core.shape_of(x))),
     aval=lambda x, element, *, size: Aval((size, *x.shape), x.dtype),
     parameters=SIZE,
     transpose=lambda ct, x, element, *, size: (psum_scatter(ct, element, size=size), ZERO),
@@ -155,13 +146,13 @@ psum_scatter: LinearCollective = LinearCollective(
 def _all_to_all_across(x: Array, is_batched: bool, size: int) -> Array:
     if is_batched:
         return move_axis(x, 1, 0)
-    own = shape_of(x)[1:]
+    own = core.shape_of(x)[1:]
     return broadcast(reshape(x, shape=(size, 1, *own)), shape=(size, size, *own))
 
 
 all_to_all: LinearCollective = LinearCollective(
     "all_to_all",
-    lambda xp, x, element, *, size: xp.broadcast_to(x[element], shape_of(x)),
+    lambda xp, x, element, *, size: xp.broadcast_to(x[element], core.shape_of(x)),
     aval=lambda x, element, *, size: Aval(x.shape, x.dtype),
     parameters=SIZE,
     fits=lambda x, element, *, size: x.shape[:1] == (size,),
@@ -200,7 +191,7 @@ def _chosen(x: Array, elements: Sequence[int], size: int) -> Array:
     rows[list(elements)] = True
     if rows.all():
         return x
-    return where(rows.reshape(size, *[1] * (len(shape_of(x)) - 1)), x, full_like(x, 0, ()))
+    return where(rows.reshape(size, *[1] * (len(core.shape_of(x)) - 1)), x, full_like(x, 0, ()))
 
 
 def _ppermute_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
@@ -228,7 +219,7 @@ PAIRS = Kind(
 ppermute: LinearCollective = LinearCollective(
     "ppermute",
     lambda xp, x, element, *, size, pairs: _only_at(
-        xp, x, element, [destination for _, destination in pairs], dtype_of(x)
+        xp, x, element, [destination for _, destination in pairs], core.dtype_of(x)
     ),
     aval=lambda x, element, *, size, pairs: Aval(x.shape, x.dtype),
     parameters={**SIZE, "pairs": PAIRS},
@@ -274,7 +265,7 @@ def _reduce_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
 reduce_to: LinearCollective = LinearCollective(
     "reduce_to",
     lambda xp, x, element, *, size, root: _only_at(
-        xp, _times_impl(xp, x, size), element, [root], sum_dtype(dtype_of(x))
+        xp, _times_impl(xp, x, size), element, [root], sum_dtype(core.dtype_of(x))
     ),
     aval=lambda x, element, *, size, root: Aval(x.shape, sum_dtype(x.dtype)),
     parameters={**SIZE, "root": ROOT},
@@ -296,11 +287,11 @@ def _extremum(name: str, reduce: Any) -> Primitive:
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, size: int) -> tuple[Array, Any]:
         (x, element), (dx, _) = primals, tangents
         out = primitive(x, element, size=size)
-        hits = convert(logical_or(equal(x, out), isnan(x)), dtype=dtype_of(x))
+        hits = convert(logical_or(equal(x, out), isnan(x)), dtype=core.dtype_of(x))
         weights = share_of_ties(hits, psum(hits, element, size=size), x)
         return out, psum(scale(weights, dx, False, SHARES), element, size=size)
 
-    primitive: Primitive = general(
+    primitive: Primitive = core.general(
         name,
         lambda xp, x, element, *, size: x,
         aval=lambda x, element, *, size: Aval(x.shape, x.dtype),

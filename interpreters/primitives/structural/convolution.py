@@ -7,20 +7,8 @@ from typing import Any
 
 from func.backends.support import windows as support_windows
 from func.backends.support.windows import lags_of
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Bilinear,
-    Linear,
-    Params,
-    Shape,
-    Shaped,
-    dtype_of,
-    linear,
-    materialize,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Bilinear, Linear, Params, Shape, Shaped
 from func.interpreters.core.parameters import SHAPE, Kind, is_shape, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate
@@ -84,7 +72,7 @@ def _come_from_windows(x: Aval, *, shape: Shape, sizes: Shape, **params: Any) ->
     return _have_room(inner, sizes=sizes, **params) and x.shape == windows.aval(inner, sizes=sizes, **params).shape
 
 
-windows: Linear = linear(
+windows: Linear = core.linear(
     "windows",
     support_windows.windows,
     aval=lambda x, *, sizes, axes, steps=(), gaps=(): Aval(
@@ -101,7 +89,7 @@ windows: Linear = linear(
 """All windows of given sizes along axes, as trailing axes; with a contraction it is convolution. `steps` apart they
 begin, and their elements lie `gaps` apart (one where not given; then an axis may occur twice)."""
 
-overlap_add: Linear = linear(
+overlap_add: Linear = core.linear(
     "overlap_add",
     support_windows.overlap_add,
     aval=lambda x, *, shape, **params: Aval(shape, x.dtype),
@@ -125,14 +113,14 @@ def _correlate_transpose(ct: Array, x: Any, y: Any, *, mode: str) -> tuple[Any, 
     """Correlations again: of the cotangent of all lags with the known operand, conjugated."""
     n, k = x.shape[-1], y.shape[-1]
     known = y if isinstance(x, Shaped) else x
-    known = conjugate(known) if dtype_of(known).kind == "c" else known
+    known = conjugate(known) if core.dtype_of(known).kind == "c" else known
     if mode == "valid" and n >= k:
         if isinstance(x, Shaped):
             return fit_cotangent(correlate(ct, _reversed(known), mode="full"), x), ZERO
         return ZERO, fit_cotangent(correlate(known, ct, mode="valid"), y)
     start, stop = lags_of(n, k, mode)
     if mode != "full":
-        shape = (*shape_of(ct)[:-1], n + k - 1)
+        shape = (*core.shape_of(ct)[:-1], n + k - 1)
         ct = embed(ct, index=(*[(0, length, 1) for length in shape[:-1]], (start, stop, 1)), shape=shape)
     if isinstance(x, Shaped):
         return fit_cotangent(correlate(ct, _reversed(known), mode="valid"), x), ZERO
@@ -141,12 +129,12 @@ def _correlate_transpose(ct: Array, x: Any, y: Any, *, mode: str) -> tuple[Any, 
 
 def _reversed(x: Array) -> Array:
     """The last axis backwards."""
-    shape = shape_of(x)
+    shape = core.shape_of(x)
     return getitem(x, index=(*[(0, n, 1) for n in shape[:-1]], (shape[-1] - 1, -1, -1)))
 
 
 def _correlate_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    return correlate(*materialize(size, batched, args), **params)
+    return correlate(*core.materialize(size, batched, args), **params)
 
 
 correlate = Bilinear(

@@ -14,22 +14,8 @@ from typing import Any
 import numpy as np
 
 from func.backends.support import filter_kernels
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Bilinear,
-    Linear,
-    Params,
-    Primitive,
-    Shaped,
-    add_tangents,
-    dtype_of,
-    general,
-    linear,
-    materialize,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Bilinear, Linear, Params, Primitive, Shaped
 from func.interpreters.core.parameters import AXIS, Kind, are_axes, integer, one_of
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, negative
 from func.interpreters.primitives.scipy_functions import reporting_missing
@@ -44,17 +30,19 @@ AXES = {
 
 
 def _conjugated(x: Array) -> Array:
-    return conjugate(x) if dtype_of(x).kind == "c" else x
+    return conjugate(x) if core.dtype_of(x).kind == "c" else x
 
 
 def _flipped(x: Array, first: int) -> Array:
     """The axes from the first on backwards."""
-    return getitem(x, index=tuple([(0, n, 1) if i < first else (n - 1, -1, -1) for i, n in enumerate(shape_of(x))]))
+    return getitem(
+        x, index=tuple([(0, n, 1) if i < first else (n - 1, -1, -1) for i, n in enumerate(core.shape_of(x))])
+    )
 
 
 def _framed(x: Array, axes: tuple[int, ...], widths: Sequence[int]) -> Array:
     """Zeros on both sides of axes."""
-    shape = list(shape_of(x))
+    shape = list(core.shape_of(x))
     index = [(0, n, 1) for n in shape]
     for axis, width in zip(axes, widths, strict=True):
         index[axis] = (width, width + shape[axis], 1)
@@ -86,12 +74,12 @@ def _are_windows(x: Aval, w: Aval, *, axes: tuple[int, ...], stack: int) -> bool
 def _correlate_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     if not batched[1] and not params["stack"]:
         return correlate_windows(*args, axes=_stacked(params)["axes"], stack=0)
-    return correlate_windows(*materialize(size, batched, args), **_stacked(params))
+    return correlate_windows(*core.materialize(size, batched, args), **_stacked(params))
 
 
 def _correlate_transpose(ct: Array, x: Any, w: Any, *, axes: tuple[int, ...], stack: int) -> tuple[Any, Any]:
     if isinstance(x, Shaped):
-        framed = _framed(ct, axes, [size - 1 for size in shape_of(w)[stack:]])
+        framed = _framed(ct, axes, [size - 1 for size in core.shape_of(w)[stack:]])
         pulled = correlate_windows(framed, _flipped(_conjugated(w), stack), axes=axes, stack=stack)
         return fit_cotangent(pulled, x), ZERO
     return ZERO, fit_cotangent(window_products(_conjugated(x), ct, axes=axes, stack=stack), w)
@@ -128,7 +116,7 @@ def _are_outputs(x: Aval, c: Aval, *, axes: tuple[int, ...], stack: int) -> bool
 
 def _products_transpose(ct: Array, x: Any, c: Any, *, axes: tuple[int, ...], stack: int) -> tuple[Any, Any]:
     if isinstance(x, Shaped):
-        framed = _framed(_conjugated(c), axes, [size - 1 for size in shape_of(ct)[stack:]])
+        framed = _framed(_conjugated(c), axes, [size - 1 for size in core.shape_of(ct)[stack:]])
         return fit_cotangent(correlate_windows(framed, _flipped(ct, stack), axes=axes, stack=stack), x), ZERO
     return ZERO, fit_cotangent(correlate_windows(_conjugated(x), ct, axes=axes, stack=stack), c)
 
@@ -139,7 +127,9 @@ window_products: Bilinear = Bilinear(
     aval=_products_aval,
     parameters=AXES,
     fits=_are_outputs,
-    batch=lambda size, batched, args, params: window_products(*materialize(size, batched, args), **_stacked(params)),
+    batch=lambda size, batched, args, params: window_products(
+        *core.materialize(size, batched, args), **_stacked(params)
+    ),
     cost=lambda ins, outs, params: 2 * ins[1].size * outs[0].size,
     transpose=_products_transpose,
     covers=True,
@@ -153,28 +143,29 @@ def _recurrence_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[
     y = recurrence(x, a)
     right = dx
     if da is not ZERO:
-        shape, order, stack = list(shape_of(y)), shape_of(a)[-1], len(shape_of(a)) - 1
+        shape, order, stack = list(core.shape_of(y)), core.shape_of(a)[-1], len(core.shape_of(a)) - 1
         n = shape[-1]
         whole = [(0, length, 1) for length in shape[:-1]]
         past = getitem(y, index=(*whole, (0, max(n - 1, 0), 1)))
         shape[-1] = order + max(n - 1, 0)
         past = embed(past, index=(*whole, (order, shape[-1], 1)), shape=tuple(shape))
         weights = getitem(
-            da, index=(*[(0, length, 1) for length in shape_of(a)[:-1]], (order - 1, -1, -1) if order else (0, 0, 1))
+            da,
+            index=(*[(0, length, 1) for length in core.shape_of(a)[:-1]], (order - 1, -1, -1) if order else (0, 0, 1)),
         )
         if order and n:
             fed = correlate_windows(past, weights, axes=(len(shape) - 1,), stack=stack)
-            right = add_tangents(right, negative(fed))
+            right = core.add_tangents(right, negative(fed))
     return y, ZERO if right is ZERO else recurrence(right, a)
 
 
 def _recurrence_transpose(ct: Array, x: Shaped, a: Array) -> tuple[Any, Any]:
-    last = len(shape_of(ct)) - 1
+    last = len(core.shape_of(ct)) - 1
     pulled = _flipped(recurrence(_flipped(ct, last), _conjugated(a)), last)
     return fit_cotangent(pulled, x), ZERO
 
 
-recurrence: Primitive = general(
+recurrence: Primitive = core.general(
     "recurrence",
     reporting_missing(filter_kernels.recurrence, "signal"),
     aval=lambda x, a: Aval(x.shape, result_dtype(x, a)),
@@ -188,9 +179,9 @@ recurrence: Primitive = general(
 
 
 def _recurrence_batch(size: int, batched: Sequence[bool], args: Sequence[Array]) -> Array:
-    if not batched[1] and len(shape_of(args[1])) == 1:
+    if not batched[1] and len(core.shape_of(args[1])) == 1:
         return recurrence(*args)
-    return recurrence(*materialize(size, batched, args))
+    return recurrence(*core.materialize(size, batched, args))
 
 
 _LONG = 48
@@ -219,7 +210,7 @@ def _spline_transpose(ct: Array, x: Shaped, *, order: int, axis: int, boundary: 
     return (fit_cotangent(multiply(apply(multiply(ct, 1 / ends)), ends), x),)
 
 
-spline_coefficients: Linear = linear(
+spline_coefficients: Linear = core.linear(
     "spline_coefficients",
     reporting_missing(filter_kernels.spline_coefficients, "ndimage"),
     aval=lambda x, **params: Aval(x.shape, np.promote_types(x.dtype, np.float64)),

@@ -9,20 +9,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters.core import (
-    EVALUATE,
-    Array,
-    Aval,
-    Linear,
-    NonDifferentiable,
-    Primitive,
-    Shaped,
-    Tracer,
-    general,
-    linear,
-    materialize,
-    nondifferentiable,
-)
+from func.interpreters import core
+from func.interpreters.core import EVALUATE, Array, Aval, Linear, NonDifferentiable, Primitive, Shaped, Tracer
 from func.interpreters.core.parameters import TAG, TEXT
 
 
@@ -30,7 +18,7 @@ def _identity_transpose(ct: Array, x: Shaped, **params: Any) -> tuple[Array]:
     return (ct,)
 
 
-named: Linear = linear(
+named: Linear = core.linear(
     "named",
     lambda xp, x, *, label: x,
     aval=lambda x, *, label: x,
@@ -44,7 +32,7 @@ named: Linear = linear(
 )
 """The identity, carrying the label that checkpoint policies look for."""
 
-stop_gradient: NonDifferentiable = nondifferentiable(
+stop_gradient: NonDifferentiable = core.nondifferentiable(
     "stop_gradient",
     lambda xp, x: x,
     aval=lambda x: x,
@@ -60,11 +48,11 @@ def _renumbered_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[
     return renumbered(*primals), tangents[1]
 
 
-renumbered: Primitive = general(
+renumbered: Primitive = core.general(
     "renumbered",
     lambda xp, numbers, x: xp.asarray(numbers),
     aval=lambda numbers, x: Aval(x.shape, x.dtype),
-    batch=lambda size, batched, args, params: renumbered(*materialize(size, batched, args)),
+    batch=lambda size, batched, args, params: renumbered(*core.materialize(size, batched, args)),
     jvp=_renumbered_jvp,
     cost=0,
     layout=lambda numbers, x: numbers,
@@ -75,7 +63,7 @@ renumbered: Primitive = general(
 
 _tags = itertools.count()
 
-barrier: Linear = linear(
+barrier: Linear = core.linear(
     "barrier",
     lambda xp, x, *, tag: x,
     aval=lambda x, *, tag: x,
@@ -102,7 +90,7 @@ def shielded(values: Sequence[Array]) -> list[Array]:
     return [barrier(value, tag=tag) if is_abstract_value(value) else value for value in values]
 
 
-seed: Linear = linear(
+seed: Linear = core.linear(
     "seed",
     lambda xp, x: x,
     aval=lambda x: x,

@@ -14,23 +14,12 @@ import numpy as np
 
 from func.backends.support import arrays
 from func.backends.support.strides import axes_by_stride, found_order
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Linear,
-    Params,
-    Shape,
-    Shaped,
-    linear,
-    materialize,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Linear, Params, Shape, Shaped
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.table import equal
 from func.interpreters.primitives.structural.filling import iota
-from func.interpreters.primitives.structural.inplace_reuse import writable
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     fit_cotangent,
@@ -39,6 +28,7 @@ from func.interpreters.primitives.structural.shapes import (
     reshape,
     where,
 )
+from func.interpreters.primitives.structural.slicing import writable
 
 
 def _prefix(axis: int, indices: Sequence[Array], xp: Any = np) -> tuple[Any, ...]:
@@ -76,9 +66,9 @@ def _no_index_cotangents(indices: Sequence[Any]) -> tuple[Any, ...]:
 
 def _batch_indices(size: int, indices: Sequence[Array], batched: Sequence[bool]) -> tuple[Array, list[Array]]:
     """All indices with the batch axis in front, and the index of the batch element itself."""
-    full = materialize(size, batched, indices)
+    full = core.materialize(size, batched, indices)
     elements = iota(size, full[0])
-    shape = shape_of(full[0])
+    shape = core.shape_of(full[0])
     return broadcast(reshape(elements, shape=(size, *[1] * (len(shape) - 1))), shape=shape), full
 
 
@@ -88,7 +78,7 @@ def _gather_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
     if not any(batched[1:]):
         return gather(x, *indices, axis=axis + 1)
     if not batched[0]:
-        return move_axis(gather(x, *materialize(size, batched[1:], indices), axis=axis), axis, 0)
+        return move_axis(gather(x, *core.materialize(size, batched[1:], indices), axis=axis), axis, 0)
     elements, full = _batch_indices(size, indices, batched[1:])
     return (
         gather(move_axis(x, 0, axis), elements, *full, axis=axis)
@@ -106,7 +96,7 @@ def _gather_layout(x: Any, *indices: Any, axis: int) -> Any:
     return found_order(lambda x, *ones: x[_prefix(axis, [np.zeros_like(one, np.intp) for one in ones])], x, *indices)
 
 
-gather: Linear = linear(
+gather: Linear = core.linear(
     "gather",
     lambda xp, x, *indices, axis: x[_prefix(axis, indices, xp)],
     aval=lambda x, *indices, axis: Aval(_gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype),
@@ -149,7 +139,7 @@ def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
     axis = params["axis"]
     if type(x) is np.ndarray and not batched[0]:  # as in a pullback: zeros that no element needs an array of
         x, batched = np.broadcast_to(x.copy(), (size, *x.shape)), (True, *batched[1:])
-    x, value = materialize(size, batched[:2], (x, value))
+    x, value = core.materialize(size, batched[:2], (x, value))
     if not any(batched[2:]):
         return primitive(x, value, *indices, axis=axis + 1)
     elements, full = _batch_indices(size, indices, batched[2:])
@@ -157,7 +147,7 @@ def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
     return move_axis(out, axis, 0)
 
 
-scatter_add: Linear = linear(
+scatter_add: Linear = core.linear(
     "scatter_add",
     _scatter_add_impl,
     aval=lambda x, value, *indices, axis: x,
@@ -183,8 +173,8 @@ def _scatter_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -
 
 def _scatter_transpose(ct: Array, x: Any, value: Any, *indices: Array, axis: int) -> tuple[Any, ...]:
     """Overwritten elements get nothing; of several values written to one place only the last one counts."""
-    shape = shape_of(ct)
-    index_shape = shape_of(indices[0])
+    shape = core.shape_of(ct)
+    index_shape = core.shape_of(indices[0])
     region = _gathered_shape(shape, index_shape, len(indices), axis)
     to_x: Any = ZERO
     to_value: Any = ZERO
@@ -196,12 +186,12 @@ def _scatter_transpose(ct: Array, x: Any, value: Any, *indices: Array, axis: int
         board = full_like(indices[0], -1, shape[axis : axis + len(indices)], np.intp)
         last = equal(gather(scatter(board, order, *indices, axis=0), *indices, axis=0), order)
         tail = len(region) - axis - len(index_shape)
-        written = reshape(last, shape=(*shape_of(last), *[1] * tail))
+        written = reshape(last, shape=(*core.shape_of(last), *[1] * tail))
         to_value = fit_cotangent(where(written, gather(ct, *indices, axis=axis), 0), value)
     return to_x, to_value, *_no_index_cotangents(indices)
 
 
-scatter: Linear = linear(
+scatter: Linear = core.linear(
     "scatter",
     _scatter_impl,
     aval=lambda x, value, *indices, axis: x,

@@ -14,27 +14,8 @@ from func.backends import HOST_TYPES
 from func.backends.quiet import quietly
 from func.backends.support.arrays import logaddexp_reduce, plain_where
 from func.backends.support.strides import reduced_order
-from func.interpreters.core import (
-    PYTHON_SCALARS,
-    ZERO,
-    Array,
-    Aval,
-    Facts,
-    Linear,
-    NonDifferentiable,
-    Params,
-    Primitive,
-    Shaped,
-    bind,
-    dtype_of,
-    general,
-    is_inexact,
-    known_value,
-    linear,
-    materialize,
-    nondifferentiable,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Facts, Linear, NonDifferentiable, Params
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
 from func.interpreters.primitives import costs
@@ -54,7 +35,6 @@ from func.interpreters.primitives.elementwise.table import (
     real,
     subtract,
 )
-from func.interpreters.primitives.structural.cumulative import products_of_others
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
     convert,
@@ -81,7 +61,7 @@ def _shift(axes: Axes) -> Axes:
     return tuple([axis + 1 for axis in axes])
 
 
-class Reduction(Primitive):
+class Reduction(core.Primitive):
     """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
     element, from which both modes follow; for a real result of complex elements it is the steepest ascent."""
 
@@ -91,18 +71,18 @@ class Reduction(Primitive):
 
     def weights(self, x: Array, out: Array, params: Params) -> Array:
         """The partial derivatives by all elements."""
-        return quietly(functools.partial(self.partial, **params), x, keep_axes(out, shape_of(x), params["axes"]))
+        return quietly(functools.partial(self.partial, **params), x, keep_axes(out, core.shape_of(x), params["axes"]))
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        out = bind(self, primals, params)
+        out = core.bind(self, primals, params)
         return out, self.tangent_of(primals, out, tangents, params)
 
     def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
-        if not is_inexact(dtype_of(out)):
+        if not core.is_inexact(core.dtype_of(out)):
             return ZERO
         (x,), (dx,) = primals, tangents
         weights = self.weights(x, out, params)
-        if dtype_of(x).kind == "c" and dtype_of(out).kind != "c":
+        if core.dtype_of(x).kind == "c" and core.dtype_of(out).kind != "c":
             total = reduce_sum(real(self.weighted(dx, conjugate(weights))), axes=params["axes"])
         else:
             total = reduce_sum(self.weighted(dx, weights), axes=params["axes"])
@@ -112,8 +92,8 @@ class Reduction(Primitive):
         """A direction times partial derivatives."""
         return multiply(weights, direction)
 
-    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        out = bind(self, values, params)
+    def record(self, values: tuple[Array, ...], parents: Sequence[core.Shaped | None], params: Params) -> Any:
+        out = core.bind(self, values, params)
         return out, self, (values[0], out)
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
@@ -123,9 +103,9 @@ class Reduction(Primitive):
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         x, out = saved
         weights = self.weights(x, out, params)
-        if dtype_of(out).kind == "c":
+        if core.dtype_of(out).kind == "c":
             weights = conjugate(weights)
-        return (same_dtype(self.weighted(keep_axes(ct, shape_of(x), params["axes"]), weights), x),)
+        return (same_dtype(self.weighted(keep_axes(ct, core.shape_of(x), params["axes"]), weights), x),)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
@@ -157,10 +137,10 @@ def reduction(
 def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     """Ties split evenly; where the result is NaN, the derivative is the NaN elements' share."""
     hit = equal(x, out)
-    if is_inexact(dtype_of(x)):
+    if core.is_inexact(core.dtype_of(x)):
         hit = logical_or(hit, isnan(x))
-    hits = convert(hit, dtype=dtype_of(x))
-    return share_of_ties(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), x)
+    hits = convert(hit, dtype=core.dtype_of(x))
+    return share_of_ties(hits, keep_axes(reduce_sum(hits, axes=axes), core.shape_of(x), axes), x)
 
 
 def share_of_ties(hits: Array, number: Array, x: Array) -> Array:
@@ -216,11 +196,13 @@ def _product_partial(x: Array, out: Array, *, axes: Axes) -> Array:
 
     The product has the derivatives, which the quotient, of which the element is a factor, has not.
     """
+    from func.interpreters.primitives.structural.cumulative import products_of_others  # start-up time
+
     others = products_of_others(x, axes)
-    if not is_inexact(dtype_of(x)):
+    if not core.is_inexact(core.dtype_of(x)):
         return others
     in_range = logical_and(isfinite(others), not_equal(others, 0))
-    known = known_value(in_range)
+    known = core.known_value(in_range)
     if known is not None and np.all(known):
         return others
     quotient = divide(out, x)
@@ -240,7 +222,7 @@ reduce_prod = reduction(
 
 def _variance_partial(x: Array, out: Array, *, axes: Axes, ddof: float) -> Array:
     """2 (x - mean) / (count - ddof)."""
-    shape = shape_of(x)
+    shape = core.shape_of(x)
     center = keep_axes(reduce_mean(x, axes=axes, dtype=None), shape, axes)
     number = math.prod([shape[axis] for axis in axes]) - ddof
     return multiply(subtract(x, center), 2 / number)
@@ -265,18 +247,18 @@ def centered(weights: Array, x: Array, axes: Axes) -> Array:
     """x - Σ weights x of weights that sum to one, twice: where one weight is nearly one, its element is what is left
     of a difference, and the second sum has its digits."""
     for _ in range(2):
-        x = subtract(x, keep_axes(reduce_sum(multiply(weights, x), axes=axes), shape_of(weights), axes))
+        x = subtract(x, keep_axes(reduce_sum(multiply(weights, x), axes=axes), core.shape_of(weights), axes))
     return x
 
 
 def _exponential_share(x: Array, out: Array, *, axes: Axes) -> Array:
     """exp(x - out), shared evenly between terms that are infinite or all zero."""
     infinite = logical_not(isfinite(out))
-    hits = convert(logical_and(equal(x, out), infinite), dtype=dtype_of(real(x)))
-    number = maximum(keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), 1)
+    hits = convert(logical_and(equal(x, out), infinite), dtype=core.dtype_of(real(x)))
+    number = maximum(keep_axes(reduce_sum(hits, axes=axes), core.shape_of(x), axes), 1)
     zero = full_like(x, 0, ())
     plain = exp(where(infinite, zero, subtract(x, where(infinite, zero, out))))
-    return where(infinite, convert(divide(hits, number), dtype=dtype_of(x)), plain)
+    return where(infinite, convert(divide(hits, number), dtype=core.dtype_of(x)), plain)
 
 
 def _exponential_share_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Any]:
@@ -289,14 +271,14 @@ def _exponential_share_jvp(primals: Sequence[Array], tangents: Sequence[Any], *,
     return share, multiply(slope, centered(slope, dx, axes))
 
 
-exponential_share: Primitive = general(
+exponential_share: core.Primitive = core.general(
     "exponential_share",
     lambda xp, x, out, *, axes: _exponential_share(x, out, axes=axes),
     aval=lambda x, out, *, axes: Aval(np.broadcast_shapes(x.shape, out.shape), x.dtype),
     parameters={"axes": AXES},
     fits=lambda x, out, **params: len(x.shape) == len(out.shape),
     batch=lambda size, batched, args, params: exponential_share(
-        *materialize(size, batched, args), axes=_shift(params["axes"])
+        *core.materialize(size, batched, args), axes=_shift(params["axes"])
     ),
     jvp=_exponential_share_jvp,
     cost=10,
@@ -319,7 +301,7 @@ def counts_exactly(dtype: np.dtype[Any], number: Any) -> bool:
 
 def _mean_impl(xp: Any, x: Array, *, axes: Axes, dtype: Any) -> Array:
     total = reduce_by(_add, x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
-    number = math.prod([shape_of(x)[axis] for axis in axes])
+    number = math.prod([core.shape_of(x)[axis] for axis in axes])
     if counts_exactly(total.dtype, number):
         return total / number
     return xp.asarray(xp.true_divide(total, np.intp(number))).astype(total.dtype)[()]
@@ -328,7 +310,7 @@ def _mean_impl(xp: Any, x: Array, *, axes: Axes, dtype: Any) -> Array:
 _REAL_SCALARS = frozenset({np.float64, np.float32})
 
 
-def _mean_transpose(ct: Array, x: Shaped, *, axes: Axes, dtype: Any) -> tuple[Array]:
+def _mean_transpose(ct: Array, x: core.Shaped, *, axes: Axes, dtype: Any) -> tuple[Array]:
     number = math.prod([x.shape[axis] for axis in axes])
     if type(ct) in _REAL_SCALARS and ct.dtype == x.dtype:
         share = _empty(x.shape, x.dtype)
@@ -338,7 +320,7 @@ def _mean_transpose(ct: Array, x: Shaped, *, axes: Axes, dtype: Any) -> tuple[Ar
     return (broadcast(reshape(share, shape=ones_at(x.shape, axes)), shape=x.shape),)
 
 
-reduce_mean: Linear = linear(
+reduce_mean: Linear = core.linear(
     "mean",
     _mean_impl,
     aval=lambda x, *, axes, dtype: Aval(drop_axes(x.shape, axes), dtype or x.dtype),
@@ -353,7 +335,7 @@ reduce_mean: Linear = linear(
 """The mean of at least one floating point element (or in a floating point dtype)."""
 
 
-def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]) -> Primitive:
+def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]) -> core.Primitive:
     """A reduction with a mask of the elements that count (or True) and a first value: NumPy adds such elements up
     in another order, so that the value comes from its ufunc. The derivative is that of the plain reduction."""
 
@@ -363,7 +345,7 @@ def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]
         options = {} if initial is None else {"initial": initial}
         if xp is np:
             return getattr(np, ufunc).reduce(x, axes, dtype, where=mask, **options)
-        out = getattr(xp, name)(xp.where(mask, x, xp.asarray(neutral, dtype_of(x))), axes, dtype)
+        out = getattr(xp, name)(xp.where(mask, x, xp.asarray(neutral, core.dtype_of(x))), axes, dtype)
         return out if initial is None else getattr(xp, ufunc)(out, initial)
 
     def aval(x: Aval, mask: Aval, *, axes: Axes, dtype: Any, initial: Any) -> Aval:
@@ -375,13 +357,13 @@ def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]
         (x, mask), (dx, _) = primals, tangents
         out = primitive(x, mask, axes=axes, dtype=dtype, initial=initial)
         dx = where(mask, dx, full_like(dx, 0, ()))
-        return out, tangent(where(mask, x, full_like(x, neutral, ())), dx, axes, dtype_of(out), initial)
+        return out, tangent(where(mask, x, full_like(x, neutral, ())), dx, axes, core.dtype_of(out), initial)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        x, mask = materialize(size, batched, args) if shape_of(args[1]) else args
+        x, mask = core.materialize(size, batched, args) if core.shape_of(args[1]) else args
         return primitive(x, mask, **{**params, "axes": _shift(params["axes"])})
 
-    primitive = general(
+    primitive = core.general(
         f"{name}_with",
         impl,
         aval=aval,
@@ -401,6 +383,8 @@ def _sum_tangent(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> A
 
 
 def _prod_tangent(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
+    from func.interpreters.primitives.structural.cumulative import products_of_others  # start-up time
+
     contribution = multiply(products_of_others(convert(x, dtype=dtype), axes), convert(dx, dtype=dtype))
     contribution = reduce_sum(contribution, axes=axes)
     return contribution if initial is None else multiply(contribution, convert(initial, dtype=dtype))
@@ -414,7 +398,7 @@ def _constant_reduction(name: str, ufunc: str) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], axes=_shift(params["axes"]))
 
-    primitive = nondifferentiable(
+    primitive = core.nondifferentiable(
         name,
         lambda xp, x, *, axes: getattr(xp, name)(x, axes),
         aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), np.bool_),
@@ -435,7 +419,7 @@ def _index_reduction(name: str, ufunc: str) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], axis=params["axis"] + 1)
 
-    primitive = nondifferentiable(
+    primitive = core.nondifferentiable(
         name,
         lambda xp, x, *, axis: getattr(xp, name)(x, axis),
         aval=lambda x, *, axis: Aval(drop_axes(x.shape, (axis,)), np.intp),
@@ -458,7 +442,7 @@ def _argsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
     return argsort(args[0], axis=params["axis"] + 1, kind=params["kind"])
 
 
-argsort: NonDifferentiable = nondifferentiable(
+argsort: NonDifferentiable = core.nondifferentiable(
     "argsort",
     lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind) if xp is np else xp.argsort(x, axis),
     aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),

@@ -13,22 +13,8 @@ from numpy import ndarray
 from func.backends import HOST_TYPES, blocks
 from func.backends.support.arrays import plain_where
 from func.backends.support.strides import axes_by_stride, iterated_order, reduced_order, without_copy
-from func.interpreters.core import (
-    PYTHON_SCALARS,
-    ZERO,
-    Array,
-    Aval,
-    Linear,
-    Params,
-    Shape,
-    Shaped,
-    Tracer,
-    bind,
-    dtype_of,
-    kept,
-    linear,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Linear, Params, Shape, Shaped, Tracer
 from func.interpreters.core.parameters import AXES, DTYPE, OPTIONAL_DTYPE, SHAPE
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.filling import full_like as full_like
@@ -36,11 +22,11 @@ from func.interpreters.primitives.structural.filling import full_like as full_li
 
 def align_ranks(size: int, batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
     """Batch axes in front, then axes of length one, so that NumPy's broadcasting lines the rest up."""
-    rank = max([len(shape_of(arg)) - is_batched for arg, is_batched in zip(args, batched, strict=True)])
+    rank = max([len(core.shape_of(arg)) - is_batched for arg, is_batched in zip(args, batched, strict=True)])
     aligned = []
     for arg, is_batched in zip(args, batched, strict=True):
-        if is_batched and len(shape_of(arg)) - 1 < rank:
-            shape = shape_of(arg)
+        if is_batched and len(core.shape_of(arg)) - 1 < rank:
+            shape = core.shape_of(arg)
             arg = reshape(arg, shape=(size, *[1] * (rank + 1 - len(shape)), *shape[1:]))
         aligned.append(arg)
     return aligned
@@ -60,15 +46,15 @@ class Where(Linear):
     def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
         """In the dtype of the output, also where a number of Python, whose tangent is precise, was chosen."""
         tangent = super().tangent_of(primals, out, tangents, params)
-        if tangent is ZERO or dtype_of(tangent) == dtype_of(out):
+        if tangent is ZERO or core.dtype_of(tangent) == core.dtype_of(out):
             return tangent
-        return convert(tangent, dtype=dtype_of(out))
+        return convert(tangent, dtype=core.dtype_of(out))
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Any) -> Any:
         condition, x, y = values
         plain = type(condition) is ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
-        out = plain_where(condition, x, y) if plain else bind(self, values, params)
-        return out, self, kept(condition)
+        out = plain_where(condition, x, y) if plain else core.bind(self, values, params)
+        return out, self, core.kept(condition)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         _, px, py = parents
@@ -115,18 +101,18 @@ _SINGLE = np.dtype(np.float32)
 
 
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
-    if dtype.kind not in "cb" and dtype_of(x).kind == "c":
+    if dtype.kind not in "cb" and core.dtype_of(x).kind == "c":
         x = x.real
     is_number = type(x) is int and dtype.kind in "iu"  # which must fit, as in code
     array = xp.asarray(x, dtype) if is_number else xp.asarray(x).astype(dtype)
-    return array if shape_of(x) or type(x) is ndarray else array[()]
+    return array if core.shape_of(x) or type(x) is ndarray else array[()]
 
 
 def _convert_transpose(ct: Array, x: Shaped, *, dtype: Any) -> tuple[Array]:
     return (convert(ct, dtype=x.dtype),)
 
 
-convert: Linear = linear(
+convert: Linear = core.linear(
     "convert",
     _convert_impl,
     aval=lambda x, *, dtype: Aval(x.shape, dtype),
@@ -144,8 +130,8 @@ convert: Linear = linear(
 
 def same_dtype(x: Array, like: Shaped | Tracer | Array) -> Array:
     """x converted to the dtype of another value where it differs."""
-    dtype = dtype_of(like)
-    return x if dtype_of(x) == dtype else convert(x, dtype=dtype)
+    dtype = core.dtype_of(like)
+    return x if core.dtype_of(x) == dtype else convert(x, dtype=dtype)
 
 
 SMALL = 1024
@@ -155,8 +141,8 @@ SMALL = 1024
 def _broadcast_impl(xp: Any, x: Array, *, shape: Shape) -> Array:
     if xp is not np or not shape:
         return xp.broadcast_to(x, shape)
-    if math.prod(shape) <= SMALL and (len(shape_of(x)) < 2 or x.flags.c_contiguous):
-        out = _empty(shape, dtype_of(x))
+    if math.prod(shape) <= SMALL and (len(core.shape_of(x)) < 2 or x.flags.c_contiguous):
+        out = _empty(shape, core.dtype_of(x))
         out[...] = x
         return out
     view: Array = _nditer((x,), _VIEW, _READ, itershape=shape, order="C").itviews[0]  # as broadcast_to, without Python
@@ -172,12 +158,12 @@ def _broadcast_transpose(ct: Array, x: Shaped, *, shape: Shape) -> tuple[Array]:
 
 
 def _broadcast_batch(x: Array, *, shape: Shape) -> Array:
-    size, *rest = shape_of(x)
+    size, *rest = core.shape_of(x)
     aligned = reshape(x, shape=(size, *[1] * (len(shape) - len(rest)), *rest))
     return broadcast(aligned, shape=(size, *shape))
 
 
-broadcast: Linear = linear(
+broadcast: Linear = core.linear(
     "broadcast",
     _broadcast_impl,
     aval=lambda x, *, shape: Aval(shape, x.dtype),
@@ -200,7 +186,7 @@ def _reshape_layout(x: Any, *, shape: Shape) -> Any:
     return tuple(range(len(shape))) if view is None else view
 
 
-reshape: Linear = linear(
+reshape: Linear = core.linear(
     "reshape",
     lambda xp, x, *, shape: x.reshape(shape) if type(x) is ndarray else xp.reshape(x, shape),
     aval=lambda x, *, shape: Aval(shape, x.dtype),
@@ -226,7 +212,7 @@ def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-permute: Linear = linear(
+permute: Linear = core.linear(
     "permute",
     lambda xp, x, *, order: xp.transpose(x, order),
     aval=lambda x, *, order: Aval(tuple([x.shape[axis] for axis in order]), x.dtype),
@@ -246,14 +232,14 @@ permute: Linear = linear(
 
 def move_axis(x: Array, source: int, destination: int) -> Array:
     """One axis moved, the others in order."""
-    order = [axis for axis in range(len(shape_of(x))) if axis != source]
+    order = [axis for axis in range(len(core.shape_of(x))) if axis != source]
     order.insert(destination, source)
     return x if source == destination else permute(x, order=tuple(order))
 
 
 def expand(x: Array, axes: Sequence[int]) -> Array:
     """New axes of length one at these positions of the result."""
-    shape = list(shape_of(x))
+    shape = list(core.shape_of(x))
     for axis in sorted(axes):
         shape.insert(axis, 1)
     return reshape(x, shape=tuple(shape))
@@ -296,7 +282,7 @@ def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) ->
     return reduce_by(_add, x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
 
 
-reduce_sum: Linear = linear(
+reduce_sum: Linear = core.linear(
     "sum",
     _sum_impl,
     aval=_sum_aval,
@@ -314,7 +300,7 @@ reduce_sum: Linear = linear(
 
 def unbroadcast(ct: Array, shape: Shape) -> Array:
     """Sum a cotangent over the axes that broadcasting added or stretched."""
-    have = shape_of(ct)
+    have = core.shape_of(ct)
     if have == shape:
         return ct
     is_plain = type(ct) is ndarray and ct.dtype.kind != "V"
@@ -325,7 +311,7 @@ def unbroadcast(ct: Array, shape: Shape) -> Array:
     axes = _stretched(have, shape)
     if axes:
         ct = reduce_by(_add, ct, axes) if is_plain else reduce_sum(ct, axes=axes)
-    return ct if shape_of(ct) == shape else broadcast(reshape_to_ones(ct, shape), shape=shape)
+    return ct if core.shape_of(ct) == shape else broadcast(reshape_to_ones(ct, shape), shape=shape)
 
 
 @functools.lru_cache(4096)
@@ -338,15 +324,15 @@ def _stretched(have: Shape, shape: Shape) -> tuple[int, ...]:
 
 def reshape_to_ones(ct: Array, shape: Shape) -> Array:
     """Put back the axes of length one that a sum removed (a cotangent may also be narrower than its primal)."""
-    if math.prod(shape_of(ct)) == math.prod(shape):
+    if math.prod(core.shape_of(ct)) == math.prod(shape):
         return reshape(ct, shape=shape)
     return ct
 
 
 def fit_cotangent(ct: Array, target: Shaped) -> Array:
     """A cotangent with exactly the shape and dtype of its primal: broadcasting and promotion undone."""
-    if shape_of(ct) != target.shape:
+    if core.shape_of(ct) != target.shape:
         ct = unbroadcast(ct, target.shape)
-    if dtype_of(ct) != target.dtype:
+    if core.dtype_of(ct) != target.dtype:
         ct = convert(ct, dtype=target.dtype)
     return ct

@@ -1,21 +1,102 @@
-"""Linear primitives at basic indices: getitem, embed, update, concatenate."""
+"""Linear primitives at basic indices: getitem, embed, update, concatenate; and writes without a copy.
+
+A functional update copies its array, so a loop that writes n elements one by one would copy n times n. Before a write,
+`spare_buffers` finds the arrays at the bottom of a box to which nothing else refers; between `reuse` and `keep` the
+update primitives write into them instead of copying.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import ndarray
 
 from func.backends.support.strides import axes_by_stride, joined_order
-from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, dtype_of, linear, materialize, shape_of
+from func.interpreters import core
+from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, Tracer
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
 from func.interpreters.primitives.structural.filling import zeros_like
 from func.interpreters.primitives.structural.identity import stop_gradient
-from func.interpreters.primitives.structural.inplace_reuse import is_spare_cotangent, writable
 from func.interpreters.primitives.structural.shapes import fit_cotangent
+
+_reusable: set[int] = set()
+
+
+def _references(holder: Any, slot: str) -> int:
+    value = getattr(holder, slot)
+    return sys.getrefcount(value)
+
+
+class _Puller:
+    def pull(self, ct: Any) -> int:
+        return _argument_references(ct)
+
+
+def _argument_references(ct: Any) -> int:
+    return sys.getrefcount(ct)
+
+
+def _unshared_counts() -> tuple[int, int]:
+    """What the two functions above count for an array without other holders; -1 where that is unreliable."""
+    if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return -1, -1
+    ct = np.empty(0)
+    return _references(Tracer(None, np.empty(0), None), "_value"), _Puller().pull(ct)  # type: ignore[arg-type]
+
+
+_IN_BOX, _IN_PULL = _unshared_counts()
+
+
+def spare_buffers(box: Tracer) -> list[int]:
+    """The ids of the arrays at the bottom of a box, its tangents included, that nothing else refers to."""
+    places: list[int] = []
+    _collect(box, places)
+    return places
+
+
+def _collect(box: Tracer, places: list[int]) -> None:
+    for slot in ("_value", "_attached"):
+        kind = type(getattr(box, slot))
+        if kind is Tracer and _references(box, slot) == _IN_BOX:
+            _collect(getattr(box, slot), places)
+        elif kind is ndarray and _references(box, slot) == _IN_BOX and _is_owner(getattr(box, slot)):
+            places.append(id(getattr(box, slot)))
+
+
+def _is_owner(array: Any) -> bool:
+    return array.base is None and array.flags.owndata and array.flags.writeable
+
+
+def is_spare_cotangent(ct: Any) -> bool:
+    """True in `pull` for an array that only the caller's variable, from which it was passed, and `pull` itself hold."""
+    return type(ct) is ndarray and sys.getrefcount(ct) == _IN_PULL and _is_owner(ct)
+
+
+reuse: Callable[[list[int]], None] = _reusable.update
+"""Let the update primitives write into these arrays, until `keep`. Neither runs code of Python, in which an interrupt
+could end it: a later array may have the id of one that was not kept."""
+keep: Callable[[list[int]], None] = _reusable.difference_update
+"""From now on these arrays are copied before a write, as all others are."""
+
+
+def writable(xp: Any, x: Array) -> Array:
+    """A copy of x to write into, or x itself where its only holder is about to be written."""
+    if id(x) in _reusable:
+        return x
+    strides = getattr(x, "strides", ())
+    if 0 not in strides:
+        return xp.array(x, copy=True, order="K")
+    # Order "K" would put the batch axis of a broadcast array last; here axes without a stride come first.
+    order = sorted(range(len(strides)), key=lambda axis: (strides[axis] != 0, -abs(strides[axis])))
+    out = xp.transpose(xp.empty([x.shape[axis] for axis in order], x.dtype), np.argsort(order).tolist())
+    out[...] = x
+    return out
+
 
 Index: TypeAlias = tuple[int | tuple[int, int, int] | None, ...]
 """A basic index, one entry per axis: an integer, (start, stop, step) within bounds, or None for a new axis."""
@@ -47,7 +128,7 @@ _zeros = np.zeros  # as in `shapes`
 
 
 def _embed_impl(xp: Any, x: Array, *, index: Index, shape: Shape) -> Array:
-    out = _zeros(shape, dtype_of(x)) if xp is np else xp.zeros(shape, dtype_of(x))
+    out = _zeros(shape, core.dtype_of(x)) if xp is np else xp.zeros(shape, core.dtype_of(x))
     out[as_slices(index)] = x
     return out
 
@@ -56,7 +137,7 @@ def _whole(size: int) -> tuple[int, int, int]:
     return (0, size, 1)
 
 
-getitem: Linear = linear(
+getitem: Linear = core.linear(
     "getitem",
     _getitem_impl,
     aval=lambda x, *, index: Aval(sliced_shape(index), x.dtype),
@@ -70,7 +151,7 @@ getitem: Linear = linear(
 )
 """Basic indexing with a normalised index."""
 
-embed: Linear = linear(
+embed: Linear = core.linear(
     "embed",
     _embed_impl,
     aval=lambda x, *, index, shape: Aval(shape, x.dtype),
@@ -101,7 +182,7 @@ def _update_transpose(ct: Array, x: Any, value: Any, *, index: Index) -> tuple[A
 
 
 def _update_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    x, value = materialize(size, batched, args)
+    x, value = core.materialize(size, batched, args)
     return update(x, value, index=(_whole(size), *params["index"]))
 
 
@@ -148,7 +229,7 @@ def _can_be_joined(*xs: Aval, axis: int) -> bool:
 
 
 def _concatenate_transpose(ct: Array, *xs: Shaped, axis: int) -> tuple[Array, ...]:
-    shape = shape_of(ct)
+    shape = core.shape_of(ct)
     parts = []
     start = 0
     for x in xs:
@@ -160,10 +241,10 @@ def _concatenate_transpose(ct: Array, *xs: Shaped, axis: int) -> tuple[Array, ..
 
 
 def _concatenate_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    return concatenate(*materialize(size, batched, args), axis=params["axis"] + 1)
+    return concatenate(*core.materialize(size, batched, args), axis=params["axis"] + 1)
 
 
-concatenate: Linear = linear(
+concatenate: Linear = core.linear(
     "concatenate",
     lambda xp, *xs, axis: xp.concatenate(xs, axis),
     aval=_concatenate_aval,

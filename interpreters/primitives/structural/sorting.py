@@ -11,20 +11,8 @@ import numpy as np
 
 from func.backends.support import arrays
 from func.backends.support.strides import axes_by_stride
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Linear,
-    NonDifferentiable,
-    Params,
-    Primitive,
-    general,
-    linear,
-    materialize,
-    nondifferentiable,
-    shape_of,
-)
+from func.interpreters import core
+from func.interpreters.core import ZERO, Array, Aval, Linear, NonDifferentiable, Params, Primitive
 from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.conventions import followed_by_convention
@@ -47,7 +35,7 @@ def _inverse_order_batch(size: int, batched: Sequence[bool], args: Sequence[Arra
     return inverse_order(args[0], axis=params["axis"] + 1)
 
 
-inverse_order: NonDifferentiable = nondifferentiable(
+inverse_order: NonDifferentiable = core.nondifferentiable(
     "inverse_order",
     arrays.inverse_order,
     aval=lambda order, *, axis: Aval(order.shape, np.intp),
@@ -64,11 +52,11 @@ def _reorder_transpose(ct: Array, x: Any, order: Array, *, axis: int) -> tuple[A
 
 
 def _reorder_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    x, order = materialize(size, batched, args)
+    x, order = core.materialize(size, batched, args)
     return reorder(x, order, axis=params["axis"] + 1)
 
 
-reorder: Linear = linear(
+reorder: Linear = core.linear(
     "reorder",
     lambda xp, x, order, *, axis: xp.take_along_axis(x, order, axis),
     aval=lambda x, order, *, axis: x,
@@ -90,7 +78,7 @@ def _partition_batch(size: int, batched: Sequence[bool], args: Sequence[Array], 
     return partition_order(args[0], **{**params, "axis": params["axis"] + 1})
 
 
-partition_order: NonDifferentiable = nondifferentiable(
+partition_order: NonDifferentiable = core.nondifferentiable(
     "partition_order",
     arrays.partition_order,
     aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
@@ -120,9 +108,9 @@ def partitioned(x: Array, order: Array, kth: tuple[int, ...], axis: int) -> Arra
 
 def _is_one_of(x: Array, k: int, axis: int) -> Array:
     """Which elements along an axis equal the one at k, where there are several."""
-    if shape_of(x)[axis] == 0:
+    if core.shape_of(x)[axis] == 0:
         return full_like(x, False, None, np.dtype(bool))
-    index = tuple([(k, k + 1, 1) if place == axis else (0, n, 1) for place, n in enumerate(shape_of(x))])
+    index = tuple([(k, k + 1, 1) if place == axis else (0, n, 1) for place, n in enumerate(core.shape_of(x))])
     same = equal(x, getitem(x, index=index))
     number = reduce_sum(convert(same, dtype=np.dtype(np.intp)), axes=(axis,))
     return logical_and(same, greater(expand(number, (axis,)), 1))
@@ -130,7 +118,7 @@ def _is_one_of(x: Array, k: int, axis: int) -> Array:
 
 def _has_equals(x: Array, axis: int) -> Array:
     """Whether an element has an equal one beside it along a sorted axis."""
-    shape = shape_of(x)
+    shape = core.shape_of(x)
     n = shape[axis]
     if n < 2:
         return full_like(x, False, None, np.dtype(bool))
@@ -141,7 +129,7 @@ def _has_equals(x: Array, axis: int) -> Array:
     return logical_or(concatenate(end, same, axis=axis), concatenate(same, end, axis=axis))
 
 
-sort: Primitive = general(
+sort: Primitive = core.general(
     "sort",
     lambda xp, x, *, axis, kind: xp.sort(x, axis, kind=kind) if xp is np else xp.sort(x, axis),
     aval=lambda x, *, axis, kind: x,
@@ -162,7 +150,7 @@ def _partition_jvp(
     return reorder(primals[0], order, axis=axis), reorder(tangents[0], order, axis=axis)
 
 
-partition: Primitive = general(
+partition: Primitive = core.general(
     "partition",
     lambda xp, x, *, kth, axis, kind: xp.partition(x, kth, axis, kind) if xp is np else xp.sort(x, axis),
     aval=lambda x, *, kth, axis, kind: x,
@@ -174,7 +162,7 @@ partition: Primitive = general(
 )
 """x partitioned along an axis, where nothing else needs the order."""
 
-argpartition: NonDifferentiable = nondifferentiable(
+argpartition: NonDifferentiable = core.nondifferentiable(
     "argpartition",
     lambda xp, x, *, kth, axis, kind: xp.argpartition(x, kth, axis, kind) if xp is np else xp.argsort(x, axis),
     aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
@@ -185,10 +173,10 @@ argpartition: NonDifferentiable = nondifferentiable(
 
 
 def _lexsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    return lexsort(*materialize(size, batched, args), axis=params["axis"] + 1)
+    return lexsort(*core.materialize(size, batched, args), axis=params["axis"] + 1)
 
 
-lexsort: NonDifferentiable = nondifferentiable(
+lexsort: NonDifferentiable = core.nondifferentiable(
     "lexsort",
     arrays.lexsort,
     aval=lambda *keys, axis: Aval(keys[0].shape, np.intp),
@@ -202,7 +190,7 @@ lexsort: NonDifferentiable = nondifferentiable(
 def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     if not batched[0] and params["batch_rank"] == 0:
         return search(*args, **params)
-    tables, values = materialize(size, batched, args)
+    tables, values = core.materialize(size, batched, args)
     return search(tables, values, side=params["side"], batch_rank=params["batch_rank"] + 1)
 
 
@@ -216,7 +204,7 @@ def _search_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> f
     return outs[0].size * math.log2(max(ins[0].shape[-1], 2))
 
 
-search: NonDifferentiable = nondifferentiable(
+search: NonDifferentiable = core.nondifferentiable(
     "search",
     arrays.search,
     aval=lambda sorted_values, values, *, side, batch_rank: Aval(values.shape, np.intp),

@@ -18,9 +18,10 @@ pytest.importorskip("llvmlite")
 
 import llvmlite.binding as llvm
 
+from func.backends import thread_count
 from func.backends.llvm import symbols
 from func.backends.llvm.machine import compile_ir
-from func.backends.llvm.threads import pool, thread_count
+from func.backends.llvm.threads import pool
 from func.backends.llvm.threads.pool_code import System, pool_module
 from tests.support.pool_tasks import IS_X86, native, parallel, tasks, words
 
@@ -191,10 +192,7 @@ def test_the_pool_is_made_once() -> None:
 
 def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """What a fresh Python makes of the script."""
-    start = (
-        "import os, threading\nfrom tests.support.pool_tasks import *\n"
-        "from func.backends.llvm.threads import thread_count\n"
-    )
+    start = "import os, threading\nfrom tests.support.pool_tasks import *\nfrom func.backends import thread_count\n"
     variables = os.environ | {"PYTHONPATH": str(ROOT), "FUNC_NUM_THREADS": "2"} | environment
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", start + script]
     return subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, timeout=120)

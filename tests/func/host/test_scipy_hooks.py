@@ -126,7 +126,7 @@ import scipy.signal
 import scipy.sparse.linalg
 code = scipy.linalg.solve.__code__
 assert code.co_filename.endswith("_basic.py") or "scipy" in code.co_filename
-import func.host.scipy_imports
+import func.host.start
 assert "func.host.scipy_hooks" not in sys.modules
 assert type(scipy.linalg.__spec__.loader).__name__ == "SourceFileLoader"
 assert "exec_module" not in vars(scipy.linalg.__loader__)

@@ -17,20 +17,14 @@ from func.interpreters.compile.passes.rewriting import (
 )
 from func.interpreters.compile.passes.rewriting.rewriter import Rule, rewrite
 from func.interpreters.core import Primitive
-from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
-from func.interpreters.primitives.elementwise.pointwise import Pointwise
-from func.interpreters.primitives.elementwise.table import (
-    absolute,
-    equal,
-    imag,
-    logical_not,
-    make_complex,
-    not_equal,
-    positive,
-    real,
-    square,
-    subtract,
+from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.elementwise.builder import (
+    add,
+    conjugate,
+    multiply,
+    negative,
 )
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.structural.indexing import scatter_add
 from func.interpreters.primitives.structural.reductions import (
     reduce_all,
@@ -44,7 +38,7 @@ from func.interpreters.primitives.structural.shapes import broadcast, convert, p
 from func.interpreters.primitives.structural.slicing import embed
 from func.interpreters.program.program import Program
 
-_ALSO_ELEMENTWISE = frozenset({where, make_complex, convert, conjugate, real, imag})
+_ALSO_ELEMENTWISE = frozenset({where, ops.make_complex, convert, conjugate, ops.real, ops.imag})
 _TABLES = (arithmetic_rules.TABLE, shape_rules.TABLE, slice_rules.TABLE, reduction_rules.TABLE, contraction_rules.TABLE)
 _REDUCTIONS = (reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_any, reduce_all)
 
@@ -68,16 +62,16 @@ def looks_for(primitive: Primitive) -> frozenset[Primitive] | None:
     return _STRUCTURAL | _LOOKED_FOR.get(primitive, frozenset())
 
 
-_UNCONDITIONAL = frozenset({positive})
+_UNCONDITIONAL = frozenset({ops.positive})
 _STRUCTURAL: frozenset[Primitive] = frozenset({broadcast, reshape, permute})
 _LOOKED_FOR: dict[Primitive, frozenset[Primitive]] = {
     add: frozenset({negative, embed, scatter_add}),
-    subtract: frozenset({negative}),
+    ops.subtract: frozenset({negative}),
     multiply: frozenset({negative, multiply}),
     negative: frozenset({negative, multiply}),
-    square: frozenset({negative}),
-    absolute: frozenset({negative}),
-    logical_not: frozenset({equal, not_equal}),
+    ops.square: frozenset({negative}),
+    ops.absolute: frozenset({negative}),
+    ops.logical_not: frozenset({ops.equal, ops.not_equal}),
 }
 
 

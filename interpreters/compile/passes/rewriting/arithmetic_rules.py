@@ -13,21 +13,8 @@ import numpy as np
 
 from func.interpreters.compile.passes.rewriting.rewriter import MAX_SCANNED, Rewriter, Rule
 from func.interpreters.core import Primitive
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply, negative
-from func.interpreters.primitives.elementwise.table import (
-    absolute,
-    divide,
-    equal,
-    logical_not,
-    make_complex,
-    not_equal,
-    positive,
-    power,
-    real,
-    reciprocal,
-    square,
-    subtract,
-)
 from func.interpreters.primitives.structural.filling import absent
 from func.interpreters.primitives.structural.shapes import convert, where
 from func.interpreters.program.program import Var
@@ -108,7 +95,7 @@ def small_power(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
         return rw.broadcast_like(x, out)
     if exponent not in (2, -1) or out.dtype not in _WIDE or type(x) is not Var or x.dtype != out.dtype:
         return None
-    return rw.broadcast_like(rw.emit(square if exponent == 2 else reciprocal, x), out)
+    return rw.broadcast_like(rw.emit(ops.square if exponent == 2 else ops.reciprocal, x), out)
 
 
 def scalar_for_array(primitive: Primitive) -> Rule:
@@ -145,7 +132,7 @@ def plus_negative(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     """x + (−y) = x − y, in either order."""
     for value, other in ((x, y), (y, x)):
         if rw.negated(other) is not None:
-            return rw.emit(subtract, value, rw.negated(other))
+            return rw.emit(ops.subtract, value, rw.negated(other))
     return None
 
 
@@ -204,7 +191,7 @@ def even_function(primitive: Primitive) -> Rule:
 
 def negated_comparison(rw: Rewriter, out: Var, x: Any) -> Any:
     """not (x = y) is x ≠ y, not (x ≠ y) is x = y."""
-    for primitive, opposite in ((equal, not_equal), (not_equal, equal)):
+    for primitive, opposite in ((ops.equal, ops.not_equal), (ops.not_equal, ops.equal)):
         equation = rw.definition(x, primitive)
         if equation is not None:
             return rw.emit(opposite, *equation.inputs)
@@ -228,7 +215,7 @@ def identity_on_reals(rw: Rewriter, out: Var, x: Any) -> Any:
 
 def real_of_complex(rw: Rewriter, out: Var, x: Any) -> Any:
     """real(make_complex(x, y)) = x."""
-    equation = rw.definition(x, make_complex)
+    equation = rw.definition(x, ops.make_complex)
     return None if equation is None else rw.broadcast_like(equation.inputs[0], out)
 
 
@@ -242,7 +229,7 @@ def constant_choice(rw: Rewriter, out: Var, condition: Any, x: Any, y: Any) -> A
 
 def choice_of_choice(rw: Rewriter, out: Var, condition: Any, x: Any, y: Any) -> Any:
     """where(¬c, x, y) = where(c, y, x), where(c, where(c, x, _), y) = where(c, x, y) = where(c, x, where(c, _, y))."""
-    opposite = rw.operand(condition, logical_not)
+    opposite = rw.operand(condition, ops.logical_not)
     if type(opposite) is Var and opposite.dtype == np.bool_:
         return rw.emit(where, opposite, y, x)
     first, second = rw.definition(x, where), rw.definition(y, where)
@@ -286,23 +273,23 @@ def _holds_exactly(wide: np.dtype[Any], narrow: np.dtype[Any]) -> bool:
     return not (narrow.kind in "iu" and narrow.itemsize == 8 and wide.kind in "fc")
 
 
-_SCALARS: tuple[Primitive, ...] = (add, subtract, multiply, divide, power)
+_SCALARS: tuple[Primitive, ...] = (add, ops.subtract, multiply, ops.divide, ops.power)
 
 TABLE: dict[Primitive, tuple[Rule, ...]] = {
     add: (plus_zero, plus_negative, scalar_for_array(add)),
-    subtract: (minus_zero, minus_negative, scalar_for_array(subtract)),
+    ops.subtract: (minus_zero, minus_negative, scalar_for_array(ops.subtract)),
     multiply: (times_one, signs_of_factors, combine_scalar_factors, scale_smaller_operand, scalar_for_array(multiply)),
-    divide: (over_one, scalar_for_array(divide)),
+    ops.divide: (over_one, scalar_for_array(ops.divide)),
     nan_safe_multiply: (nan_safe_by_constant,),
     absent: (lambda rw, out, x, shape, dtype: filled(rw, out, 0),),
-    power: (small_power,),
+    ops.power: (small_power,),
     negative: (double_negative,),
-    positive: (lambda rw, out, x: x if out.dtype.kind in "fc" else None,),
-    square: (even_function(square),),
-    absolute: (even_function(absolute),),
-    logical_not: (negated_comparison,),
+    ops.positive: (lambda rw, out, x: x if out.dtype.kind in "fc" else None,),
+    ops.square: (even_function(ops.square),),
+    ops.absolute: (even_function(ops.absolute),),
+    ops.logical_not: (negated_comparison,),
     conjugate: (identity_on_reals, lambda rw, out, x: rw.operand(x, conjugate)),
-    real: (identity_on_reals, real_of_complex),
+    ops.real: (identity_on_reals, real_of_complex),
     convert: (conversion_of_conversion,),
     where: (constant_choice, choice_of_choice, scalar_for_array(where)),
 }

@@ -7,10 +7,12 @@ bits of exponent and seven of fraction.
 from __future__ import annotations
 
 import importlib
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.loops.interface import DType
+DType: TypeAlias = np.dtype[Any]
+
 
 KNOWN = frozenset([np.dtype(name) for name in "?bBhHiIlLqQefdFD"])
 """The number types that NumPy has by itself."""
