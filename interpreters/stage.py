@@ -28,7 +28,6 @@ from func.interpreters.core.modes import MODE, body_above, is_suspended
 from func.interpreters.host.source import at_line, user_line
 from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
 from func.interpreters.program.evaluation import EVALUATED
-from func.interpreters.program.layouts import Layouts
 from func.interpreters.program.program import Equation, Program, Var
 
 if TYPE_CHECKING:
