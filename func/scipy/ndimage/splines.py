@@ -207,6 +207,10 @@ def _nd_image_geometric_transform(
     padding: int, args: Any, named: Any,
 ) -> None:  # fmt: skip
     """The splines at coordinates, at those that `mapping` gives for each index, or at matrix @ index + offset."""
+    if mapping is None and not holds_traced((input, coordinates, matrix, offset)):  # its hook is for the callback
+        compiled = original(vars(_scipy)["_nd_image"].geometric_transform)
+        compiled(input, None, coordinates, matrix, offset, output, order, mode, cval, padding, args, named)
+        return
     x = in_double(array_of(input))
     if mapping is not None:
         check_callback(mapping, "geometric_transform")
@@ -242,7 +246,7 @@ def by_parts(name: str) -> Callable[..., Any]:
     @functools.wraps(scipy_function)
     def function(*args: Any, **kwargs: Any) -> Any:
         plain = original(scipy_function)
-        if not holds_traced((args, kwargs)) and not callable((*args, None, None)[1]):
+        if not holds_traced((args, kwargs)) and not callable(args[1] if len(args) > 1 else kwargs.get("mapping")):
             return plain(*args, **kwargs)
         call = intercepted_call(plain)
         bound = inspect.signature(plain).bind(*args, **kwargs)
