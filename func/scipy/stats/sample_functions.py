@@ -77,11 +77,6 @@ def _kept(x: Any, ndim: int, axis: int | None, keepdims: bool) -> Any:
     return x[()] if isinstance(x, np.ndarray) else x
 
 
-def _all_known(condition: Any) -> bool:
-    """Whether a condition is known to hold everywhere."""
-    return not is_abstract_value(condition) and bool(np.all(func.stop_gradient(condition)))
-
-
 def _average(a: Any, axis: int, weights: Any) -> Any:
     if weights is None:
         return np.mean(a, axis=axis)
