@@ -20,7 +20,6 @@ import numpy as np
 
 from func.host.bytecode import operation
 from func.host.patching import TracedElementSignal, is_converting
-from func.host.value_checks import passing_answer
 from func.interpreters.core import EVALUATE, Tracer, concrete, is_readable, known_value
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
@@ -422,13 +421,19 @@ def _known(tracer: Tracer, what: str) -> Any:
     try:
         return concrete(tracer)
     except StagingError as error:
-        if what == "bool" and (passing := passing_answer()) is not None:
+        if what == "bool" and (passing := _passing_answer()) is not None:
             return np.asarray(passing)
         argument = error.argument
         words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(_instead_of_value(what), argument)}"
     refusal = StagingError(words)
     refusal.argument = argument
     _refuse(refusal)
+
+
+def _passing_answer() -> bool | None:
+    from func.host.value_checks import passing_answer  # few programs need it
+
+    return passing_answer()
 
 
 def _instead_of_value(what: str) -> str:

@@ -17,7 +17,7 @@ import textwrap
 from collections.abc import Sequence
 from types import CodeType, FrameType
 
-from func.backends.source.parsing import parsed
+from func.backends.parsing import parsed
 from func.interpreters.host.source import is_engine_file
 
 
