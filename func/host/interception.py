@@ -646,7 +646,8 @@ def _without_memory(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)([_without_memory(item) for item in value])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*[_without_memory(item) for item in value])
+        more = {name: _without_memory(getattr(value, name)) for name in getattr(value, "_extra_fields", ())}
+        return type(value)(*[_without_memory(item) for item in value], **more)
     if isinstance(value, dict):
         for key in list(value):
             value[key] = _without_memory(value[key])

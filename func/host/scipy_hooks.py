@@ -15,8 +15,8 @@ What a hook leads to is in `TABLE`:
 - `-name`: refused with what to write, see `func.host.scipy_refusals`; `-module.*`: all public functions of a module.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
-- `Class.method`: the function `Class_method`, for a method that the class defines or inherits; a class alone: the class
-  of this name.
+- `Class.method`: the function `Class_method`, for a method that the class defines or inherits; `Class.{a, b}` for two;
+  a class alone: the class of this name. `_module.f` may be compiled: SciPy's code then calls the version.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import builtins
 import functools
 import importlib
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -50,9 +51,9 @@ MAX_DEPTH = 4
 TABLE: dict[str, str] = {
     "scipy.linalg": """
         bandwidth block_diag cdf2rdf cho_factor cho_solve cho_solve_banded cholesky cholesky_banded circulant
-        clarkson_woodruff_transform companion convolution_matrix coshm cosm cossin det diagsvd eig eig_banded eigh
+        ~clarkson_woodruff_transform companion convolution_matrix coshm cosm cossin det diagsvd eig eig_banded eigh
         eigh_tridiagonal eigvals eigvals_banded eigvalsh eigvalsh_tridiagonal expm expm_cond expm_frechet fiedler
-        fiedler_companion fractional_matrix_power funm() hankel hessenberg inv ishermitian issymmetric khatri_rao ldl
+        ~fiedler_companion fractional_matrix_power funm() hankel hessenberg inv ishermitian issymmetric khatri_rao ldl
         leslie logm lstsq lu lu_factor lu_solve matmul_toeplitz matrix_balance norm null_space ordqz orth
         orthogonal_procrustes pinv pinvh polar qr -qr_delete -qr_insert qr_multiply -qr_update qz rq rsf2csf schur signm
         sinhm sinm solve solve_banded solve_circulant solve_continuous_are solve_continuous_lyapunov
@@ -71,7 +72,7 @@ TABLE: dict[str, str] = {
         MultiUFunc.__call__
     """,
     "scipy.integrate": """
-        ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
+        ~trapezoid simpson ~cumulative_trapezoid ~cumulative_simpson ~romb ~fixed_quad() qmc_quad() quad() quad_vec()
         dblquad() tplquad() nquad() tanhsinh() nsum() cubature()
         solve_ivp() solve_bvp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
         ~OdeSolution.__call__
@@ -94,20 +95,24 @@ TABLE: dict[str, str] = {
         RegularGridInterpolator.__call__ SmoothBivariateSpline.__init__ -SmoothSphereBivariateSpline
         -SmoothSphereBivariateSpline.__call__ UnivariateSpline UnivariateSpline.__call__
         UnivariateSpline.derivatives UnivariateSpline.integral approximate_taylor_polynomial()
-        barycentric_interpolate bisplev bisplrep griddata insert interp1d interp1d.__call__ interpn
-        krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
-        make_splrep pade pchip_interpolate spalde splantider splder splev splint splprep splrep sproot
+        ~barycentric_interpolate bisplev bisplrep griddata insert interp1d interp1d.__call__ interpn
+        ~krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
+        make_splrep pade ~pchip_interpolate spalde ~splantider ~splder splev splint splprep splrep sproot
     """,
     "scipy.ndimage": """
-        affine_transform ~black_tophat ~center_of_mass convolve convolve1d correlate correlate1d extrema
-        fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform gaussian_filter gaussian_filter1d
-        ~gaussian_gradient_magnitude ~gaussian_laplace generic_filter() generic_filter1d()
-        generic_gradient_magnitude() generic_laplace() geometric_transform() ~grey_closing grey_dilation grey_erosion
-        ~grey_opening label ~labeled_comprehension() ~laplace map_coordinates maximum maximum_filter maximum_filter1d
-        maximum_position ~mean median median_filter minimum minimum_filter minimum_filter1d minimum_position
-        ~morphological_gradient ~morphological_laplace percentile_filter prewitt rank_filter rotate shift sobel
-        spline_filter spline_filter1d ~standard_deviation ~sum ~sum_labels uniform_filter uniform_filter1d ~variance
-        ~vectorized_filter() ~white_tophat zoom
+        _nd_image.correlate _nd_image.correlate1d _nd_image.fourier_filter _nd_image.fourier_shift
+        _nd_image.generic_filter() _nd_image.generic_filter1d() _nd_image.geometric_transform()
+        _nd_image.min_or_max_filter _nd_image.min_or_max_filter1d _nd_image.rank_filter _nd_image.spline_filter1d
+        _nd_image.uniform_filter1d _nd_image.zoom_shift _rank_filter_1d.rank_filter
+        _filters._complex_via_real_components affine_transform ~black_tophat ~center_of_mass ~convolve ~convolve1d
+        ~correlate ~correlate1d extrema ~fourier_ellipsoid ~fourier_gaussian ~fourier_shift ~fourier_uniform
+        gaussian_filter gaussian_filter1d ~gaussian_gradient_magnitude ~gaussian_laplace ~generic_filter()
+        ~generic_filter1d() generic_gradient_magnitude() ~generic_laplace() geometric_transform() ~grey_closing
+        ~grey_dilation ~grey_erosion ~grey_opening label ~labeled_comprehension() ~laplace map_coordinates maximum
+        ~maximum_filter ~maximum_filter1d maximum_position ~mean median ~median_filter minimum ~minimum_filter
+        ~minimum_filter1d minimum_position ~morphological_gradient ~morphological_laplace ~percentile_filter ~prewitt
+        ~rank_filter rotate shift ~sobel spline_filter spline_filter1d ~standard_deviation ~sum ~sum_labels
+        ~uniform_filter uniform_filter1d ~variance ~vectorized_filter() ~white_tophat zoom
     """,
     "scipy.optimize": """
         anderson() basinhopping() bisect() brent() brenth() brentq() broyden1() broyden2() brute() curve_fit()
@@ -119,25 +124,25 @@ TABLE: dict[str, str] = {
         ~rosen ~rosen_der ~rosen_hess ~rosen_hess_prod
     """,
     "scipy.signal": """
-        _arraytools._validate_fs ~_filter_design._arc_jac_sc1 ~_filter_design._arc_jac_sn ~_filter_design._ellipdeg
-        _filter_design._validate_sos _polyutils._lstsq _polyutils._trim_zeros _spectral_py._fft_helper ~abcd_normalize
-        ~argrelextrema ~argrelmax ~argrelmin ~band_stop_obj ~bessel ~besselap ~bilinear bilinear_zpk ~bode ~buttap
-        ~butter ~buttord cheb1ap ~cheb1ord cheb2ap ~cheb2ord ~cheby1 ~cheby2 ~check_COLA ~check_NOLA chirp
-        ~choose_conv_method ~closest_STFT_dual_window ~coherence ~cont2discrete convolve convolve2d correlate
-        correlate2d ~correlation_lags ~csd cspline1d cspline1d_eval ~cspline2d ~czt ~czt_points ~dbode ~decimate
-        ~deconvolve detrend ~dfreqresp ~dimpulse ~dlsim ~dstep ~ellip ellipap ~ellipord ~envelope fftconvolve
-        ~filtfilt find_peaks ~find_peaks_cwt ~findfreqs ~firls firwin ~firwin2 ~firwin_2d ~freqresp ~freqs
-        ~freqs_zpk ~freqz ~freqz_sos ~freqz_zpk gammatone ~gauss_spline ~gausspulse ~get_window group_delay ~hilbert
-        ~hilbert2 iircomb ~iirdesign iirfilter iirnotch iirpeak ~impulse ~invres ~invresz ~istft ~kaiser_atten
-        ~kaiser_beta ~kaiserord lfilter lfilter_zi ~lfiltic ~lombscargle ~lp2bp lp2bp_zpk ~lp2bs lp2bs_zpk ~lp2hp
-        lp2hp_zpk ~lp2lp lp2lp_zpk ~lsim ~max_len_seq ~medfilt medfilt2d ~minimum_phase normalize oaconvolve
-        ~order_filter peak_prominences peak_widths ~periodogram ~place_poles ~qspline1d qspline1d_eval ~qspline2d
-        ~remez ~resample ~resample_poly ~residue ~residuez ~savgol_coeffs ~savgol_filter sawtooth sepfir2d
-        ShortTimeFFT ~ShortTimeFFT._fft_func ~ShortTimeFFT._ifft_func ~ShortTimeFFT.istft ~ShortTimeFFT.spectrogram
-        ~ShortTimeFFT.stft_detrend ~sos2tf ~sos2zpk sosfilt sosfilt_zi ~sosfiltfilt ~sosfreqz ~spectrogram
-        spline_filter square ~ss2tf ~ss2zpk ~step ~stft ~sweep_poly symiirorder1 symiirorder2 ~tf2sos tf2ss tf2zpk
-        =CZT.__call__ =StateSpace.__init__ =StateSpace.__mul__ =StateSpace.__add__
-        ~unique_roots ~unit_impulse upfirdn ~vectorstrength ~welch ~wiener ~zoom_fft zpk2sos ~zpk2ss ~zpk2tf
+        _arraytools._validate_fs _sigtools.{_convolve2d, _medfilt2d} ~_filter_design._arc_jac_sc1
+        ~_filter_design._arc_jac_sn ~_filter_design._ellipdeg _filter_design._validate_sos _polyutils._lstsq
+        _polyutils._trim_zeros _spectral_py._fft_helper ~abcd_normalize ~argrelextrema ~argrelmax ~argrelmin
+        ~band_stop_obj ~bessel ~besselap ~bilinear bilinear_zpk ~bode ~buttap ~butter ~buttord cheb1ap ~cheb1ord cheb2ap
+        ~cheb2ord ~cheby1 ~cheby2 ~check_COLA ~check_NOLA chirp choose_conv_method ~closest_STFT_dual_window ~coherence
+        ~cont2discrete ~convolve ~convolve2d correlate ~correlate2d ~correlation_lags ~csd cspline1d cspline1d_eval
+        ~cspline2d ~czt ~czt_points ~dbode ~decimate ~deconvolve ~detrend ~dfreqresp ~dimpulse ~dlsim ~dstep ~ellip
+        ellipap ~ellipord ~envelope ~fftconvolve ~filtfilt find_peaks ~find_peaks_cwt ~findfreqs ~firls firwin ~firwin2
+        ~firwin_2d ~freqresp ~freqs ~freqs_zpk ~freqz ~freqz_sos ~freqz_zpk gammatone ~gauss_spline ~gausspulse
+        ~get_window ~group_delay ~hilbert ~hilbert2 iircomb ~iirdesign iirfilter iirnotch iirpeak ~impulse ~invres
+        ~invresz ~istft ~kaiser_atten ~kaiser_beta ~kaiserord lfilter lfilter_zi ~lfiltic ~lombscargle ~lp2bp lp2bp_zpk
+        ~lp2bs lp2bs_zpk ~lp2hp lp2hp_zpk ~lp2lp lp2lp_zpk ~lsim ~max_len_seq ~medfilt ~medfilt2d ~minimum_phase
+        normalize ~oaconvolve ~order_filter peak_prominences peak_widths ~periodogram ~place_poles ~qspline1d
+        qspline1d_eval ~qspline2d ~remez ~resample ~resample_poly ~residue ~residuez ~savgol_coeffs ~savgol_filter
+        sawtooth sepfir2d ShortTimeFFT ~ShortTimeFFT._fft_func ~ShortTimeFFT._ifft_func ~ShortTimeFFT.istft
+        ~ShortTimeFFT.spectrogram ~ShortTimeFFT.stft_detrend ~sos2tf ~sos2zpk sosfilt ~sosfilt_zi ~sosfiltfilt ~sosfreqz
+        ~spectrogram spline_filter ~square ~ss2tf ~ss2zpk ~step ~stft ~sweep_poly symiirorder1 symiirorder2 ~tf2sos
+        tf2ss tf2zpk =CZT.__call__ =StateSpace.__init__ =StateSpace.__mul__ =StateSpace.__add__ ~unique_roots
+        ~unit_impulse upfirdn ~vectorstrength ~welch ~wiener ~zoom_fft zpk2sos ~zpk2ss ~zpk2tf
     """,
     "scipy.signal.windows": """
         ~barthann ~bartlett ~blackman ~blackmanharris ~bohman ~boxcar ~chebwin ~cosine ~dpss ~exponential ~flattop
@@ -156,12 +161,12 @@ TABLE: dict[str, str] = {
         =_interface.LinearOperator._init_dtype()
     """,
     "scipy.spatial": """
-        distance_matrix minkowski_distance minkowski_distance_p procrustes geometric_slerp
+        distance_matrix minkowski_distance minkowski_distance_p ~procrustes geometric_slerp
     """,
     "scipy.spatial.distance": """
         braycurtis canberra cdist() chebyshev cityblock correlation cosine dice directed_hausdorff euclidean hamming
         is_valid_dm is_valid_y jaccard jensenshannon mahalanobis minkowski num_obs_dm num_obs_y pdist() rogerstanimoto
-        russellrao seuclidean sokalsneath sqeuclidean squareform yule
+        russellrao ~seuclidean sokalsneath ~sqeuclidean squareform yule
     """,
     "scipy.spatial.transform": """
         -RigidTransform -RigidTransform.__mul__ -RigidTransform.__pow__ -RigidTransform.__setitem__
@@ -174,129 +179,51 @@ TABLE: dict[str, str] = {
         RotationSpline.__call__ Slerp Slerp.__call__
     """,
     "scipy.stats": """
-        _axis_nan_policy._contains_nan ~_distribution_infrastructure.Mixture._logsum()
-        ~_distribution_infrastructure.Mixture._moment_central() ~_distribution_infrastructure.Mixture._moment_raw()
-        ~_distribution_infrastructure.Mixture._sum()
-        _distribution_infrastructure.UnivariateDistribution._moment_transform_center _stats_py._cdf_distance
-        alexandergovern anderson anderson_ksamp ansari barnard_exact bayes_mvs binned_statistic_dd binomtest
+        _axis_nan_policy._contains_nan ~_distribution_infrastructure.Mixture.{_logsum, _moment_central, _moment_raw,
+        _sum}() _distribution_infrastructure.UnivariateDistribution._moment_transform_center _stats_py._cdf_distance
+        alexandergovern anderson anderson_ksamp ansari barnard_exact ~bayes_mvs binned_statistic_dd binomtest
         boschloo_exact boxcox boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi chi2_contingency
-        circmean combine_pvalues contingency.association contingency.crosstab contingency.odds_ratio cramervonmises
-        cramervonmises_2samp cumfreq describe differential_entropy dunnett entropy expectile f_oneway
-        false_discovery_control fisher_exact fligner friedmanchisquare gmean goodness_of_fit() jarque_bera kendalltau
-        kruskal ks_1samp ks_2samp kstat kstatvar kstest kurtosis kurtosistest levene lmoment logrank mannwhitneyu
-        median_abs_deviation median_test mode moment monte_carlo_test() mood multiscale_graphcorr mvsdist normaltest
-        obrientransform page_trend_test percentileofscore permutation_test() power() ppcc_max ppcc_plot
-        qmc.MultinomialQMC.__init__ qmc.discrepancy qmc.geometric_discrepancy qmc.scale qmc.update_discrepancy
-        quantile quantile_test rankdata ranksums relfreq sem shapiro siegelslopes skew skewtest somersd spearmanr
-        spearmanrho theilslopes tiecorrect tmax tmean tmin trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel
-        tukey_hsd tvar variation wasserstein_distance_nd weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot
-        bartlett boxcox_llf chisquare circstd circvar gaussian_kde gaussian_kde.evaluate gaussian_kde.logpdf hmean iqr
-        linregress pearsonr pmean pointbiserialr power_divergence yeojohnson yeojohnson_llf
-        _stats_py._SimpleStudentT.cdf _stats_py._SimpleStudentT.sf rv_continuous.cdf rv_continuous.isf
-        rv_continuous.logcdf rv_continuous.logpdf rv_continuous.logsf rv_continuous.pdf rv_continuous.ppf
-        rv_continuous.sf rv_discrete.cdf rv_discrete.isf rv_discrete.logcdf rv_discrete.logpmf rv_discrete.logsf
-        rv_discrete.pmf rv_discrete.ppf rv_discrete.sf _distn_infrastructure.rv_generic.entropy
-        _distn_infrastructure.rv_generic.interval _distn_infrastructure.rv_generic.moment
-        _distn_infrastructure.rv_generic.stats _distn_infrastructure.rv_generic.rvs!
-        _distn_infrastructure.rv_generic.support ~_distn_infrastructure.rv_frozen.__init__
-        _continuous_distns.beta_gen.fit _continuous_distns.erlang_gen.fit _continuous_distns.expon_gen.fit
-        _continuous_distns.gamma_gen.fit _continuous_distns.gumbel_l_gen.fit _continuous_distns.gumbel_r_gen.fit
-        _continuous_distns.halfcauchy_gen.fit _continuous_distns.halflogistic_gen.fit
-        _continuous_distns.halfnorm_gen.fit _continuous_distns.invgauss_gen.fit _continuous_distns.irwinhall_gen.fit
-        _continuous_distns.laplace_gen.fit _continuous_distns.logistic_gen.fit _continuous_distns.loglaplace_gen.fit
-        _continuous_distns.lognorm_gen.fit _continuous_distns.norm_gen.fit _continuous_distns.pareto_gen.fit
-        _continuous_distns.pearson3_gen.fit _continuous_distns.powerlaw_gen.fit _continuous_distns.rayleigh_gen.fit
-        _continuous_distns.reciprocal_gen.fit _continuous_distns.rel_breitwigner_gen.fit
-        _continuous_distns.skewnorm_gen.fit _continuous_distns.truncpareto_gen.fit _continuous_distns.uniform_gen.fit
-        _continuous_distns.vonmises_gen.fit _continuous_distns.weibull_min_gen.fit
-        _distn_infrastructure.rv_generic.nnlf rv_continuous.fit rv_discrete.expect()
-        _multivariate.dirichlet_gen.__call__ _multivariate.dirichlet_gen.cov _multivariate.dirichlet_gen.entropy
-        _multivariate.dirichlet_gen.logpdf _multivariate.dirichlet_gen.mean _multivariate.dirichlet_gen.pdf
-        _multivariate.dirichlet_gen.rvs! _multivariate.dirichlet_gen.var
-        _multivariate.dirichlet_multinomial_gen.__call__ _multivariate.dirichlet_multinomial_gen.cov
-        _multivariate.dirichlet_multinomial_gen.logpmf _multivariate.dirichlet_multinomial_gen.mean
-        _multivariate.dirichlet_multinomial_gen.pmf _multivariate.dirichlet_multinomial_gen.var
-        _multivariate.invwishart_frozen.logpdf _multivariate.invwishart_frozen.pdf
-        _multivariate.invwishart_frozen.rvs! _multivariate.invwishart_gen.__call__
-        _multivariate.invwishart_gen.entropy _multivariate.invwishart_gen.logpdf _multivariate.invwishart_gen.mean
-        _multivariate.invwishart_gen.mode _multivariate.invwishart_gen.pdf _multivariate.invwishart_gen.rvs!
-        _multivariate.invwishart_gen.var _multivariate.matrix_normal_gen.__call__
-        _multivariate.matrix_normal_gen.entropy _multivariate.matrix_normal_gen.logpdf
-        _multivariate.matrix_normal_gen.pdf _multivariate.matrix_normal_gen.rvs! _multivariate.matrix_t_gen.__call__
-        _multivariate.matrix_t_gen.logpdf _multivariate.matrix_t_gen.pdf _multivariate.matrix_t_gen.rvs!
-        _multivariate.multinomial_gen.__call__ _multivariate.multinomial_gen.cov _multivariate.multinomial_gen.entropy
-        _multivariate.multinomial_gen.logpmf _multivariate.multinomial_gen.mean _multivariate.multinomial_gen.pmf
-        _multivariate.multinomial_gen.rvs! _multivariate.multivariate_normal_frozen.cdf
-        _multivariate.multivariate_normal_frozen.logcdf _multivariate.multivariate_normal_gen.__call__
-        _multivariate.multivariate_normal_gen.cdf _multivariate.multivariate_normal_gen.entropy
-        _multivariate.multivariate_normal_gen.logcdf _multivariate.multivariate_normal_gen.logpdf
-        _multivariate.multivariate_normal_gen.marginal _multivariate.multivariate_normal_gen.pdf
-        _multivariate.multivariate_normal_gen.rvs! _multivariate.multivariate_t_frozen.cdf
-        _multivariate.multivariate_t_gen.__call__ _multivariate.multivariate_t_gen.cdf
-        _multivariate.multivariate_t_gen.entropy _multivariate.multivariate_t_gen.logpdf
-        _multivariate.multivariate_t_gen.marginal _multivariate.multivariate_t_gen.pdf
-        _multivariate.multivariate_t_gen.rvs! _multivariate.normal_inverse_gamma_gen.__call__
-        _multivariate.normal_inverse_gamma_gen.logpdf _multivariate.normal_inverse_gamma_gen.mean
-        _multivariate.normal_inverse_gamma_gen.pdf _multivariate.normal_inverse_gamma_gen.rvs!
-        _multivariate.normal_inverse_gamma_gen.var _multivariate.random_correlation_gen.rvs
-        _multivariate.vonmises_fisher_frozen.logpdf _multivariate.vonmises_fisher_frozen.pdf
-        _multivariate.vonmises_fisher_frozen.rvs! _multivariate.vonmises_fisher_gen.__call__
-        _multivariate.vonmises_fisher_gen.entropy _multivariate.vonmises_fisher_gen.logpdf
-        _multivariate.vonmises_fisher_gen.pdf _multivariate.vonmises_fisher_gen.rvs!
-        _multivariate.wishart_frozen.logpdf _multivariate.wishart_frozen.pdf _multivariate.wishart_frozen.rvs!
-        _multivariate.wishart_gen.__call__ _multivariate.wishart_gen.entropy _multivariate.wishart_gen.logpdf
-        _multivariate.wishart_gen.mean _multivariate.wishart_gen.mode _multivariate.wishart_gen.pdf
-        _multivariate.wishart_gen.rvs! _multivariate.wishart_gen.var =gstd =gzscore =ttest_ind_from_stats =zmap
-        =zscore =bootstrap() =directional_stats =epps_singleton_2samp =probplot =scoreatpercentile =sigmaclip =trim1
-        =trimboth =fit() =truncate =order_statistic =exp =log =abs
-        =_distribution_infrastructure.UnivariateDistribution.entropy
-        =_distribution_infrastructure.UnivariateDistribution.logentropy
-        =_distribution_infrastructure.UnivariateDistribution.median
-        =_distribution_infrastructure.UnivariateDistribution.mode
-        =_distribution_infrastructure.UnivariateDistribution.mean
-        =_distribution_infrastructure.UnivariateDistribution.variance
-        =_distribution_infrastructure.UnivariateDistribution.standard_deviation
-        =_distribution_infrastructure.UnivariateDistribution.skewness
-        =_distribution_infrastructure.UnivariateDistribution.kurtosis
-        =_distribution_infrastructure.UnivariateDistribution.logpdf
-        =_distribution_infrastructure.UnivariateDistribution.pdf
-        =_distribution_infrastructure.UnivariateDistribution.logpmf
-        =_distribution_infrastructure.UnivariateDistribution.pmf
-        =_distribution_infrastructure.UnivariateDistribution.logcdf
-        =_distribution_infrastructure.UnivariateDistribution.cdf
-        =_distribution_infrastructure.UnivariateDistribution.logccdf
-        =_distribution_infrastructure.UnivariateDistribution.ccdf
-        =_distribution_infrastructure.UnivariateDistribution.ilogcdf
-        =_distribution_infrastructure.UnivariateDistribution.icdf
-        =_distribution_infrastructure.UnivariateDistribution.ilogccdf
-        =_distribution_infrastructure.UnivariateDistribution.iccdf
-        =_distribution_infrastructure.UnivariateDistribution.moment
-        =_distribution_infrastructure.UnivariateDistribution.support
-        =_distribution_infrastructure.UnivariateDistribution.__init__
-        =_distribution_infrastructure.UnivariateDistribution.__add__
-        =_distribution_infrastructure.UnivariateDistribution.__sub__
-        =_distribution_infrastructure.UnivariateDistribution.__mul__
-        =_distribution_infrastructure.UnivariateDistribution.__truediv__
-        =_distribution_infrastructure.UnivariateDistribution.__pow__
-        =_distribution_infrastructure.UnivariateDistribution.__radd__
-        =_distribution_infrastructure.UnivariateDistribution.__rsub__
-        =_distribution_infrastructure.UnivariateDistribution.__rmul__
-        =_distribution_infrastructure.UnivariateDistribution.__rtruediv__
-        =_distribution_infrastructure.UnivariateDistribution.__neg__
-        =_distribution_infrastructure.UnivariateDistribution.__abs__ =_distribution_infrastructure.Mixture.entropy
-        =_distribution_infrastructure.Mixture.logentropy =_distribution_infrastructure.Mixture.median
-        =_distribution_infrastructure.Mixture.mode =_distribution_infrastructure.Mixture.mean
-        =_distribution_infrastructure.Mixture.variance =_distribution_infrastructure.Mixture.standard_deviation
-        =_distribution_infrastructure.Mixture.skewness =_distribution_infrastructure.Mixture.kurtosis
-        =_distribution_infrastructure.Mixture.logpdf =_distribution_infrastructure.Mixture.pdf
-        =_distribution_infrastructure.Mixture.logpmf =_distribution_infrastructure.Mixture.pmf
-        =_distribution_infrastructure.Mixture.logcdf =_distribution_infrastructure.Mixture.cdf
-        =_distribution_infrastructure.Mixture.logccdf =_distribution_infrastructure.Mixture.ccdf
-        =_distribution_infrastructure.Mixture.ilogcdf =_distribution_infrastructure.Mixture.icdf
-        =_distribution_infrastructure.Mixture.ilogccdf =_distribution_infrastructure.Mixture.iccdf
-        =_distribution_infrastructure.Mixture.moment =_distribution_infrastructure.Mixture.__init__
-        =Covariance.from_diagonal =Covariance.from_precision =Covariance.from_cholesky
-        =Covariance.from_eigendecomposition =Covariance.whiten =Covariance.colorize -mstats.*
+        circmean combine_pvalues contingency.{association, crosstab, odds_ratio} cramervonmises cramervonmises_2samp
+        cumfreq describe differential_entropy dunnett entropy expectile f_oneway ~false_discovery_control fisher_exact
+        fligner friedmanchisquare gmean goodness_of_fit() jarque_bera kendalltau kruskal ks_1samp ks_2samp kstat
+        kstatvar kstest kurtosis kurtosistest levene lmoment logrank mannwhitneyu median_abs_deviation median_test mode
+        moment monte_carlo_test() mood multiscale_graphcorr mvsdist normaltest ~obrientransform page_trend_test
+        percentileofscore permutation_test() power() ppcc_max ppcc_plot qmc.MultinomialQMC.__init__ qmc.{discrepancy,
+        geometric_discrepancy, scale, update_discrepancy} quantile quantile_test rankdata ranksums relfreq sem shapiro
+        siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin trim_mean tsem
+        tstd ttest_1samp ttest_ind ttest_rel tukey_hsd tvar variation wasserstein_distance_nd weightedtau wilcoxon
+        yeojohnson_normmax yeojohnson_normplot bartlett boxcox_llf chisquare circstd circvar gaussian_kde
+        gaussian_kde.{evaluate, logpdf} hmean iqr linregress pearsonr pmean pointbiserialr power_divergence yeojohnson
+        yeojohnson_llf _stats_py._SimpleStudentT.{cdf, sf} rv_continuous.{cdf, isf, logcdf, logpdf, logsf, pdf, ppf, sf,
+        fit} rv_discrete.{cdf, isf, logcdf, logpmf, logsf, pmf, ppf, sf} _distn_infrastructure.rv_generic.{entropy,
+        interval, moment, stats, support, nnlf} _distn_infrastructure.rv_generic.rvs!
+        ~_distn_infrastructure.rv_frozen.__init__ _continuous_distns.{beta, erlang, expon, gamma, gumbel_l, gumbel_r,
+        halfcauchy, halflogistic, halfnorm, invgauss, irwinhall, laplace, logistic, loglaplace, lognorm, norm, pareto,
+        pearson3, powerlaw, rayleigh, reciprocal, rel_breitwigner, skewnorm, truncpareto, uniform, vonmises,
+        weibull_min}_gen.fit rv_discrete.expect() ~_multivariate.dirichlet_gen.{__call__, cov, entropy, logpdf, mean,
+        pdf, var} _multivariate.{dirichlet, invwishart, matrix_normal, matrix_t, multinomial, multivariate_normal,
+        multivariate_t, normal_inverse_gamma, vonmises_fisher, wishart}_gen.rvs!
+        ~_multivariate.dirichlet_multinomial_gen.{cov, mean, var} _multivariate.dirichlet_multinomial_gen.{__call__,
+        logpmf, pmf} _multivariate.invwishart_frozen.{logpdf, pdf} _multivariate.{invwishart, vonmises_fisher,
+        wishart}_frozen.rvs! _multivariate.invwishart_gen.{__call__, entropy, logpdf, mean, mode, pdf, var}
+        _multivariate.matrix_normal_gen.{__call__, entropy, logpdf, pdf} _multivariate.matrix_t_gen.{__call__, logpdf,
+        pdf} _multivariate.multinomial_gen.{__call__, cov, entropy, logpmf, mean, pmf}
+        _multivariate.multivariate_normal_frozen.{cdf, logcdf} _multivariate.multivariate_normal_gen.{__call__, cdf,
+        entropy, logcdf, logpdf, marginal, pdf} _multivariate.multivariate_t_frozen.cdf
+        _multivariate.multivariate_t_gen.{__call__, cdf, entropy, logpdf, marginal, pdf}
+        _multivariate.normal_inverse_gamma_gen.{__call__, logpdf, mean, pdf, var}
+        _multivariate.random_correlation_gen.rvs _multivariate.vonmises_fisher_frozen.{logpdf, pdf}
+        _multivariate.vonmises_fisher_gen.{__call__, entropy, logpdf, pdf} _multivariate.wishart_frozen.{logpdf, pdf}
+        _multivariate.wishart_gen.{__call__, entropy, logpdf, mean, mode, pdf, var} =gstd =gzscore =ttest_ind_from_stats
+        =zmap =zscore =bootstrap() =directional_stats =epps_singleton_2samp =probplot =scoreatpercentile =sigmaclip
+        =trim1 =trimboth =fit() =truncate =order_statistic =exp =log =abs
+        =_distribution_infrastructure.UnivariateDistribution.{entropy, logentropy, median, mode, mean, variance,
+        standard_deviation, skewness, kurtosis, logpdf, pdf, logpmf, pmf, logcdf, cdf, logccdf, ccdf, ilogcdf, icdf,
+        ilogccdf, iccdf, moment, support, __init__, __add__, __sub__, __mul__, __truediv__, __pow__, __radd__, __rsub__,
+        __rmul__, __rtruediv__, __neg__, __abs__} =_distribution_infrastructure.Mixture.{entropy, logentropy, median,
+        mode, mean, variance, standard_deviation, skewness, kurtosis, logpdf, pdf, logpmf, pmf, logcdf, cdf, logccdf,
+        ccdf, ilogcdf, icdf, ilogccdf, iccdf, moment, __init__} =Covariance.{from_diagonal, from_precision,
+        from_cholesky, from_eigendecomposition, whiten, colorize} -mstats.*
     """,
 }
 """What each module of SciPy has hooks for."""
@@ -359,12 +286,15 @@ class Hook:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call while traced values exist."""
         try:
-            if not self.always and not any([holds_traced(x) for x in args]) and not holds_traced(kwargs):
+            is_compiled = any([type(x).__name__ == "LowLevelCallable" for x in args])  # it sees no traced values
+            if (
+                (is_compiled or not self.always)
+                and not any([holds_traced(x) for x in args])
+                and not holds_traced(kwargs)
+            ):
                 was_intercepting, out = on_plain_memory(self.original, args, kwargs, keep=self.keeps_arguments)
                 return out if was_intercepting else self.original(*args, **kwargs)
-            if (
-                self.always and args and type(args[0]).__name__ == "LowLevelCallable"
-            ):  # compiled: it sees no traced values
+            if is_compiled and type(args[0]).__name__ == "LowLevelCallable":
                 return self.original(*args, **kwargs)
             if self.target is None:
                 self.target = self.found()
@@ -517,23 +447,24 @@ def install(module: str) -> None:
         else:  # func's module has begun to be imported, and has imported SciPy's
             TO_REGISTER.add(module)
     for path in HOLDERS.get(module, ()):
-        holder: Any = scipy_module
+        kind: Any = scipy_module
         for part in path.split("."):
-            holder = getattr(holder, part, None)
-        if holder is not None:
-            holder.__func_holds_traced__ = _has_traced_attribute
+            kind = getattr(kind, part, None)
+        if kind is not None:
+            kind.__func_holds_traced__ = _has_traced_attribute
     target = "func." + module
     for name in TREES.get(module, ()):
         _register_tree(getattr(scipy_module, name, None), target, name)
-    for entry in _entries(scipy_module, TABLE.get(module, "")):
+    for entry in entries(scipy_module, TABLE.get(module, "")):
         always, keyed = entry.endswith("()"), entry.endswith("!")
         path = entry.removesuffix("()").removesuffix("!").lstrip("~=-")
+        holder: Any = scipy_module
         value: Any = scipy_module
         for part in path.split("."):
-            value = _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
+            holder, value = value, _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
         name = entry if entry.startswith("-") else entry[: entry.startswith(("~", "="))] + path.replace(".", "_")
         if isinstance(value, types.BuiltinFunctionType):
-            value = _function_in_python(scipy_module, path, value)
+            value = _function_in_python(holder, path.rpartition(".")[2], value)
         if type(value).__name__ == "cython_function_or_method" and "." in path:
             value = _in_python(getattr(scipy_module, path.split(".")[0]), path.split(".")[1], value)
         if isinstance(value, type):
@@ -542,10 +473,14 @@ def install(module: str) -> None:
             add_hook(value, target, name, always, keyed)
 
 
-def _entries(module: types.ModuleType, table: str) -> Iterator[str]:
-    """The entries of a table; of `-module.*` one for each public name."""
-    for entry in table.split():
-        if entry.endswith(".*"):
+def entries(module: types.ModuleType, table: str) -> Iterator[str]:
+    """The entries of a table; of `-module.*` one for each public name, of `Class.{a, b}` those of its methods."""
+    for entry in re.sub(r",\s+", ",", table).split():
+        before, _, rest = entry.partition("{")
+        inner, _, after = rest.partition("}")
+        if rest:
+            yield from [f"{before}{name}{after}" for name in inner.split(",")]
+        elif entry.endswith(".*"):
             yield from [f"{entry[:-1]}{name}" for name in getattr(module, entry[1:-2]).__all__]
         else:
             yield entry

@@ -74,17 +74,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         ("b=, left=", "eig(solve(b, a))"),
     ),
 }
-if np.lib.NumpyVersion(scipy.__version__) < "1.18.0":  # later ones decide by no values
-    REFUSED |= {
-        "epps_singleton_2samp": (
-            lambda: func.jit(lambda x: scipy.stats.epps_singleton_2samp(x, x + 1).statistic)(X),
-            ("scipy.stats.epps_singleton_2samp", "func.pure_callback"),
-        ),
-        "bootstrap": (
-            lambda: func.jit(lambda x: scipy.stats.bootstrap((x,), np.mean, n_resamples=9).standard_error)(X),
-            ("scipy.stats.bootstrap", "func.pure_callback"),
-        ),
-    }
 if rotations.HAS_HOOKS:
     REFUSED["RigidTransform"] = (
         lambda: func.grad(lambda t: scipy.spatial.transform.RigidTransform.from_translation(t).as_matrix().sum())(

@@ -17,8 +17,7 @@ from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray, take
-from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain
-from func.scipy.integrate.sampled import numbers_of
+from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain, numbers_of
 from func.transforms.closures import is_traced
 from func.transforms.custom import stop_gradient
 

@@ -28,10 +28,9 @@ from func.interpreters.core.errors import ArgumentError, SolverWarning, Unsuppor
 from func.interpreters.host.source import at_line, user_line
 from func.numpy import asarray
 from func.scipy.integrate.flows import Flow, by_adjoint
-from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain
+from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain, numbers_of
 from func.scipy.integrate.radau import Collocation
 from func.scipy.integrate.runge_kutta import Lengths, Method, Path, RightSide, held, taken
-from func.scipy.integrate.sampled import numbers_of
 from func.transforms.closures import is_traced
 
 ADJOINTS = ("discrete", "forward", "continuous")

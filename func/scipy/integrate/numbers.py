@@ -19,9 +19,12 @@ import func as _func
 from func import tree
 from func.backends.records import Record
 from func.interpreters.calls.callback import pure_callback
-from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.control.compiled_bodies import is_abstract
+from func.interpreters.core import Array, Aval, Tracer, concrete, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
+from func.interpreters.stage import Stage
+from func.interpreters.vmap import Vmap
 from func.transforms.closures import Closure
 
 FLOAT = np.dtype(float)
@@ -205,3 +208,18 @@ class Numbers(Record):
         """The values, and the others, as arrays or traced values."""
         avals = (Aval((self.size,), FLOAT), *self.others)
         return list(pure_callback(*args, function=self, outs=avals, vmap_method="sequential"))
+
+
+def known(value: Any) -> Any:
+    """The plain array behind a value; None for a batch and in compiled code."""
+    inner = value
+    while type(inner) is Tracer:
+        if isinstance(inner._interpreter, (Stage, Vmap)):
+            return None
+        inner = inner._value
+    return inner
+
+
+def numbers_of(value: Any) -> Any:
+    """The plain array behind a value, for which a batch is split where its elements differ; None in compiled code."""
+    return None if is_abstract(value) else concrete(value)

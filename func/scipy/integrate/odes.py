@@ -19,8 +19,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.scipy.integrate.flows import Flow
-from func.scipy.integrate.numbers import Parameters, check_plain
-from func.scipy.integrate.sampled import numbers_of
+from func.scipy.integrate.numbers import Parameters, check_plain, numbers_of
 
 
 @with_converters

@@ -23,8 +23,7 @@ from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFun
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.scipy.integrate.integrals import Integral, real_parts
-from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain
-from func.scipy.integrate.sampled import known, numbers_of
+from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain, known, numbers_of
 
 COMPLEX = np.dtype(complex)
 

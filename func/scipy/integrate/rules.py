@@ -1,4 +1,4 @@
-"""Rules with fixed nodes: Gauss-Legendre and quasi-Monte Carlo, as sums over traced values of the integrand."""
+"""The quasi-Monte Carlo rule, as a sum over traced values of the integrand."""
 
 from __future__ import annotations
 
@@ -15,22 +15,10 @@ from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
-from func.scipy.integrate.sampled import known, numbers_of
+from func.scipy.integrate.numbers import known, numbers_of
 from func.special import logsumexp
 from func.transforms.closures import Closure
 from func.transforms.custom import stop_gradient
-
-
-@with_converters
-def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Any = (), n: int = 5) -> tuple[Array, None]:
-    """Integral of a function of arrays by Gauss-Legendre nodes, with derivatives in limits, `args` and closures."""
-    if not holds_traced((a, b, args)) and not Closure(func).values:
-        return original(_scipy.fixed_quad)(func, a, b, args, n)  # type: ignore[no-any-return]
-    if any([np.any(np.isinf(limit)) for limit in (known(a), known(b)) if limit is not None]):
-        raise ValueError("Gaussian quadrature is only available for finite limits.")
-    nodes, weights = np.polynomial.legendre.leggauss(n)
-    x = (b - a) * (nodes + 1) / 2.0 + a
-    return (b - a) / 2.0 * np.sum(weights * func(x, *args), axis=-1), None
 
 
 @with_converters

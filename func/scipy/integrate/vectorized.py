@@ -16,8 +16,7 @@ from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFun
 from func.interpreters.host.source import at_line
 from func.numpy import asarray
 from func.scipy.integrate.integrals import Integral, real_columns, real_parts
-from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain
-from func.scipy.integrate.sampled import known
+from func.scipy.integrate.numbers import FLOAT, ArrayIntegrand, Numbers, Parameters, check_plain, known
 from func.transforms.closures import is_traced
 from func.transforms.custom import stop_gradient
 

@@ -31,9 +31,9 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
     shaped,
-    traced_version,
 )
 from func.scipy.interpolate.held_attributes import HeldAttribute, HoldsTraced
+from func.scipy.kinds.versions import version_of
 
 
 class BSpline(HoldsTraced, _scipy.BSpline):  # type: ignore[misc]
@@ -45,7 +45,7 @@ class BSpline(HoldsTraced, _scipy.BSpline):  # type: ignore[misc]
     _held_names = ("t", "c", "k", "extrapolate", "axis")
     t, c, k, extrapolate, axis = HeldAttribute(), HeldAttribute(), HeldAttribute(), HeldAttribute(), HeldAttribute()
 
-    @traced_version(_scipy.BSpline.__init__)
+    @version_of(_scipy.BSpline.__init__)
     def __init__(self, t: Any, c: Any, k: Any, extrapolate: Any = True, axis: int = 0) -> None:
         k = operator.index(k)
         t, c = reals(t), floats(c)
@@ -94,25 +94,25 @@ class BSpline(HoldsTraced, _scipy.BSpline):  # type: ignore[misc]
             return _scipy.BSpline.design_matrix(x, t, k, extrapolate)
         return BSpline_design_matrix(cls, x, t, k, extrapolate)
 
-    @traced_version(_scipy.BSpline.__call__)
+    @version_of(_scipy.BSpline.__call__)
     def __call__(self, x: Any, nu: Any = 0, extrapolate: Any = None) -> Any:
         """Evaluate the spline or its nu-th derivative."""
         return BSpline___call__(self, x, nu, extrapolate)
 
-    @traced_version(_scipy.BSpline.derivative)
+    @version_of(_scipy.BSpline.derivative)
     def derivative(self, nu: int = 1) -> Any:
         """The spline that is the nu-th derivative."""
         made = differentiated(self.t, full(self.t, self.c), self.k, int(nu))
         return BSpline.construct_fast(*made, extrapolate=self.extrapolate, axis=self.axis)
 
-    @traced_version(_scipy.BSpline.antiderivative)
+    @version_of(_scipy.BSpline.antiderivative)
     def antiderivative(self, nu: int = 1) -> Any:
         """The spline that is the nu-th antiderivative."""
         made = integrated(self.t, full(self.t, self.c), self.k, int(nu))
         extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
         return BSpline.construct_fast(*made, extrapolate=extrapolate, axis=self.axis)
 
-    @traced_version(_scipy.BSpline.integrate)
+    @version_of(_scipy.BSpline.integrate)
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """The integral from a to b, differentiable in both."""
         return BSpline_integrate(self, a, b, extrapolate)
@@ -124,7 +124,7 @@ class BSpline(HoldsTraced, _scipy.BSpline):  # type: ignore[misc]
             return _scipy.BSpline.from_power_basis(pp, bc_type)
         return BSpline_from_power_basis(cls, pp, bc_type)
 
-    @traced_version(_scipy.BSpline.insert_knot)
+    @version_of(_scipy.BSpline.insert_knot)
     def insert_knot(self, x: Any, m: int = 1) -> Any:
         """The same spline with a knot x more, m times."""
         return BSpline_insert_knot(self, x, m)
@@ -275,7 +275,7 @@ class NdBSpline(HoldsTraced, _scipy.NdBSpline):  # type: ignore[misc]
     _held_names = ("t", "c", "k", "extrapolate")
     t, c, k, extrapolate = HeldAttribute(), HeldAttribute(), HeldAttribute(), HeldAttribute()
 
-    @traced_version(_scipy.NdBSpline.__init__)
+    @version_of(_scipy.NdBSpline.__init__)
     def __init__(self, t: Any, c: Any, k: Any, *, extrapolate: Any = None) -> None:
         if not isinstance(t, tuple):
             raise ValueError(f"Expect `t` to be a tuple of array-likes. Got {t} instead.")
@@ -298,12 +298,12 @@ class NdBSpline(HoldsTraced, _scipy.NdBSpline):  # type: ignore[misc]
     def _store(self, *, t: Any, c: Any, k: Any, extrapolate: bool) -> None:
         scipy_hooks.original(_scipy.NdBSpline.__init__)(self, t, c, k, extrapolate=extrapolate)
 
-    @traced_version(_scipy.NdBSpline.__call__)
+    @version_of(_scipy.NdBSpline.__call__)
     def __call__(self, xi: Any, *, nu: Any = None, extrapolate: Any = None) -> Any:
         """Evaluate the spline or its derivative of orders nu at points (…, ndim)."""
         return NdBSpline___call__(self, xi, nu=nu, extrapolate=extrapolate)
 
-    @traced_version(getattr(_scipy.NdBSpline, "derivative", None))  # later versions of SciPy have it
+    @version_of(getattr(_scipy.NdBSpline, "derivative", None))  # later versions of SciPy have it
     def derivative(self, nu: Any) -> Any:
         """The spline that is the derivative of orders nu."""
         orders = _orders(nu, len(self.t))

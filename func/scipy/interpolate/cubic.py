@@ -23,9 +23,9 @@ from func.scipy.interpolate.data_arguments import (
     is_finite,
     reals,
     require,
-    traced_version,
 )
 from func.scipy.interpolate.piecewise import PPoly
+from func.scipy.kinds.versions import version_of
 
 
 def prepared(x: Any, y: Any, axis: int, dydx: Any = None) -> tuple[Array, Array, Array, int, Any]:
@@ -56,7 +56,7 @@ def prepared(x: Any, y: Any, axis: int, dydx: Any = None) -> tuple[Array, Array,
 class CubicHermiteSpline(PPoly, _scipy.CubicHermiteSpline):  # type: ignore[misc]
     """The piecewise cubic with given values and slopes, as scipy.interpolate.CubicHermiteSpline."""
 
-    @traced_version(_scipy.CubicHermiteSpline.__init__)
+    @version_of(_scipy.CubicHermiteSpline.__init__)
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
         x, dx, y, axis, dydx = prepared(x, y, axis, dydx)
         self._hermite(x, dx, y, dydx, axis, True if extrapolate is None else extrapolate)
@@ -76,7 +76,7 @@ class PchipInterpolator(CubicHermiteSpline, _scipy.PchipInterpolator):  # type: 
     Differentiable in nodes, values and points.
     """
 
-    @traced_version(_scipy.PchipInterpolator.__init__)
+    @version_of(_scipy.PchipInterpolator.__init__)
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
         x, dx, y, axis, _ = prepared(x, y, axis)
         if dtype_of(y).kind == "c":
@@ -115,22 +115,13 @@ def _end_slope(h0: Array, h1: Array, m0: Array, m1: Array) -> Array:
     return fnp.where(turned, 0.0, fnp.where(steep, 3.0 * m0, d))
 
 
-@traced_version(_scipy.pchip_interpolate)
-def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
-    """Values and derivatives of the monotone piecewise cubic, as scipy.interpolate.pchip_interpolate."""
-    poly = PchipInterpolator(xi, yi, axis=axis)
-    if np.ndim(der) == 0:
-        return poly(x, int(der)) if der == 0 else poly.derivative(int(der))(x)
-    return [poly.derivative(int(nu))(x) for nu in der]
-
-
 class Akima1DInterpolator(CubicHermiteSpline, _scipy.Akima1DInterpolator):  # type: ignore[misc]
     """Akima's piecewise cubic, or the modified one, as scipy.interpolate.Akima1DInterpolator.
 
     Source: H. Akima (1970), J. ACM 17(4), 589-602.
     """
 
-    @traced_version(_scipy.Akima1DInterpolator.__init__)
+    @version_of(_scipy.Akima1DInterpolator.__init__)
     def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
         if method not in {"akima", "makima"}:
             raise NotImplementedError(f"`method`={method} is unsupported.")
@@ -191,7 +182,7 @@ class CubicSpline(CubicHermiteSpline, _scipy.CubicSpline):  # type: ignore[misc]
         array([-0.075,  0.575,  0.575, -0.075])
     """
 
-    @traced_version(_scipy.CubicSpline.__init__)
+    @version_of(_scipy.CubicSpline.__init__)
     def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
         x, dx, y, axis, _ = prepared(x, y, axis)
         conditions, y = _conditions(bc_type, y, axis)

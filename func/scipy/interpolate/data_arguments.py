@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,7 +11,6 @@ import func.numpy as fnp
 from func.host import scipy_hooks
 from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
 from func.numpy.argument_checks import arrayed, host_values, to_dtype
 
@@ -91,23 +89,6 @@ def numbers(x: Any, what: str) -> Any:
 def refuse(what: str, instead: str) -> UnsupportedFunctionError:
     """The error for an option that has no traced version."""
     return UnsupportedFunctionError(f"{what} of traced values has no traced version{at_line()}\n{instead}")
-
-
-def traced_version(original: Any) -> Callable[[_F], _F]:
-    """A function of func that leaves calls without traced values to SciPy's."""
-
-    def decorate(function: _F) -> _F:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return (function if is_traced(args, kwargs) else scipy_hooks.original(original))(*args, **kwargs)
-            except Exception as error:
-                hide_outside(error)
-                raise
-
-        return call  # type: ignore[return-value]
-
-    return decorate
 
 
 def queries(x: Any) -> tuple[Array, tuple[int, ...]]:

@@ -18,7 +18,7 @@ import func.numpy as fnp
 from func.host import scipy_hooks
 from func.interpreters.core import Array, shape_of
 from func.numpy.argument_checks import to_dtype
-from func.scipy.interpolate.basis import basis, differentiated, full, integrated, knot_intervals, spline_values
+from func.scipy.interpolate.basis import basis, full, knot_intervals, spline_values
 from func.scipy.interpolate.bsplines import BSpline, BSpline_insert_knot, BSpline_integrate
 from func.scipy.interpolate.collocation import (
     coefficients,
@@ -40,10 +40,10 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
     require,
-    traced_version,
 )
 from func.scipy.interpolate.fits import make_interp_spline
 from func.scipy.interpolate.smoothing import knots_at_data, smoothed
+from func.scipy.kinds.versions import version_of
 
 _EXTENSIONS: dict[Any, int] = {
     0: 0, "extrapolate": 0, 1: 1, "zeros": 1, 2: 2, "raise": 2, 3: 3, "const": 3,
@@ -99,7 +99,7 @@ def _curve_data(x: Any, y: Any, w: Any, k: int) -> tuple[Array, Array, Array]:
     return x, y, w
 
 
-@traced_version(_scipy.splrep)
+@version_of(_scipy.splrep)
 def splrep(
     x: Any, y: Any, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, task: int = 0, s: Any = None,
     t: Any = None, full_output: int = 0, per: int = 0, quiet: int = 1,
@@ -169,7 +169,7 @@ def _end_arrays(ends: tuple[Any, Any]) -> tuple[Array, Array]:
     return first, last
 
 
-@traced_version(_scipy.splprep)
+@version_of(_scipy.splprep)
 def splprep(
     x: Any, w: Any = None, u: Any = None, ub: Any = None, ue: Any = None, k: int = 3, task: int = 0, s: Any = None,
     t: Any = None, full_output: int = 0, nest: Any = None, per: int = 0, quiet: int = 1,
@@ -236,7 +236,7 @@ def _chord_lengths(points: Array) -> Array:
     return fnp.concatenate([fnp.zeros_like(lengths[:1]), lengths[: n - 1] / lengths[n - 1], fnp.ones_like(lengths[:1])])
 
 
-@traced_version(_scipy.make_splrep)
+@version_of(_scipy.make_splrep)
 def make_splrep(
     x: Any, y: Any, *, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, s: Any = 0, t: Any = None,
     nest: Any = None, **options: Any,
@@ -277,7 +277,7 @@ def _made_near(
     return knots, c[: shape_of(knots)[0] - k - 1]
 
 
-@traced_version(_scipy.make_splprep)
+@version_of(_scipy.make_splprep)
 def make_splprep(
     x: Any, *, w: Any = None, u: Any = None, ub: Any = None, ue: Any = None, k: int = 3, s: Any = 0, t: Any = None,
     nest: Any = None, **options: Any,
@@ -306,7 +306,7 @@ def _each(c: Any, function: Callable[[Any], Any]) -> list[Any]:
     return [function(row) for row in c]
 
 
-@traced_version(_scipy.splev)
+@version_of(_scipy.splev)
 def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     """A spline or its derivative at points, as scipy.interpolate.splev; differentiable in points and spline."""
     if isinstance(tck, _scipy.BSpline):
@@ -338,7 +338,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     return fnp.reshape(out, shape)
 
 
-@traced_version(_scipy.splint)
+@version_of(_scipy.splint)
 def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     """The integral of a spline, zero outside its base interval, as scipy.interpolate.splint."""
     if isinstance(tck, _scipy.BSpline):
@@ -356,29 +356,7 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     return BSpline_integrate(spline, a, b, extrapolate=False)
 
 
-@traced_version(_scipy.splder)
-def splder(tck: Any, n: int = 1) -> Any:
-    """The spline (t, c, k) of a derivative, as scipy.interpolate.splder."""
-    if isinstance(tck, _scipy.BSpline):
-        return tck.derivative(n)
-    if n < 0:
-        return splantider(tck, -n)
-    t, c, k = tck
-    return differentiated(reals(t, "t"), floats(c), k, n)
-
-
-@traced_version(_scipy.splantider)
-def splantider(tck: Any, n: int = 1) -> Any:
-    """The spline (t, c, k) of an antiderivative, as scipy.interpolate.splantider."""
-    if isinstance(tck, _scipy.BSpline):
-        return tck.antiderivative(n)
-    if n < 0:
-        return splder(tck, -n)
-    t, c, k = tck
-    return integrated(reals(t, "t"), floats(c), k, n)
-
-
-@traced_version(_scipy.spalde)
+@version_of(_scipy.spalde)
 def spalde(x: Any, tck: Any) -> Any:
     """All derivatives of a spline at a point, or a list of them for several, as scipy.interpolate.spalde."""
     if isinstance(tck, _scipy.BSpline):
@@ -394,7 +372,7 @@ def spalde(x: Any, tck: Any) -> Any:
     return rows[0] if shape_of(points)[0] == 1 else [rows[i] for i in range(shape_of(points)[0])]
 
 
-@traced_version(_scipy.sproot)
+@version_of(_scipy.sproot)
 def sproot(tck: Any, mest: int = 10) -> Any:
     """The roots of a cubic spline, as scipy.interpolate.sproot; differentiable by the implicit function theorem."""
     if isinstance(tck, _scipy.BSpline):
@@ -416,7 +394,7 @@ def sproot(tck: Any, mest: int = 10) -> Any:
     return roots
 
 
-@traced_version(_scipy.insert)
+@version_of(_scipy.insert)
 def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
     """The same spline with a knot more, m times, as scipy.interpolate.insert."""
     if isinstance(tck, _scipy.BSpline):
@@ -437,7 +415,7 @@ def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
 class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
     """FITPACK's spline through data (s=0), as scipy.interpolate.UnivariateSpline; smoothing with s > 0 is refused."""
 
-    @traced_version(_scipy.UnivariateSpline.__init__)
+    @version_of(_scipy.UnivariateSpline.__init__)
     def __init__(
         self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, s: Any = None, ext: Any = 0,
         check_finite: bool = False,
@@ -503,7 +481,7 @@ class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
         self._hold(tck[0], tck[1], tck[2], ext, (None, None, None, None, None, tck[2], None), None)
         return self
 
-    @traced_version(_scipy.UnivariateSpline.set_smoothing_factor)
+    @version_of(_scipy.UnivariateSpline.set_smoothing_factor)
     def set_smoothing_factor(self, s: Any) -> None:
         """Fit again with another smoothing condition."""
         if isinstance(self, _scipy.LSQUnivariateSpline):
@@ -515,22 +493,22 @@ class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
             self._twin = _scipy.UnivariateSpline(*values[:3], [float(v) for v in values[3:]], data[5], s=0)
         self._fit(data[0], data[1], data[2], (data[3], data[4]), data[5], self.ext, s=s)
 
-    @traced_version(_scipy.UnivariateSpline.__call__)
+    @version_of(_scipy.UnivariateSpline.__call__)
     def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:
         """Evaluate the spline or its nu-th derivative."""
         return UnivariateSpline___call__(self, x, nu, ext)
 
-    @traced_version(_scipy.UnivariateSpline.integral)
+    @version_of(_scipy.UnivariateSpline.integral)
     def integral(self, a: Any, b: Any) -> Any:
         """The integral, zero outside the base interval."""
         return splint(a, b, self._eval_args)
 
-    @traced_version(_scipy.UnivariateSpline.derivatives)
+    @version_of(_scipy.UnivariateSpline.derivatives)
     def derivatives(self, x: Any) -> Any:
         """All derivatives at a point."""
         return spalde(x, self._eval_args)
 
-    @traced_version(_scipy.UnivariateSpline.roots)
+    @version_of(_scipy.UnivariateSpline.roots)
     def roots(self) -> Any:
         """The roots of a cubic spline."""
         t, c, k = self._eval_args
@@ -538,15 +516,15 @@ class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
             raise NotImplementedError("finding roots unsupported for non-cubic splines")
         return sproot((t, c, k), mest=3 * (shape_of(t)[0] - 7))
 
-    @traced_version(_scipy.UnivariateSpline.derivative)
+    @version_of(_scipy.UnivariateSpline.derivative)
     def derivative(self, n: int = 1) -> Any:
         """The spline of a derivative."""
-        return UnivariateSpline._from_tck(splder(self._eval_args, n), 1 if self.ext == 3 else self.ext)
+        return UnivariateSpline._from_tck(_scipy.splder(self._eval_args, n), 1 if self.ext == 3 else self.ext)
 
-    @traced_version(_scipy.UnivariateSpline.antiderivative)
+    @version_of(_scipy.UnivariateSpline.antiderivative)
     def antiderivative(self, n: int = 1) -> Any:
         """The spline of an antiderivative."""
-        return UnivariateSpline._from_tck(splantider(self._eval_args, n), self.ext)
+        return UnivariateSpline._from_tck(_scipy.splantider(self._eval_args, n), self.ext)
 
 
 def UnivariateSpline___call__(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
@@ -569,7 +547,7 @@ def UnivariateSpline_derivatives(self: Any, x: Any) -> Any:
 class InterpolatedUnivariateSpline(UnivariateSpline, _scipy.InterpolatedUnivariateSpline):  # type: ignore[misc]
     """FITPACK's spline through data, as scipy.interpolate.InterpolatedUnivariateSpline."""
 
-    @traced_version(_scipy.InterpolatedUnivariateSpline.__init__)
+    @version_of(_scipy.InterpolatedUnivariateSpline.__init__)
     def __init__(
         self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
         check_finite: bool = False,
@@ -580,7 +558,7 @@ class InterpolatedUnivariateSpline(UnivariateSpline, _scipy.InterpolatedUnivaria
 class LSQUnivariateSpline(UnivariateSpline, _scipy.LSQUnivariateSpline):  # type: ignore[misc]
     """FITPACK's least-squares spline with given inner knots, as scipy.interpolate.LSQUnivariateSpline."""
 
-    @traced_version(_scipy.LSQUnivariateSpline.__init__)
+    @version_of(_scipy.LSQUnivariateSpline.__init__)
     def __init__(
         self, x: Any, y: Any, t: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
         check_finite: bool = False,

@@ -36,8 +36,8 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
     require,
-    traced_version,
 )
+from func.scipy.kinds.versions import version_of
 from func.transforms.implicit import custom_root
 
 
@@ -69,7 +69,7 @@ def _node_data(x: Any, y: Any, axis: int, check_finite: bool) -> tuple[Array, Ar
     return x, y, axis
 
 
-@traced_version(_scipy.make_interp_spline)
+@version_of(_scipy.make_interp_spline)
 def make_interp_spline(
     x: Any, y: Any, k: Any = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
 ) -> Any:
@@ -140,7 +140,7 @@ def make_interp_spline(
     return BSpline.construct_fast(t, c, k, axis=axis)
 
 
-@traced_version(_scipy.make_lsq_spline)
+@version_of(_scipy.make_lsq_spline)
 def make_lsq_spline(
     x: Any, y: Any, t: Any, k: Any = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
 ) -> Any:
@@ -194,7 +194,7 @@ def _divided(x: Sequence[Array]) -> list[Array]:
     return out
 
 
-@traced_version(_scipy.make_smoothing_spline)
+@version_of(_scipy.make_smoothing_spline)
 def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
     """The natural cubic spline that weighs distance from data against bending, as SciPy's function of the name.
 

@@ -34,12 +34,12 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
     require,
-    traced_version,
 )
 from func.scipy.interpolate.fitpack_curves import through_data
 from func.scipy.interpolate.held_attributes import HeldAttribute, HoldsTraced
 from func.scipy.interpolate.piecewise import coordinates
 from func.scipy.interpolate.smoothing import knots_at_data, smoothed_grid
+from func.scipy.kinds.versions import version_of
 
 _DEGREES = {
     "slinear": 1, "cubic": 3, "quintic": 5, "pchip": 3, "slinear_legacy": 1, "cubic_legacy": 3, "quintic_legacy": 5,
@@ -78,7 +78,7 @@ class RegularGridInterpolator(HoldsTraced, _scipy.RegularGridInterpolator):  # t
     _held_names = ("grid", "values", "fill_value")
     grid, values, fill_value = HeldAttribute(), HeldAttribute(), HeldAttribute()
 
-    @traced_version(_scipy.RegularGridInterpolator.__init__)
+    @version_of(_scipy.RegularGridInterpolator.__init__)
     def __init__(
         self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan, *,
         solver: Any = None, solver_args: Any = None,
@@ -108,7 +108,7 @@ class RegularGridInterpolator(HoldsTraced, _scipy.RegularGridInterpolator):  # t
             self, grid, values, self.method, self.bounds_error, fill_value
         )
 
-    @traced_version(_scipy.RegularGridInterpolator.__call__)
+    @version_of(_scipy.RegularGridInterpolator.__call__)
     def __call__(self, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
         """Evaluate at points (…, ndim)."""
         return RegularGridInterpolator___call__(self, xi, method, nu=nu)
@@ -250,7 +250,7 @@ def _one_axis(p: Array, y: Array, x: Array, method: str, paired: bool) -> Array:
     return out
 
 
-@traced_version(_scipy.interpn)
+@version_of(_scipy.interpn)
 def interpn(
     points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
 ) -> Any:
@@ -300,22 +300,22 @@ class _Surface(_scipy.BivariateSpline):  # type: ignore[misc]
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "tck")
 
-    @traced_version(_scipy.BivariateSpline.__call__)
+    @version_of(_scipy.BivariateSpline.__call__)
     def __call__(self: Any, x: Any, y: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Any:
         """Values or derivatives on the grid of x and y, or at the points (x, y)."""
         return BivariateSpline___call__(self, x, y, dx, dy, grid)
 
-    @traced_version(_scipy.BivariateSpline.ev)
+    @version_of(_scipy.BivariateSpline.ev)
     def ev(self: Any, xi: Any, yi: Any, dx: int = 0, dy: int = 0) -> Any:
         """Values or derivatives at points."""
         return BivariateSpline___call__(self, xi, yi, dx, dy, False)
 
-    @traced_version(_scipy.BivariateSpline.integral)
+    @version_of(_scipy.BivariateSpline.integral)
     def integral(self: Any, xa: Any, xb: Any, ya: Any, yb: Any) -> Any:
         """The integral over a rectangle."""
         return BivariateSpline_integral(self, xa, xb, ya, yb)
 
-    @traced_version(_scipy.BivariateSpline.partial_derivative)
+    @version_of(_scipy.BivariateSpline.partial_derivative)
     def partial_derivative(self: Any, dx: int, dy: int) -> Any:
         """The surface of a derivative."""
         if dx == 0 and dy == 0:
@@ -410,7 +410,7 @@ def BivariateSpline_integral(self: Any, xa: Any, xb: Any, ya: Any, yb: Any) -> A
 class RectBivariateSpline(_Surface, _scipy.RectBivariateSpline):  # type: ignore[misc]
     """FITPACK's surface through or near data on a grid, as scipy.interpolate.RectBivariateSpline."""
 
-    @traced_version(_scipy.RectBivariateSpline.__init__)
+    @version_of(_scipy.RectBivariateSpline.__init__)
     def __init__(
         self, x: Any, y: Any, z: Any, bbox: Any = (None,) * 4, kx: int = 3, ky: int = 3, s: Any = 0, maxit: int = 20
     ) -> None:
@@ -457,7 +457,7 @@ class RectBivariateSpline(_Surface, _scipy.RectBivariateSpline):  # type: ignore
 class LSQBivariateSpline(_Surface, _scipy.LSQBivariateSpline):  # type: ignore[misc]
     """FITPACK's least-squares surface with given inner knots, as scipy.interpolate.LSQBivariateSpline."""
 
-    @traced_version(_scipy.LSQBivariateSpline.__init__)
+    @version_of(_scipy.LSQBivariateSpline.__init__)
     def __init__(
         self, x: Any, y: Any, z: Any, tx: Any, ty: Any, w: Any = None, bbox: Any = (None,) * 4, kx: int = 3,
         ky: int = 3, eps: Any = None,
@@ -492,7 +492,7 @@ class LSQBivariateSpline(_Surface, _scipy.LSQBivariateSpline):  # type: ignore[m
         self.fp = fnp.sum((w * (z - rows @ c)) ** 2)
 
 
-@traced_version(_scipy.bisplev)
+@version_of(_scipy.bisplev)
 def bisplev(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0) -> Any:
     """A surface (tx, ty, c, kx, ky) or its derivative on the grid of two vectors, as scipy.interpolate.bisplev."""
     tx, ty, c, kx, ky = tck
@@ -513,7 +513,7 @@ def bisplev(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0) -> Any:
 _SURFACE_INSTEAD = "It chooses knots to a tolerance. Use RectBivariateSpline (s=0) or LSQBivariateSpline."
 
 
-@traced_version(_scipy.bisplrep)
+@version_of(_scipy.bisplrep)
 def bisplrep(
     x: Any, y: Any, z: Any, w: Any = None, xb: Any = None, xe: Any = None, yb: Any = None, ye: Any = None, kx: int = 3,
     ky: int = 3, task: int = 0, s: Any = None, eps: float = 1e-16, tx: Any = None, ty: Any = None, full_output: int = 0,

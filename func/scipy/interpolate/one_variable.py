@@ -19,10 +19,10 @@ from func.scipy.interpolate.data_arguments import (
     is_made_of_traced,
     is_never,
     shaped,
-    traced_version,
 )
 from func.scipy.interpolate.fits import make_interp_spline
 from func.scipy.interpolate.through_points import krogh_values
+from func.scipy.kinds.versions import version_of
 
 _ORDERS = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 _STEPS = ("linear", "nearest", "nearest-up", "previous", "next")
@@ -35,7 +35,7 @@ class interp1d(_scipy.interp1d):  # type: ignore[misc]
     fill value.
     """
 
-    @traced_version(_scipy.interp1d.__init__)
+    @version_of(_scipy.interp1d.__init__)
     def __init__(
         self,
         x: Any,
@@ -124,7 +124,7 @@ class interp1d(_scipy.interp1d):  # type: ignore[misc]
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "x", "y", "_fill_value_below", "_fill_value_above")
 
-    @traced_version(_scipy.interp1d.__call__)
+    @version_of(_scipy.interp1d.__call__)
     def __call__(self, x: Any) -> Any:
         """Evaluate at points."""
         return _interp1d_values(self, x)

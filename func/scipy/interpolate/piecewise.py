@@ -38,9 +38,9 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     require,
     shaped,
-    traced_version,
 )
 from func.scipy.interpolate.held_attributes import HeldAttribute, HoldsTraced
+from func.scipy.kinds.versions import version_of
 
 
 def intervals(x: Array, points: Array) -> Array:
@@ -233,7 +233,7 @@ class PPoly(_Piecewise, _scipy.PPoly):  # type: ignore[misc]
 
     _scipy_class = _scipy.PPoly
 
-    @traced_version(_scipy.PPoly.__init__)
+    @version_of(_scipy.PPoly.__init__)
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
         self._init(c, x, extrapolate, axis)
 
@@ -241,12 +241,12 @@ class PPoly(_Piecewise, _scipy.PPoly):  # type: ignore[misc]
     def _local(c: Array, s: Array, h: Array, nu: int) -> Array:
         return horner(c, s, nu)
 
-    @traced_version(_scipy.PPoly.__call__)
+    @version_of(_scipy.PPoly.__call__)
     def __call__(self, x: Any, nu: Any = 0, extrapolate: Any = None) -> Any:
         """Evaluate the piecewise polynomial or its nu-th derivative."""
         return _Piecewise._at(self, x, nu, extrapolate)
 
-    @traced_version(_scipy.PPoly.extend)
+    @version_of(_scipy.PPoly.extend)
     def extend(self, c: Any, x: Any) -> None:
         """Add breakpoints and pieces."""
         self._extended(c, x)
@@ -281,12 +281,12 @@ class PPoly(_Piecewise, _scipy.PPoly):  # type: ignore[misc]
         extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
         return _class_for(self).construct_fast(c, x, extrapolate, self.axis)
 
-    @traced_version(_scipy.PPoly.integrate)
+    @version_of(_scipy.PPoly.integrate)
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """The integral from a to b, differentiable in both."""
         return _Piecewise._between(self, a, b, extrapolate)
 
-    @traced_version(_scipy.PPoly.solve)
+    @version_of(_scipy.PPoly.solve)
     def solve(self, y: Any = 0.0, discontinuity: bool = True, extrapolate: Any = None) -> Any:
         """The points where the value is y; they differentiate by the implicit function theorem.
 
@@ -383,7 +383,7 @@ class BPoly(_Piecewise, _scipy.BPoly):  # type: ignore[misc]
 
     _scipy_class = _scipy.BPoly
 
-    @traced_version(_scipy.BPoly.__init__)
+    @version_of(_scipy.BPoly.__init__)
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
         self._init(c, x, extrapolate, axis)
 
@@ -391,12 +391,12 @@ class BPoly(_Piecewise, _scipy.BPoly):  # type: ignore[misc]
     def _local(c: Array, s: Array, h: Array, nu: int) -> Array:
         return bernstein(c, s / h, h, nu)
 
-    @traced_version(_scipy.BPoly.__call__)
+    @version_of(_scipy.BPoly.__call__)
     def __call__(self, x: Any, nu: Any = 0, extrapolate: Any = None) -> Any:
         """Evaluate the piecewise polynomial or its nu-th derivative."""
         return _Piecewise._at(self, x, nu, extrapolate)
 
-    @traced_version(_scipy.BPoly.extend)
+    @version_of(_scipy.BPoly.extend)
     def extend(self, c: Any, x: Any) -> None:
         """Add breakpoints and pieces."""
         c = floats(c)
@@ -430,7 +430,7 @@ class BPoly(_Piecewise, _scipy.BPoly):  # type: ignore[misc]
         extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
         return _class_for(self).construct_fast(c, x, extrapolate, self.axis)
 
-    @traced_version(_scipy.BPoly.integrate)
+    @version_of(_scipy.BPoly.integrate)
     def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """The integral from a to b, differentiable in both."""
         return _Piecewise._between(self, a, b, extrapolate)
@@ -603,7 +603,7 @@ class NdPPoly(_scipy.NdPPoly):  # type: ignore[misc]
     As scipy.interpolate.NdPPoly; differentiable in coefficients, breakpoints and points.
     """
 
-    @traced_version(_scipy.NdPPoly.__init__)
+    @version_of(_scipy.NdPPoly.__init__)
     def __init__(self, c: Any, x: Any, extrapolate: Any = None) -> None:
         self.x = tuple([reals(v) for v in x])
         self.c = floats(c)
@@ -631,7 +631,7 @@ class NdPPoly(_scipy.NdPPoly):  # type: ignore[misc]
         self.extrapolate = True if extrapolate is None else extrapolate
         return self
 
-    @traced_version(_scipy.NdPPoly.__call__)
+    @version_of(_scipy.NdPPoly.__call__)
     def __call__(self, x: Any, nu: Any = None, extrapolate: Any = None) -> Any:
         """Evaluate the piecewise polynomial or its derivative of orders nu at points (…, ndim)."""
         return NdPPoly___call__(self, x, nu, extrapolate)
@@ -653,7 +653,7 @@ class NdPPoly(_scipy.NdPPoly):  # type: ignore[misc]
             c = fnp.moveaxis(made, (0, 1), (axis, ndim + axis))
         return NdPPoly.construct_fast(c, self.x, self.extrapolate)
 
-    @traced_version(_scipy.NdPPoly.integrate_1d)
+    @version_of(_scipy.NdPPoly.integrate_1d)
     def integrate_1d(self, a: Any, b: Any, axis: int, extrapolate: Any = None) -> Any:
         """The integral over one variable: a piecewise polynomial of the others, or numbers."""
         extrapolate = self.extrapolate if extrapolate is None else bool(extrapolate)
@@ -665,7 +665,7 @@ class NdPPoly(_scipy.NdPPoly):  # type: ignore[misc]
             return out
         return NdPPoly.construct_fast(out, self.x[:axis] + self.x[axis + 1 :], extrapolate)
 
-    @traced_version(_scipy.NdPPoly.integrate)
+    @version_of(_scipy.NdPPoly.integrate)
     def integrate(self, ranges: Any, extrapolate: Any = None) -> Any:
         """The integral over a box."""
         extrapolate = self.extrapolate if extrapolate is None else bool(extrapolate)

@@ -33,10 +33,10 @@ from func.scipy.interpolate.data_arguments import (
     numbers,
     reals,
     refuse,
-    traced_version,
 )
 from func.scipy.interpolate.one_variable import interp1d
 from func.scipy.interpolate.piecewise import coordinates
+from func.scipy.kinds.versions import version_of
 from func.transforms.custom import stop_gradient
 
 _KERNELS: dict[str, Callable[[Array], Array]] = {
@@ -115,7 +115,7 @@ class RBFInterpolator(_scipy.RBFInterpolator):  # type: ignore[misc]
     Differentiable in points, data, smoothing, epsilon and queries.
     """
 
-    @traced_version(_scipy.RBFInterpolator.__init__)
+    @version_of(_scipy.RBFInterpolator.__init__)
     def __init__(
         self, y: Any, d: Any, neighbors: Any = None, smoothing: Any = 0.0, kernel: str = "thin_plate_spline",
         epsilon: Any = None, degree: Any = None,
@@ -165,7 +165,7 @@ class RBFInterpolator(_scipy.RBFInterpolator):  # type: ignore[misc]
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "y", "d", "smoothing", "epsilon")
 
-    @traced_version(_scipy.RBFInterpolator.__call__)
+    @version_of(_scipy.RBFInterpolator.__call__)
     def __call__(self, x: Any) -> Any:
         """Evaluate at points (n, ndim)."""
         return RBFInterpolator___call__(self, x)
@@ -242,7 +242,7 @@ _RBF_NAMES = {
 class Rbf(_scipy.Rbf):  # type: ignore[misc]
     """Radial basis functions through points, as scipy.interpolate.Rbf; norms are Euclidean or a function of yours."""
 
-    @traced_version(_scipy.Rbf.__init__)
+    @version_of(_scipy.Rbf.__init__)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.xi = fnp.stack([fnp.reshape(reals(a), (-1,)) for a in args[:-1]])
         self.N = shape_of(self.xi)[1]
@@ -272,7 +272,7 @@ class Rbf(_scipy.Rbf):  # type: ignore[misc]
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "xi", "nodes", "epsilon")
 
-    @traced_version(_scipy.Rbf.__call__)
+    @version_of(_scipy.Rbf.__call__)
     def __call__(self, *args: Any) -> Any:
         """Evaluate at points, one array for each coordinate."""
         return Rbf___call__(self, *args)
@@ -326,7 +326,7 @@ def _scattered(points: Any, values: Any, rescale: bool) -> tuple[Array, Array, A
 class NearestNDInterpolator(_scipy.NearestNDInterpolator):  # type: ignore[misc]
     """The value of the nearest point, as scipy.interpolate.NearestNDInterpolator; differentiable in the values."""
 
-    @traced_version(_scipy.NearestNDInterpolator.__init__)
+    @version_of(_scipy.NearestNDInterpolator.__init__)
     def __init__(self, x: Any, y: Any, rescale: bool = False, tree_options: Any = None) -> None:
         points, _, offset, scale = _scattered(x, y, rescale)
         self._parts = (points, array_of(y), offset, scale)
@@ -334,7 +334,7 @@ class NearestNDInterpolator(_scipy.NearestNDInterpolator):  # type: ignore[misc]
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "_parts")
 
-    @traced_version(_scipy.NearestNDInterpolator.__call__)
+    @version_of(_scipy.NearestNDInterpolator.__call__)
     def __call__(self, *args: Any, **query_options: Any) -> Any:
         """Evaluate at points (…, d)."""
         return NearestNDInterpolator___call__(self, *args, **query_options)
@@ -503,7 +503,7 @@ def simplex_weights(corners: Array, x: Array) -> Array:
     return fnp.concatenate([first, 1.0 - fnp.sum(first, axis=1)[:, None]], axis=1)
 
 
-@traced_version(_scipy.griddata)
+@version_of(_scipy.griddata)
 def griddata(
     points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False
 ) -> Any:

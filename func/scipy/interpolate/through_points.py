@@ -37,8 +37,8 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
     shaped,
-    traced_version,
 )
+from func.scipy.kinds.versions import version_of
 
 
 def _set_values(self: Any, yi: Any, axis: int, n: int) -> Array:
@@ -75,7 +75,7 @@ class KroghInterpolator(_scipy.KroghInterpolator):  # type: ignore[misc]
     Differentiable in nodes, values and points; which nodes are repeated is found from their numbers.
     """
 
-    @traced_version(_scipy.KroghInterpolator.__init__)
+    @version_of(_scipy.KroghInterpolator.__init__)
     def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
         nodes = reals(xi, "xi")
         n = shape_of(nodes)[0]
@@ -93,17 +93,17 @@ class KroghInterpolator(_scipy.KroghInterpolator):  # type: ignore[misc]
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "xi", "c")
 
-    @traced_version(_scipy.KroghInterpolator.__call__)
+    @version_of(_scipy.KroghInterpolator.__call__)
     def __call__(self, x: Any) -> Any:
         """Evaluate the polynomial."""
         return krogh_values(self, x)
 
-    @traced_version(_scipy.KroghInterpolator.derivatives)
+    @version_of(_scipy.KroghInterpolator.derivatives)
     def derivatives(self, x: Any, der: Any = None) -> Any:
         """The derivatives of orders below der, along the first axis."""
         return derivative_rows(self, x, der, krogh_rows)
 
-    @traced_version(_scipy.KroghInterpolator.derivative)
+    @version_of(_scipy.KroghInterpolator.derivative)
     def derivative(self, x: Any, der: Any = 1) -> Any:
         """One derivative."""
         return derivative_rows(self, x, int(der) + 1, krogh_rows)[int(der)]
@@ -173,18 +173,6 @@ def krogh_values(self: Any, x: Any) -> Array:
     return _finished(self, krogh_rows(self, points, 1)[0], shape)
 
 
-@traced_version(_scipy.krogh_interpolate)
-def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
-    """Values and derivatives of the polynomial through points, as scipy.interpolate.krogh_interpolate."""
-    return _asked(KroghInterpolator(xi, yi, axis=axis), x, der)
-
-
-def _asked(poly: Any, x: Any, der: Any) -> Any:
-    if np.ndim(der) == 0:
-        return poly(x) if der == 0 else poly.derivative(x, der=int(der))
-    return poly.derivatives(x, der=int(np.amax(der)) + 1)[np.asarray(der)]
-
-
 def near(nodes: Array, points: Array) -> tuple[Array, Array]:
     """The nearest node of each point, and q = (x - near) / (x - node), which is 1 for the nearest."""
     gaps = points[:, None] - nodes
@@ -208,7 +196,7 @@ class BarycentricInterpolator(_scipy.BarycentricInterpolator):  # type: ignore[m
     Differentiable in nodes, values and points, also at the nodes.
     """
 
-    @traced_version(_scipy.BarycentricInterpolator.__init__)
+    @version_of(_scipy.BarycentricInterpolator.__init__)
     def __init__(self, xi: Any, yi: Any = None, axis: int = 0, *, wi: Any = None, rng: Any = None, **old: Any) -> None:
         self.xi = reals(xi, "xi")
         self.n = shape_of(self.xi)[0]
@@ -261,17 +249,17 @@ class BarycentricInterpolator(_scipy.BarycentricInterpolator):  # type: ignore[m
         self.wi = self._weights()
         self._diff_cij = self._diff_baryint = None
 
-    @traced_version(_scipy.BarycentricInterpolator.__call__)
+    @version_of(_scipy.BarycentricInterpolator.__call__)
     def __call__(self, x: Any) -> Any:
         """Evaluate the polynomial."""
         return BarycentricInterpolator___call__(self, x)
 
-    @traced_version(_scipy.BarycentricInterpolator.derivatives)
+    @version_of(_scipy.BarycentricInterpolator.derivatives)
     def derivatives(self, x: Any, der: Any = None) -> Any:
         """The derivatives of orders below der, along the first axis."""
         return derivative_rows(self, x, der, barycentric_rows)
 
-    @traced_version(_scipy.BarycentricInterpolator.derivative)
+    @version_of(_scipy.BarycentricInterpolator.derivative)
     def derivative(self, x: Any, der: Any = 1) -> Any:
         """One derivative."""
         return derivative_rows(self, x, int(der) + 1, barycentric_rows)[int(der)]
@@ -329,14 +317,6 @@ def KroghInterpolator_derivative(self: Any, x: Any, der: Any = 1) -> Array:
     return derivative_rows(self, x, int(der) + 1, _rows_of(self))[int(der)]
 
 
-@traced_version(_scipy.barycentric_interpolate)
-def barycentric_interpolate(
-    xi: Any, yi: Any, x: Any, axis: int = 0, *, der: Any = 0, rng: Any = None, **old: Any
-) -> Any:
-    """Values and derivatives of the polynomial through points, as scipy.interpolate.barycentric_interpolate."""
-    return _asked(BarycentricInterpolator(xi, yi, axis=axis), x, der)
-
-
 def _poly1d(coefficients: Array) -> Any:
     """A poly1d with traced coefficients, of which leading zeros stay: they have derivatives too."""
     out: Any = np.poly1d([0.0])
@@ -344,7 +324,7 @@ def _poly1d(coefficients: Array) -> Any:
     return out
 
 
-@traced_version(_scipy.lagrange)
+@version_of(_scipy.lagrange)
 def lagrange(x: Any, w: Any) -> Any:
     """The polynomial through points as a numpy.poly1d, as scipy.interpolate.lagrange.
 
@@ -364,7 +344,7 @@ def lagrange(x: Any, w: Any) -> Any:
     return _poly1d(total)
 
 
-@traced_version(_scipy.pade)
+@version_of(_scipy.pade)
 def pade(an: Any, m: int, n: int | None = None) -> Any:
     """The Padé approximant p / q of a Taylor series as two numpy.poly1d, as scipy.interpolate.pade."""
     a = floats(an)
@@ -408,7 +388,7 @@ class FloaterHormannInterpolator(_scipy.FloaterHormannInterpolator):  # type: ig
     Source: M. S. Floater and K. Hormann (2007), Numer. Math. 107, 315-331.
     """
 
-    @traced_version(_scipy.FloaterHormannInterpolator.__init__)
+    @version_of(_scipy.FloaterHormannInterpolator.__init__)
     def __init__(self, points: Any, values: Any, *, d: int = 3, axis: int = 0) -> None:
         z, f = array_of(points), array_of(values)
         if dtype_of(z).kind == "c":
@@ -440,7 +420,7 @@ class FloaterHormannInterpolator(_scipy.FloaterHormannInterpolator):  # type: ig
     def __func_holds_traced__(self) -> bool:
         return is_made_of_traced(self, "_support_points", "_support_values")
 
-    @traced_version(_scipy.FloaterHormannInterpolator.__call__)
+    @version_of(_scipy.FloaterHormannInterpolator.__call__)
     def __call__(self, z: Any) -> Any:
         """Evaluate the rational function."""
         return AAA___call__(self, z)
@@ -493,7 +473,7 @@ class AAA(_scipy.AAA):  # type: ignore[misc]
             )
         scipy_hooks.original(_scipy.AAA.__init__)(self, x, y, **options)
 
-    @traced_version(_scipy.AAA.__call__)
+    @version_of(_scipy.AAA.__call__)
     def __call__(self, z: Any) -> Any:
         """Evaluate the rational function."""
         return AAA___call__(self, z)

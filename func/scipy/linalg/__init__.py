@@ -27,13 +27,12 @@ from func.scipy.linalg.user_functions import expm_cond, funm
 from func.scipy.linalg.qr_products import qr_multiply
 from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
-from func.scipy.linalg.structured import clarkson_woodruff_transform, fiedler_companion
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
-    *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", "clarkson_woodruff_transform",
-    "cossin", "eig_banded", "eigvals_banded", "expm_cond", "fiedler_companion", "funm", "hessenberg", "ishermitian",
+    *_own.__all__, "bandwidth", "cdf2rdf", "cho_solve_banded", "cholesky_banded", 
+    "cossin", "eig_banded", "eigvals_banded", "expm_cond", "funm", "hessenberg", "ishermitian",
     "issymmetric", "ldl", "matrix_balance", "ordqz", "qr_multiply", "qz",
     "rsf2csf", "solve_continuous_are", "solve_discrete_are",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
 """scipy.ndimage on traced and plain arrays: filters, morphology, interpolation, Fourier filters and measurements.
 
-Every function gathers elements, extended at the borders by the mode, and adds them up with weights, or chooses among
-them. Derivatives are those of what SciPy computes: in double precision, converted to the dtype of the output.
+SciPy's Python code runs on traced values; the compiled functions that it calls have versions here. They gather
+elements, extended at the borders by the mode, and add them up with weights, or choose among them. Derivatives are those
+of what SciPy computes: in double precision, converted to the dtype of the output.
 
 - Linear filters and Fourier filters differentiate in the input, the weights and the widths.
 - Interpolation differentiates in the input and in the coordinates, matrices, offsets and shifts. At the knots of
@@ -18,19 +19,10 @@ from typing import Any
 import scipy.ndimage as _scipy
 
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
-from func.scipy.ndimage.linear_filters import (
-    convolve,
-    convolve1d,
-    correlate,
-    correlate1d,
-    gaussian_filter,
-    gaussian_filter1d,
-    prewitt,
-    sobel,
-    uniform_filter,
-    uniform_filter1d,
-)
-from func.scipy.ndimage.fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
+from func.scipy.ndimage import compiled_filters as _compiled_filters
+from func.scipy.ndimage import splines as _splines
+from func.scipy.ndimage.linear_filters import gaussian_filter, gaussian_filter1d, generic_gradient_magnitude
+from func.scipy.ndimage.measurements import extrema, label, maximum, maximum_position, median, minimum, minimum_position
 from func.scipy.ndimage.splines import (
     affine_transform,
     geometric_transform,
@@ -39,36 +31,21 @@ from func.scipy.ndimage.splines import (
     shift,
     spline_filter,
     spline_filter1d,
+    uniform_filter1d,
     zoom,
-)
-from func.scipy.ndimage.measurements import extrema, label, maximum, maximum_position, median, minimum, minimum_position
-from func.scipy.ndimage.ranks import (
-    generic_filter,
-    generic_filter1d,
-    generic_gradient_magnitude,
-    generic_laplace,
-    grey_dilation,
-    grey_erosion,
-    maximum_filter,
-    maximum_filter1d,
-    median_filter,
-    minimum_filter,
-    minimum_filter1d,
-    percentile_filter,
-    rank_filter,
 )
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
-    "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "extrema", "fourier_ellipsoid",
-    "fourier_gaussian", "fourier_shift", "fourier_uniform", "gaussian_filter", "gaussian_filter1d", "generic_filter",
-    "generic_filter1d", "generic_gradient_magnitude", "generic_laplace", "geometric_transform", "grey_dilation",
-    "grey_erosion", "label", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "maximum_position",
-    "median", "median_filter", "minimum", "minimum_filter", "minimum_filter1d", "minimum_position", "percentile_filter",
-    "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "uniform_filter",
-    "uniform_filter1d", "zoom",
+    "affine_transform", "extrema", "gaussian_filter", "gaussian_filter1d", "generic_gradient_magnitude",
+    "geometric_transform", "label", "map_coordinates", "maximum", "maximum_position", "median", "minimum",
+    "minimum_position", "rotate", "shift", "spline_filter", "spline_filter1d", "uniform_filter1d", "zoom",
 ]  # fmt: skip
+_BEHIND = ("_nd_image_", "_filters_", "_rank_filter_1d_")
+"""The beginnings of the names of what is behind compiled and private functions of SciPy's."""
+for _module in (_compiled_filters, _splines):
+    globals().update({name: value for name, value in vars(_module).items() if name.startswith(_BEHIND)})
 
 
 @_without_engine_frames

@@ -2,72 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from func import numpy as fnp
-from func.host import scipy_hooks
-from func.host.scipy_hooks import holds_traced
-from func.interpreters.core import TRACED, Array
+from func.host.interception import resolved
+from func.interpreters.core import Array
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-MODES = {
-    "nearest": "nearest", "wrap": "wrap", "reflect": "reflect", "grid-mirror": "reflect", "mirror": "mirror",
-    "constant": "constant", "grid-wrap": "wrap", "grid-constant": "constant",
-}  # fmt: skip
-"""The modes of filters by the extension that they mean."""
 DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 
-def version_of(scipy_function: Callable[..., Any]) -> Callable[[F], F]:
-    """The decorated function computes for traced arguments, SciPy's for all others."""
-
-    def decorate(own: F) -> F:
-        @functools.wraps(own)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if not holds_traced(args) and not holds_traced(kwargs):
-                return scipy_function(*args, **kwargs)
-            return own(*args, **kwargs)
-
-        return call  # type: ignore[return-value]
-
-    return decorate
-
-
-def version_with_callback(scipy_function: Callable[..., Any]) -> Callable[[F], F]:
-    """As `version_of`, for functions that take callbacks, which may bring traced values of their own."""
-
-    def decorate(own: F) -> F:
-        @functools.wraps(own)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if not (TRACED.run or TRACED.stay):
-                return scipy_function(*args, **kwargs)
-            return own(*args, **kwargs)
-
-        call.original = scipy_hooks.original(scipy_function)  # type: ignore[attr-defined]
-        return call  # type: ignore[return-value]
-
-    return decorate
+def plain_of(x: Any) -> Array:
+    """An argument of a compiled function as an array, or the traced values that it holds."""
+    return fnp.asarray(resolved(x))
 
 
 def array_of(input: Any) -> Array:
     """The input as an array of a dtype that SciPy's kernels take."""
-    x = fnp.asarray(input)
+    x = plain_of(input)
     if x.dtype.kind not in "biufc" or x.dtype.char in "egG":
         raise RuntimeError("data type not supported")
     return x
-
-
-def refuse_complex(x: Array) -> None:
-    """Raise for complex numbers, which have no order."""
-    if x.dtype.kind == "c":
-        raise TypeError("Complex type not supported")
 
 
 def in_double(x: Array) -> Array:
@@ -93,19 +52,25 @@ def output_dtype(output: Any, x: Array, is_complex: bool = False) -> Any:
     return dtype
 
 
-def delivered(result: Array, output: Any, x: Array, is_complex: bool = False, rounds: bool = False) -> Array:
-    """The result in the output's dtype; written to `output` where that is an array.
-
-    Integers are cut off as C does, or rounded and clipped where the kernel does (`rounds`).
-    """
-    dtype = output_dtype(output, x, is_complex)
+def converted(result: Array, dtype: Any, rounds: bool = False) -> Array:
+    """The result in another dtype: integers are cut off as C does, or rounded and clipped as some kernels do."""
     if rounds and dtype.kind in "iu" and result.dtype.kind == "f":
         bounds = np.iinfo(dtype)
         rounded = fnp.trunc(fnp.where(result > 0, result + 0.5, result - 0.5 if dtype.kind == "i" else 0.0))
         result = fnp.clip(rounded, float(bounds.min), float(bounds.max))
     if dtype.kind == "b" and result.dtype.kind == "f":
         result = fnp.trunc(result)
-    result = fnp.astype(result, dtype, copy=False)
+    return fnp.astype(result, dtype, copy=False)
+
+
+def write(output: Any, result: Array, rounds: bool = False) -> None:
+    """Write the result into an array in its dtype."""
+    output[...] = converted(result, output.dtype, rounds)
+
+
+def delivered(result: Array, output: Any, x: Array, is_complex: bool = False, rounds: bool = False) -> Array:
+    """The result in the output's dtype; written to `output` where that is an array."""
+    result = converted(result, output_dtype(output, x, is_complex), rounds)
     if output is None or isinstance(output, (type, np.dtype, str)):
         return result
     if np.shape(output) != result.shape:
@@ -158,13 +123,6 @@ def normalized_axis(axis: Any, rank: int) -> int:
     return number % rank
 
 
-def extension_of(mode: str) -> str:
-    """The extension that a mode of a filter means."""
-    if mode not in MODES:
-        raise RuntimeError("boundary mode not supported")
-    return MODES[mode]
-
-
 def places(positions: Array, n: int, extension: str) -> Array:
     """Which element lies at integer positions, outside of 0 … n - 1 by an extension other than "constant"."""
     if extension == "nearest":
@@ -199,8 +157,8 @@ def extended(x: Array, axis: int, before: int, after: int, extension: str, cval:
     return out
 
 
-def extended_axes(x: Array, widths: Sequence[tuple[int, int]], modes: Sequence[str], cval: Any) -> Array:
+def extended_axes(x: Array, widths: Sequence[tuple[int, int]], extension: str, cval: Any) -> Array:
     """The array extended along each axis, (before, after) its ends."""
-    for axis, ((before, after), mode) in enumerate(zip(widths, modes, strict=True)):
-        x = extended(x, axis, before, after, extension_of(mode), cval)
+    for axis, (before, after) in enumerate(widths):
+        x = extended(x, axis, before, after, extension, cval)
     return x

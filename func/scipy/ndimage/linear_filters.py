@@ -1,161 +1,21 @@
-"""Linear filters: the input, extended at its borders, correlated with weights.
+"""Gaussian filters, whose `sigma` may be traced, and lengths of gradients.
 
-A result is linear in the input and in the weights, and differentiable in both. `sigma` of the Gaussian filters may be
-traced too; how many elements a kernel has does not depend on it smoothly, and counts as a constant.
+How many elements a kernel has counts as a constant.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.ndimage as _scipy
 
 from func import numpy as fnp
+from func.host.interception import resolved
 from func.interpreters.core import Array, known_value, operand
-from func.interpreters.primitives.structural.filters import correlate_windows
-from func.scipy.ndimage.borders import (
-    array_of,
-    axes_of,
-    delivered,
-    extended,
-    extended_axes,
-    extension_of,
-    in_double,
-    normalized_axis,
-    refuse_real_output,
-    sequence_of,
-    version_of,
-)
-
-
-def _weights(weights: Any) -> Array:
-    return in_double(fnp.asarray(weights))
-
-
-def _refuse_complex_value(cval: Any, x: Array) -> None:
-    if x.dtype.kind != "c" and np.iscomplexobj(cval):
-        raise ValueError("Cannot provide a complex-valued cval when the input is real.")
-
-
-def _line(x: Array, w: Array, axis: int, mode: str, cval: Any, origin: int) -> Array:
-    """Correlation along an axis, in double precision."""
-    size = w.shape[0]
-    before = size // 2 + origin
-    wide = extended(in_double(x), axis, before, size - 1 - before, extension_of(mode), cval)
-    if 0 in x.shape:
-        return wide
-    return correlate_windows(operand(wide), operand(w), axes=(axis,), stack=0)
-
-
-def _is_origin(origin: int, size: int) -> bool:
-    return -(size // 2) <= origin <= (size - 1) // 2
-
-
-@version_of(_scipy.correlate1d)
-def correlate1d(
-    input: Array,
-    weights: Array,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-) -> Array:
-    """Correlation along an axis, as scipy.ndimage.correlate1d; complex weights are conjugated.
-
-    >>> import numpy as np, func
-    >>> func.grad(lambda x: func.scipy.ndimage.correlate1d(x, [1.0, 2.0, 4.0])[1])(np.ones(4))
-    array([1., 2., 4., 0.])
-    """
-    x, w = array_of(input), fnp.conj(_weights(weights))
-    if w.ndim != 1 or w.shape[0] < 1:
-        raise RuntimeError("no filter weights given")
-    axis = normalized_axis(axis, x.ndim)
-    if not _is_origin(origin, w.shape[0]):
-        raise ValueError("Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2")
-    is_complex = "c" in (x.dtype.kind, w.dtype.kind)
-    _refuse_complex_value(cval, x)
-    return delivered(_line(x, w, axis, mode, cval, origin), output, x, is_complex)
-
-
-@version_of(_scipy.convolve1d)
-def convolve1d(
-    input: Array,
-    weights: Array,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-) -> Array:
-    """Convolution along an axis, as scipy.ndimage.convolve1d."""
-    w = fnp.conj(fnp.flip(fnp.asarray(weights), 0))
-    return correlate1d(input, w, axis, output, mode, cval, -origin - (1 if w.shape[0] % 2 == 0 else 0))
-
-
-def _grid(
-    input: Any, weights: Any, output: Any, mode: str, cval: Any, origin: Any, convolves: bool, axes: Any
-) -> Array:
-    """Correlation or convolution over several axes."""
-    x, w = array_of(input), _weights(weights)
-    is_complex = "c" in (x.dtype.kind, w.dtype.kind)
-    _refuse_complex_value(cval, x)
-    chosen = axes_of(axes, x.ndim)
-    if len(chosen) < x.ndim and w.ndim != len(chosen):
-        raise RuntimeError(f"weights.ndim ({w.ndim}) must match len(axes) ({len(chosen)})")
-    if len([n for n in w.shape if n > 0]) != len(chosen):
-        raise RuntimeError(f"weights.ndim ({w.ndim}) must match len(axes) ({len(chosen)})")
-    if not isinstance(mode, str):
-        raise RuntimeError("A sequence of modes is not supported")
-    # weights of fewer axes than the input lie on the chosen ones in the order of the input's axes
-    places = sorted(chosen)
-    origins = sequence_of(origin, len(chosen))
-    origin_of = dict(zip(chosen if len(chosen) < x.ndim else places, origins, strict=True))
-    w = fnp.flip(w) if convolves else fnp.conj(w)
-    widths = [(0, 0)] * x.ndim
-    for axis, size in zip(places, w.shape, strict=True):
-        start = -origin_of[axis] - (1 if size % 2 == 0 else 0) if convolves else origin_of[axis]
-        if not _is_origin(start, size):
-            raise ValueError(
-                "Invalid origin; origin must satisfy -(weights.shape[k] // 2) <= origin[k] <= (weights.shape[k]-1) // 2"
-            )
-        widths[axis] = (size // 2 + start, size - 1 - size // 2 - start)
-    wide = extended_axes(in_double(x), widths, [mode] * x.ndim, cval)
-    out = wide if 0 in x.shape else correlate_windows(operand(wide), operand(w), axes=tuple(places), stack=0)
-    return delivered(out, output, x, is_complex)
-
-
-@version_of(_scipy.correlate)
-def correlate(
-    input: Array,
-    weights: Array,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Array:
-    """Correlation over axes, as scipy.ndimage.correlate."""
-    return _grid(input, weights, output, mode, cval, origin, False, axes)
-
-
-@version_of(_scipy.convolve)
-def convolve(
-    input: Array,
-    weights: Array,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Array:
-    """Convolution over axes, as scipy.ndimage.convolve."""
-    return _grid(input, weights, output, mode, cval, origin, True, axes)
+from func.scipy.kinds.versions import version_of, version_with_callback
+from func.scipy.ndimage.borders import array_of, axes_of, delivered, output_dtype, refuse_real_output, sequence_of
 
 
 def _gaussian(sigma: Any, order: int, radius: int) -> Array:
@@ -205,7 +65,7 @@ def gaussian_filter1d(
     """
     sigma = fnp.asarray(sigma)[()] if not isinstance(sigma, (int, float)) else sigma
     weights = fnp.flip(_gaussian(sigma, order, _radius(sigma, truncate, radius)))
-    return correlate1d(input, weights, axis, output, mode, cval, 0)
+    return _scipy.correlate1d(input, weights, axis, output, mode, cval, 0)
 
 
 def _is_wide(sigma: Any) -> bool:
@@ -253,75 +113,25 @@ def gaussian_filter(
     return delivered(x, output, array_of(input), is_complex)
 
 
-@version_of(_scipy.uniform_filter1d)
-def uniform_filter1d(
-    input: Array,
-    size: int,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-) -> Array:
-    """The mean of neighbours along an axis, as scipy.ndimage.uniform_filter1d."""
-    x = array_of(input)
-    axis = normalized_axis(axis, x.ndim)
-    if size < 1:
-        raise RuntimeError("incorrect filter size")
-    if not 0 <= size // 2 + origin < size:
-        raise ValueError("invalid origin")
-    if x.dtype.kind != "c":
-        cval = fnp.real(cval)
-    out = _line(x, np.full(size, 1.0), axis, mode, cval, origin) / size
-    return delivered(out, output, x, x.dtype.kind == "c")
+@version_with_callback(_scipy.generic_gradient_magnitude)
+def generic_gradient_magnitude(
+    input: Array, derivative: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    extra_arguments: Any = (), extra_keywords: Any = None, *, axes: Any = None,
+) -> Array:  # fmt: skip
+    """The length of the gradient by a function of the caller, as scipy.ndimage.generic_gradient_magnitude.
 
-
-@version_of(_scipy.uniform_filter)
-def uniform_filter(
-    input: Array,
-    size: Any = 3,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-) -> Array:
-    """The mean of neighbours over axes, as scipy.ndimage.uniform_filter."""
+    Where the gradient is zero, the derivative of its length is taken as zero.
+    """
     x = array_of(input)
     chosen = axes_of(axes, x.ndim)
-    rank = len(chosen)
-    entries = [sequence_of(value, rank) for value in (size, origin, mode)]
-    dtype = output if isinstance(output, (type, np.dtype, str)) else None
-    for axis, length, start, border in zip(chosen, *entries, strict=True):
-        if length > 1:
-            x = uniform_filter1d(x, int(length), axis, dtype, border, cval, start)
-    return delivered(x, output, array_of(input), x.dtype.kind == "c")
-
-
-def _across(
-    input: Any, center: Sequence[float], side: Sequence[float], axis: int, output: Any, mode: Any, cval: Any
-) -> Array:
-    """A derivative along an axis, smoothed along the others."""
-    x = array_of(input)
-    refuse_real_output(output, x)
-    axis = normalized_axis(axis, x.ndim)
-    modes = sequence_of(mode, x.ndim)
-    dtype = output if isinstance(output, (type, np.dtype, str)) else None
-    out = correlate1d(x, center, axis, dtype, modes[axis], cval, 0)
-    for other in range(x.ndim):
-        if other != axis:
-            out = correlate1d(out, side, other, None, modes[other], cval, 0)
-    return delivered(out, output, x, x.dtype.kind == "c")
-
-
-@version_of(_scipy.prewitt)
-def prewitt(input: Array, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Array:
-    """The Prewitt filter, as scipy.ndimage.prewitt."""
-    return _across(input, [-1, 0, 1], [1, 1, 1], axis, output, mode, cval)
-
-
-@version_of(_scipy.sobel)
-def sobel(input: Array, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Array:
-    """The Sobel filter, as scipy.ndimage.sobel."""
-    return _across(input, [-1, 0, 1], [1, 2, 1], axis, output, mode, cval)
+    modes, dtype = sequence_of(mode, len(chosen)), output_dtype(output, x)
+    terms: list[Any] = [
+        resolved(derivative(x, axis, dtype, border, cval, *extra_arguments, **(extra_keywords or {})))
+        for axis, border in zip(chosen, modes, strict=True)
+    ]
+    if not terms:
+        return delivered(x, output, x)
+    square = sum([t * t for t in terms[1:]], terms[0] * terms[0])
+    is_zero = square == 0
+    length = fnp.where(is_zero, 0.0, fnp.sqrt(fnp.where(is_zero, 1.0, square)))
+    return delivered(fnp.astype(length, square.dtype), output, x)

@@ -17,7 +17,7 @@ from func.interpreters.calls.callback import pure_callback
 from func.interpreters.core import Array, Aval, Tracer, is_plain_array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy.ndimage.borders import version_of
+from func.scipy.kinds.versions import version_of
 
 
 def _regions(x: Array, labels: Any, index: Any, name: str) -> tuple[Array, list[Any], bool]:

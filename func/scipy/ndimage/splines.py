@@ -7,9 +7,10 @@ the array and in the coordinates. The conventions at the borders are those of Sc
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,69 +18,25 @@ import scipy.ndimage as _scipy
 
 from func import numpy as fnp
 from func import special
-from func.host.scipy_hooks import holds_traced
-from func.interpreters.core import Array, Tracer, known_value, operand
+from func.host.interception import intercepted_call
+from func.host.scipy_hooks import holds_traced, original
+from func.interpreters.core import Array, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.filters import spline_coefficients
-from func.scipy.ndimage.borders import (
-    DOUBLE,
-    array_of,
-    delivered,
-    extended_axes,
-    in_double,
-    normalized_axis,
-    output_dtype,
-    places,
-    refuse_complex,
-    sequence_of,
-    version_of,
-    version_with_callback,
-)
+from func.scipy.kinds.versions import version_of
+from func.scipy.ndimage.borders import DOUBLE, array_of, delivered, extended_axes, in_double, places, plain_of, write
+from func.scipy.ndimage.compiled_filters import check_callback, parts
 
-_BOUNDARIES = {
-    "nearest": "reflect", "wrap": "mirror", "reflect": "reflect", "grid-mirror": "reflect", "mirror": "mirror",
-    "constant": "mirror", "grid-wrap": "grid-wrap", "grid-constant": "mirror",
-}  # fmt: skip
+MODES = ("nearest", "wrap", "reflect", "mirror", "constant", "grid-wrap", "grid-constant")
+"""The modes by SciPy's numbers."""
+_BOUNDARIES = dict(
+    zip(MODES, ("reflect", "mirror", "reflect", "mirror", "mirror", "grid-wrap", "mirror"), strict=True),
+    **{"grid-mirror": "reflect"},
+)
 """By the mode: how the coefficients continue at the borders."""
 _TAPS = {**_BOUNDARIES, "nearest": "nearest", "grid-wrap": "wrap"}
 """By the mode: which coefficient stands for one outside."""
-_PADDING = 12
-"""So many elements are put around arrays whose mode has no splines of its own."""
-
-
-def _check(mode: str, order: int) -> None:
-    if order < 0 or order > 5:
-        raise RuntimeError("spline order not supported")
-    if mode not in _BOUNDARIES:
-        raise RuntimeError("boundary mode not supported")
-
-
-@version_of(_scipy.spline_filter1d)
-def spline_filter1d(
-    input: Array, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
-) -> Array:
-    """The coefficients of splines along an axis, as scipy.ndimage.spline_filter1d."""
-    _check(mode, order)
-    x = array_of(input)
-    is_complex = x.dtype.kind == "c"
-    if order < 2:
-        return delivered(x, output, x, is_complex)
-    axis = normalized_axis(axis, x.ndim)
-    out = spline_coefficients(operand(in_double(x)), order=order, axis=axis, boundary=_BOUNDARIES[mode])
-    return delivered(out, output, x, is_complex)
-
-
-@version_of(_scipy.spline_filter)
-def spline_filter(input: Array, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Array:
-    """The coefficients of splines along all axes, as scipy.ndimage.spline_filter."""
-    if order < 2:
-        raise RuntimeError("spline order not supported")
-    x = out = array_of(input)
-    dtype = output_dtype(output, x, x.dtype.kind == "c")
-    for axis in range(x.ndim):
-        out = spline_filter1d(out, order, axis, dtype, mode) if holds_traced(out) else out
-    return delivered(out, output, x, x.dtype.kind == "c")
 
 
 class _Taps(NamedTuple):
@@ -228,163 +185,9 @@ def _sampled_axes(coefficients: Array, taps: Sequence[_Taps], cval: Any) -> Arra
     return out
 
 
-def _prepared(
-    x: Array, order: int, mode: str, cval: Any, prefilter: bool, rank: int | None = None
-) -> tuple[Array, int]:
-    """The coefficients over the first axes (None: all), and how many elements were put around them."""
-    padding, wide = 0, x
-    if not prefilter or order < 2:
-        return in_double(x), padding
-    count = int(x.ndim if rank is None else rank)
-    if mode in ("nearest", "grid-constant"):
-        padding = _PADDING
-        widths = [(padding, padding) if axis < count else (0, 0) for axis in range(x.ndim)]
-        wide = extended_axes(wide, widths, [mode] * x.ndim, cval)
-    for axis in range(count):
-        wide = spline_coefficients(operand(in_double(wide)), order=order, axis=axis, boundary=_BOUNDARIES[mode])
-    return in_double(wide), padding
-
-
-def _at_coordinates(x: Array, coordinates: Sequence[Any], order: int, mode: str, cval: Any, prefilter: bool) -> Array:
-    wide, padding = _prepared(x, order, mode, cval, prefilter, len(coordinates))
-    taps = [_taps(c, n, order, mode, padding) for c, n in zip(coordinates, wide.shape, strict=False)]
-    return _sampled(wide, taps, cval)
-
-
-def _on_grid(x: Array, coordinates: Sequence[Any], order: int, mode: str, cval: Any, prefilter: bool) -> Array:
-    """The splines at the grid of the coordinates along each axis."""
-    wide, padding = _prepared(x, order, mode, cval, prefilter)
-    taps = [_taps(c, n, order, mode, padding) for c, n in zip(coordinates, wide.shape, strict=True)]
-    return _sampled_axes(wide, taps, cval)
-
-
-def _input(input: Any) -> Array:
-    x = array_of(input)
-    if x.ndim < 1:
-        raise RuntimeError("input and output rank must be > 0")
-    return x
-
-
-@version_of(_scipy.map_coordinates)
-def map_coordinates(
-    input: Array,
-    coordinates: Array,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: Any = 0.0,
-    prefilter: bool = True,
-) -> Array:
-    """The array at coordinates (ndim, …), as scipy.ndimage.map_coordinates.
-
-    >>> import numpy as np, func
-    >>> x = np.array([0.0, 1.0, 4.0, 9.0])
-    >>> func.grad(lambda c: func.scipy.ndimage.map_coordinates(x, c, order=1)[0])(np.array([[1.5]]))
-    array([[3.]])
-    """
-    _check(mode, order)
-    x, c = array_of(input), fnp.asarray(coordinates)
-    refuse_complex(c)
-    if x.ndim < 1 or c.ndim < 2:
-        raise RuntimeError("input and output rank must be > 0")
-    if c.shape[0] != x.ndim:
-        raise RuntimeError("invalid shape for coordinate array")
-    out = _at_coordinates(x, [c[axis] for axis in range(x.ndim)], order, mode, cval, prefilter)
-    return delivered(out, output, x, x.dtype.kind == "c", rounds=True)
-
-
-@version_with_callback(_scipy.geometric_transform)
-def geometric_transform(
-    input: Array,
-    mapping: Any,
-    output_shape: Any = None,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: Any = 0.0,
-    prefilter: bool = True,
-    extra_arguments: tuple[Any, ...] = (),
-    extra_keywords: dict[str, Any] | None = None,
-) -> Array:
-    """The array at the coordinates that `mapping` gives for each index, as scipy.ndimage.geometric_transform."""
-    if not callable(mapping):
-        if not holds_traced(input):
-            return geometric_transform.original(  # type: ignore[attr-defined]
-                input, mapping, output_shape, output, order, mode, cval, prefilter, extra_arguments, extra_keywords
-            )
-        raise UnsupportedFunctionError(
-            f"scipy.ndimage.geometric_transform with a low-level callback has no derivative{at_line()}\n"
-            "Give it a function of Python, which func can trace."
-        )
-    _check(mode, order)
-    x = _input(input)
-    shape: Any = x.shape if output_shape is None else tuple(output_shape)
-    if len(shape) < 1:
-        raise RuntimeError("input and output rank must be > 0")
-    call: Any = mapping
-    points = [tuple(call(index, *extra_arguments, **(extra_keywords or {}))) for index in np.ndindex(*shape)]
-    coordinates = [
-        fnp.reshape(fnp.stack([fnp.asarray(p[axis], dtype=float) for p in points]), shape)
-        if points
-        else np.zeros(shape)
-        for axis in range(x.ndim)
-    ]
-    out = _at_coordinates(x, coordinates, order, mode, cval, prefilter)
-    return delivered(out, output, x, x.dtype.kind == "c", rounds=True)
-
-
-def _affine_parts(x: Array, matrix: Any, offset: Any, rank: int) -> tuple[Array, Array]:
-    """The matrix and the offset, which a matrix in homogeneous coordinates holds."""
-    matrix = fnp.asarray(matrix, dtype=float)
-    n = x.ndim
-    if matrix.ndim not in (1, 2) or matrix.shape[0] < 1:
-        raise RuntimeError("no proper affine matrix provided")
-    if matrix.ndim == 2 and matrix.shape[1] == n + 1 and matrix.shape[0] in (n, n + 1):
-        last = [0] * n + [1]
-        if matrix.shape[0] == n + 1 and known_value(matrix) is not None and not fnp.all(matrix[n] == np.array(last)):
-            raise ValueError(
-                f"Expected homogeneous transformation matrix with shape {matrix.shape} for image shape {x.shape}, "
-                f"but bottom row was not equal to {last}"
-            )
-        offset, matrix = matrix[:n, n], matrix[:n, :n]
-    if matrix.shape[0] != n:
-        raise RuntimeError("affine matrix has wrong number of rows")
-    if matrix.ndim == 2 and matrix.shape[1] != rank:
-        raise RuntimeError("affine matrix has wrong number of columns")
-    offsets = sequence_of(offset, n)
-    return matrix, fnp.stack([fnp.asarray(o, dtype=float) for o in offsets])
-
-
-@version_of(_scipy.affine_transform)
-def affine_transform(
-    input: Array,
-    matrix: Array,
-    offset: Any = 0.0,
-    output_shape: Any = None,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: Any = 0.0,
-    prefilter: bool = True,
-) -> Array:
-    """The array at `matrix @ index + offset`, as scipy.ndimage.affine_transform."""
-    _check(mode, order)
-    x = _input(input)
-    if output_shape is None:
-        is_array = output is not None and not isinstance(output, (type, np.dtype, str))
-        output_shape = fnp.asarray(output).shape if is_array else x.shape
-    shape = tuple(output_shape)
-    if len(shape) < 1:
-        raise RuntimeError("input and output rank must be > 0")
-    matrix, offset = _affine_parts(x, matrix, offset, len(shape))
-    if matrix.ndim == 1:
-        coordinates = [
-            matrix[axis] * (np.arange(float(n)) + offset[axis] / matrix[axis]) for axis, n in enumerate(shape)
-        ]
-        out = _on_grid(x, coordinates, order, mode, cval, prefilter)
-    else:
-        out = _at_coordinates(x, _affine(matrix, offset, shape), order, mode, cval, prefilter)
-    return delivered(out, output, x, x.dtype.kind == "c", rounds=True)
+def _nd_image_spline_filter1d(input: Any, order: int, axis: int, output: Any, mode: int) -> None:
+    x = operand(in_double(array_of(input)))
+    write(output, spline_coefficients(x, order=order, axis=axis, boundary=_BOUNDARIES[MODES[mode]]))
 
 
 def _affine(matrix: Array, offset: Array, shape: tuple[int, ...]) -> list[Array]:
@@ -399,85 +202,106 @@ def _affine(matrix: Array, offset: Array, shape: tuple[int, ...]) -> list[Array]
     return coordinates
 
 
-@version_of(_scipy.shift)
-def shift(
-    input: Array,
-    shift: Any,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: Any = 0.0,
-    prefilter: bool = True,
-) -> Array:
-    """The array shifted along each axis, as scipy.ndimage.shift."""
-    _check(mode, order)
-    x = _input(input)
-    coordinates = [np.arange(float(n)) - by for n, by in zip(x.shape, sequence_of(shift, x.ndim), strict=True)]
-    out = _on_grid(x, coordinates, order, mode, cval, prefilter)
-    return delivered(out, output, x, x.dtype.kind == "c", rounds=True)
+def _nd_image_geometric_transform(
+    input: Any, mapping: Any, coordinates: Any, matrix: Any, offset: Any, output: Any, order: int, mode: int, cval: Any,
+    padding: int, args: Any, named: Any,
+) -> None:  # fmt: skip
+    """The splines at coordinates, at those that `mapping` gives for each index, or at matrix @ index + offset."""
+    if mapping is None and not holds_traced((input, coordinates, matrix, offset)):  # its hook is for the callback
+        compiled = original(vars(_scipy)["_nd_image"].geometric_transform)
+        compiled(input, None, coordinates, matrix, offset, output, order, mode, cval, padding, args, named)
+        return
+    x = in_double(array_of(input))
+    if mapping is not None:
+        check_callback(mapping, "geometric_transform")
+        points = [mapping(index, *args, **named) for index in np.ndindex(*output.shape)]
+        rows = [fnp.stack([fnp.asarray(p[axis], dtype=float) for p in points]) for axis in range(x.ndim)]
+        coordinates = [fnp.reshape(row, output.shape) for row in rows]
+    elif coordinates is not None:
+        coordinates = plain_of(coordinates)
+    else:
+        coordinates = _affine(plain_of(matrix), plain_of(offset), output.shape)
+    taps = [_taps(coordinates[axis], n, order, MODES[mode], padding) for axis, n in enumerate(x.shape)]
+    write(output, _sampled(x, taps, cval), rounds=True)
 
 
-@version_of(_scipy.zoom)
-def zoom(
-    input: Array,
-    zoom: Any,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: Any = 0.0,
-    prefilter: bool = True,
-    *,
-    grid_mode: bool = False,
-) -> Array:
-    """The array on a finer or coarser grid, as scipy.ndimage.zoom.
+def _nd_image_zoom_shift(
+    input: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: Any, padding: int, grid_mode: bool
+) -> None:
+    """The splines at the grid of coordinates that are shifted first and then scaled."""
+    x, taps = in_double(array_of(input)), []
+    zooms, shifts = [None if v is None else plain_of(v) for v in (zoom, shift)]
+    for axis, (n, m) in enumerate(zip(x.shape, output.shape, strict=True)):
+        c: Any = np.arange(float(m)) + (0.5 if grid_mode else 0.0)
+        c = c if shifts is None else c + shifts[axis]
+        c = c if zooms is None else c * zooms[axis]
+        taps.append(_taps(c - (0.5 if grid_mode else 0.0), n, order, MODES[mode], padding))
+    write(output, _sampled_axes(x, taps, cval), rounds=True)
 
-    The grid depends on `zoom` through the rounded shape of the result alone, so there is no derivative in it.
-    """
-    _check(mode, order)
-    x = _input(input)
-    factors = sequence_of(zoom, x.ndim)
-    if any([type(factor) is Tracer for factor in factors]):
+
+def by_parts(name: str) -> Callable[..., Any]:
+    """SciPy's function of real numbers, for complex ones of their parts."""
+    scipy_function = getattr(_scipy, name)
+
+    @functools.wraps(scipy_function)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        plain = original(scipy_function)
+        if not holds_traced((args, kwargs)) and not callable(args[1] if len(args) > 1 else kwargs.get("mapping")):
+            return plain(*args, **kwargs)
+        call = intercepted_call(plain)
+        bound = inspect.signature(plain).bind(*args, **kwargs)
+        bound.apply_defaults()
+        options = bound.arguments
+        x, output = fnp.asarray(options.pop("input")), options.pop("output")
+        if x.dtype.kind != "c":
+            return call(*args, **kwargs)
+        if options.get("output_shape", ()) is None and name == "affine_transform":
+            options["output_shape"] = getattr(output, "shape", x.shape)
+        options.pop("grid_mode", None)  # as SciPy does
+        total: Any = 0
+        for part, value, unit in parts(x, options.get("cval", 0.0)):
+            options |= {"cval": value} if "cval" in options else {}
+            total = total + unit * call(part, output=np.dtype(float), **options)
+        return delivered(total, output, x, is_complex=True)
+
+    return function
+
+
+spline_filter1d, spline_filter, map_coordinates, geometric_transform, affine_transform, shift, uniform_filter1d = [
+    by_parts(name)
+    for name in (
+        "spline_filter1d", "spline_filter", "map_coordinates", "geometric_transform", "affine_transform", "shift",
+        "uniform_filter1d",
+    )
+]  # fmt: skip
+_zoom = by_parts("zoom")
+
+
+@functools.wraps(_scipy.zoom)
+def zoom(input: Array, zoom: Any, *args: Any, **kwargs: Any) -> Array:
+    """SciPy's zoom, which has no derivative in `zoom`: the result depends on it through its rounded shape alone."""
+    if holds_traced(zoom):
         raise UnsupportedFunctionError(
             f"the zoom of scipy.ndimage.zoom is traced{at_line()}\n"
             "It decides the shape of the result: give it as a number. affine_transform with matrix=1 / zoom and an "
             "output_shape differentiates in the scale."
         )
-    shape = tuple([round(n * factor) for n, factor in zip(x.shape, factors, strict=True)])
-    is_complex = x.dtype.kind == "c"
-    if all([factor == 1 for factor in factors]) and prefilter:
-        return delivered(x, output, x, is_complex, rounds=True)
-    if grid_mode and mode in ("constant", "wrap") and not is_complex:
-        warnings.warn(
-            f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=3
-        )
-    coordinates = []
-    for n, m in zip(x.shape, shape, strict=True):
-        if grid_mode and not is_complex:
-            coordinates.append((np.arange(float(m)) + 0.5) * (n / m if m else 1.0) - 0.5)
-        else:
-            coordinates.append(np.arange(float(m)) * ((n - 1) / (m - 1) if m != 1 else 1.0))
-    return delivered(_on_grid(x, coordinates, order, mode, cval, prefilter), output, x, is_complex, rounds=True)
+    return _zoom(input, zoom, *args, **kwargs)
 
 
 @version_of(_scipy.rotate)
 def rotate(
-    input: Array,
-    angle: Any,
-    axes: Any = (1, 0),
-    reshape: bool = True,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: Any = 0.0,
-    prefilter: bool = True,
-) -> Array:
+    input: Array, angle: Any, axes: Any = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
+    mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
+) -> Array:  # fmt: skip
     """The array rotated in a plane, as scipy.ndimage.rotate; differentiable in the angle, in degrees.
 
-    With `reshape` the shape of the result depends on the angle and counts as a constant.
+    With `reshape` the shape of the result depends on the angle and counts as a constant. SciPy rotates plane by plane;
+    here all planes are one array.
     """
-    _check(mode, order)
     x = array_of(input)
-    plane = _plane(axes, x.ndim)
+    original(_scipy.rotate)(np.zeros((1,) * x.ndim), 0.0, axes, False, order=order, mode=mode)  # what SciPy refuses
+    plane = sorted([int(axis) % x.ndim for axis in axes])
     c, s = special.cosdg(angle), special.sindg(angle)
     rows = (c, s), (-s, c)
     lengths = [x.shape[axis] for axis in plane]
@@ -490,20 +314,14 @@ def rotate(
     offset = [(n - 1) / 2 - (row[0] * center[0] + row[1] * center[1]) for n, row in zip(lengths, rows, strict=True)]
     matrix = fnp.stack([fnp.stack([fnp.asarray(v, dtype=float) for v in row]) for row in rows])
     coordinates = _affine(matrix, fnp.stack([fnp.asarray(v, dtype=float) for v in offset]), tuple(shape))
-    out = _at_coordinates(fnp.moveaxis(x, plane, (0, 1)), coordinates, order, mode, cval, prefilter)
-    return delivered(fnp.moveaxis(out, (0, 1), plane), output, x, x.dtype.kind == "c", rounds=True)
-
-
-def _plane(axes: Any, rank: int) -> tuple[int, int]:
-    """The two axes of a rotation, sorted."""
-    if rank < 2:
-        raise ValueError("input array should be at least 2D")
-    chosen = list(axes)
-    if len(chosen) != 2:
-        raise ValueError("axes should contain exactly two values")
-    if not all([float(axis).is_integer() for axis in chosen]):
-        raise ValueError("axes should contain only integer values")
-    first, second = sorted([int(axis) + (rank if axis < 0 else 0) for axis in chosen])
-    if first < 0 or second >= rank:
-        raise ValueError("invalid rotation plane specified")
-    return first, second
+    wide, padding = fnp.moveaxis(in_double(x), plane, (0, 1)), 0
+    if prefilter and order > 1:
+        if mode in ("nearest", "grid-constant"):
+            padding = 12
+            widths = [(padding, padding)] * 2 + [(0, 0)] * (x.ndim - 2)
+            wide = extended_axes(wide, widths, "nearest" if mode == "nearest" else "constant", cval)
+        for axis in (0, 1):
+            wide = spline_coefficients(operand(wide), order=order, axis=axis, boundary=_BOUNDARIES[mode])
+    taps = [_taps(c, n, order, mode, padding) for c, n in zip(coordinates, wide.shape, strict=False)]
+    out = fnp.moveaxis(_sampled(wide, taps, cval), (0, 1), plane)
+    return delivered(out, output, x, x.dtype.kind == "c", rounds=True)

@@ -31,37 +31,33 @@ from func.scipy.signal.adapted import (
     tf2ss,
 )
 from func.scipy.signal.correlations import (
-    convolve,
-    convolve2d,
+    _sigtools__convolve2d,
+    _sigtools__medfilt2d,
+    choose_conv_method,
     correlate,
-    correlate2d,
-    fftconvolve,
-    medfilt2d,
-    oaconvolve,
     sepfir2d,
 )
 from func.scipy.signal.designs import firwin, iirfilter, iirnotch, iirpeak, tf2zpk, zpk2sos
 from func.scipy.signal.peaks import find_peaks, peak_prominences, peak_widths
-from func.scipy.signal.recursive_filters import lfilter, lfilter_zi, sosfilt, sosfilt_zi
+from func.scipy.signal.recursive_filters import lfilter, lfilter_zi, sosfilt
 from func.scipy.signal.short_time import ShortTimeFFT
 from func.scipy.signal.short_time import transformed_windows as _spectral_py__fft_helper
-from func.scipy.signal.transfer_functions import group_delay, normalize
+from func.scipy.signal.transfer_functions import normalize
 from func.scipy.signal.transfer_functions import trim_zeros as _polyutils__trim_zeros
 from func.scipy.signal.transfer_functions import validate_fs as _arraytools__validate_fs
 from func.scipy.signal.transfer_functions import validate_sos as _filter_design__validate_sos
-from func.scipy.signal.trends import detrend
-from func.scipy.signal.trends import least_squares as _polyutils__lstsq
+from func.scipy.signal.transfer_functions import least_squares as _polyutils__lstsq
 from func.scipy.signal.upsampling import upfirdn
-from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth, square
+from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 __all__ = [
-    "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "convolve", "convolve2d", "correlate",
-    "correlate2d", "cspline1d", "cspline1d_eval", "detrend", "ellipap", "fftconvolve", "find_peaks", "firwin",
-    "gammatone", "group_delay", "iircomb", "iirfilter", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lp2bp_zpk",
-    "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "medfilt2d", "normalize", "oaconvolve", "peak_prominences",
-    "peak_widths", "qspline1d_eval", "sawtooth", "sepfir2d", "sosfilt", "sosfilt_zi", "spline_filter", "square",
+    "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "choose_conv_method", "correlate",
+    "cspline1d", "cspline1d_eval", "ellipap", "find_peaks", "firwin",
+    "gammatone", "iircomb", "iirfilter", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lp2bp_zpk",
+    "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "normalize", "peak_prominences",
+    "peak_widths", "qspline1d_eval", "sawtooth", "sepfir2d", "sosfilt", "spline_filter",
     "symiirorder1", "symiirorder2", "tf2ss", "tf2zpk", "upfirdn", "zpk2sos",
 ]  # fmt: skip
 _DOORS = (
@@ -70,8 +66,10 @@ _DOORS = (
     _polyutils__lstsq,
     _polyutils__trim_zeros,
     _spectral_py__fft_helper,
+    _sigtools__convolve2d,
+    _sigtools__medfilt2d,
 )
-"""Behind private functions of SciPy's that its public ones call."""
+"""Behind private and compiled functions of SciPy's that its public ones call."""
 
 
 @_without_engine_frames

@@ -14,47 +14,28 @@ from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy.ndimage.borders import version_of
+from func.scipy.kinds.traces import NUMBERS, part, traces
 from func.scipy.signal import correlations
-from func.scipy.signal.original_code import TRACED_CMATH, TRACED_MATH, as_float, rewired
-
-_NUMBERS: dict[str, Any] = {"float": as_float, "math": TRACED_MATH, "cmath": TRACED_CMATH}
-
-
-def _part(function: Any, **names: Any) -> Callable[..., Any]:
-    """SciPy's function with other objects behind some names; made when it is first called, after the hooks are."""
-    made: list[Callable[..., Any]] = []
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not made:
-            made.append(rewired(function, **names))
-        return made[0](*args, **kwargs)
-
-    return call
 
 
 def _adapted(name: str, /, **names: Any) -> Callable[..., Any]:
     """A function of scipy.signal with other objects behind some names."""
-    function = getattr(_scipy, name)
-    call = _part(function, **names)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"scipy.signal.{name} on traced and plain arrays: SciPy's own code."
-    return version_of(function)(call)
+    return traces(getattr(_scipy, name), **names)
 
 
 lp2lp_zpk, lp2hp_zpk, lp2bp_zpk, lp2bs_zpk = [
-    _adapted(name, **_NUMBERS) for name in ("lp2lp_zpk", "lp2hp_zpk", "lp2bp_zpk", "lp2bs_zpk")
+    _adapted(name, **NUMBERS) for name in ("lp2lp_zpk", "lp2hp_zpk", "lp2bp_zpk", "lp2bs_zpk")
 ]
 cheb1ap, cheb2ap, iircomb, gammatone, bilinear_zpk = [
-    _adapted(name, **_NUMBERS) for name in ("cheb1ap", "cheb2ap", "iircomb", "gammatone", "bilinear_zpk")
+    _adapted(name, **NUMBERS) for name in ("cheb1ap", "cheb2ap", "iircomb", "gammatone", "bilinear_zpk")
 ]
-_NOTCH = {"_design_notch_peak_filter": _part(_filter_design._design_notch_peak_filter, **_NUMBERS)}
+_NOTCH = {"_design_notch_peak_filter": part(_filter_design._design_notch_peak_filter, **NUMBERS)}
 iirnotch, iirpeak = _adapted("iirnotch", **_NOTCH), _adapted("iirpeak", **_NOTCH)
-chirp = _adapted("chirp", _chirp_phase=_part(_waveforms._chirp_phase, **_NUMBERS))
+chirp = _adapted("chirp", _chirp_phase=part(_waveforms._chirp_phase, **NUMBERS))
 tf2ss = _adapted("tf2ss", r_=fnp.r_)
 cspline1d = _adapted(
-    "cspline1d", _cubic_smooth_coeff=_part(_spline_filters._cubic_smooth_coeff, r_=fnp.r_),
-    _cubic_coeff=_part(_spline_filters._cubic_coeff, r_=fnp.r_),
+    "cspline1d", _cubic_smooth_coeff=part(_spline_filters._cubic_smooth_coeff, r_=fnp.r_),
+    _cubic_coeff=part(_spline_filters._cubic_coeff, r_=fnp.r_),
 )  # fmt: skip
 
 
@@ -97,5 +78,5 @@ symiirorder2 = _adapted(
     symiirorder2_ic_bwd=_initial("symiirorder2_ic_bwd"),
 )
 spline_filter = _adapted("spline_filter", sepfir2d=correlations.sepfir2d)
-_POWER = _part(_filter_design._pow10m1, **_NUMBERS)
-ellipap = _adapted("ellipap", **_NUMBERS, _pow10m1=_POWER)
+_POWER = part(_filter_design._pow10m1, **NUMBERS)
+ellipap = _adapted("ellipap", **NUMBERS, _pow10m1=_POWER)

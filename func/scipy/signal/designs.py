@@ -20,10 +20,10 @@ from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.scipy.ndimage.borders import version_of
+from func.scipy.kinds.traces import in_original, is_known
+from func.scipy.kinds.versions import version_of
 from func.scipy.signal import adapted
 from func.scipy.signal.adapted import bilinear_zpk, lp2bp_zpk, lp2bs_zpk, lp2hp_zpk, lp2lp_zpk
-from func.scipy.signal.original_code import in_original, is_known
 from func.scipy.signal.transfer_functions import normalize
 from func.transforms.custom import stop_gradient
 from func.transforms.outside import pure_callback

@@ -13,7 +13,8 @@ import scipy.signal as _scipy
 from func import numpy as fnp
 from func.interpreters.core import Array, known_value, operand
 from func.interpreters.primitives.structural.filters import correlate_windows, recurrence
-from func.scipy.ndimage.borders import normalized_axis, version_of
+from func.scipy.kinds.versions import version_of
+from func.scipy.ndimage.borders import normalized_axis
 
 
 def _coefficients(values: Any, name: str) -> Array:
@@ -167,17 +168,3 @@ def sosfilt(sos: Array, x: Array, axis: int = -1, zi: Any = None) -> Any:
         states.append(None if state is None else fnp.moveaxis(state, -1, axis))
     y = fnp.moveaxis(y, -1, axis)
     return y if zi is None else (y, fnp.stack(states) if states else zi)
-
-
-@version_of(_scipy.sosfilt_zi)
-def sosfilt_zi(sos: Array) -> Array:
-    """The states of second-order sections whose input has always been one, as scipy.signal.sosfilt_zi."""
-    sos = fnp.asarray(sos)
-    if sos.ndim != 2 or sos.shape[1] != 6:
-        raise ValueError("sos must be shape (n_sections, 6)")
-    states, scale = [], 1.0
-    for section in range(sos.shape[0]):
-        b, a = sos[section, :3], sos[section, 3:]
-        states.append(scale * lfilter_zi(b, a))
-        scale = scale * (fnp.sum(b) / fnp.sum(a))
-    return fnp.stack(states)

@@ -11,7 +11,7 @@ from func import numpy as fnp
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Tracer
 from func.scipy import fft
-from func.scipy.signal.original_code import in_original
+from func.scipy.kinds.traces import in_original
 
 
 def transformed_windows(

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.signal as _scipy
 
+from func import linalg
 from func import numpy as fnp
+from func.host.interception import resolved
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, Tracer, shape_of
-from func.scipy.ndimage.borders import version_of
-from func.scipy.signal.original_code import is_known
+from func.scipy.kinds.traces import is_known
+from func.scipy.kinds.versions import version_of
 
 
 def _aligned(b: Any) -> Array:
@@ -89,24 +92,10 @@ def validate_sos(sos: Any, xp: Any = None) -> tuple[Array, int]:
     return sos, sos.shape[0]
 
 
-@version_of(_scipy.group_delay)
-def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: Any = 2 * np.pi) -> tuple[Array, Array]:
-    """The group delay of a digital filter, as scipy.signal.group_delay; 0, with derivative 0, where it is singular."""
-    b, a = [fnp.atleast_1d(fnp.asarray(v)) for v in system]
-    fs = validate_fs(fs, allow_none=False)
-    if w is None or (np.ndim(w) == 0 and type(w) is not Tracer and int(w) == w):
-        w = np.linspace(0, (2 if whole else 1) * np.pi, 512 if w is None else int(w), endpoint=False)
-    else:
-        w = 2 * np.pi * fnp.atleast_1d(fnp.asarray(w)) / fs
-    c = fnp.convolve(b, fnp.conj(a[::-1]))
-    z = fnp.exp(-1j * w)
-    num, den = fnp.polyval((c * np.arange(c.shape[0]))[::-1], z), fnp.polyval(c[::-1], z)
-    singular, small = den == 0, fnp.abs(den) < 10 * np.finfo(float).eps
-    delay = fnp.where(singular, 0.0, fnp.real(num / fnp.where(singular, 1.0, den)) - a.shape[0] + 1)
-    if is_known(small) and bool(fnp.any(small)):
-        warnings.warn(
-            "The filter's denominator is zero or extremely small at some frequencies, around which a singularity may "
-            "be present; where it is zero the group delay is set to 0",
-            stacklevel=3,
-        )
-    return w * (fs / (2 * np.pi)), delay
+def least_squares(a: Any, b: Any, xp: Any = None, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+    """The solution of a least-squares problem; for a plain matrix a product with its pseudoinverse."""
+    a = resolved(a)
+    if holds_traced(a):
+        return linalg.lstsq(a, b)
+    matrix = np.asarray(a)
+    return fnp.matmul(np.linalg.pinv(matrix), b), None, np.linalg.matrix_rank(matrix), None

@@ -9,7 +9,8 @@ import scipy.signal as _scipy
 
 from func import numpy as fnp
 from func.interpreters.core import Array
-from func.scipy.ndimage.borders import normalized_axis, places, version_of
+from func.scipy.kinds.versions import version_of
+from func.scipy.ndimage.borders import normalized_axis, places
 
 _GATHERED = {"symmetric": "reflect", "edge": "nearest", "reflect": "mirror", "wrap": "wrap"}
 _MODES = (*_GATHERED, "constant", "smooth", "antisymmetric", "antireflect", "line")

@@ -10,7 +10,7 @@ import scipy.signal as _scipy
 from func import numpy as fnp
 from func.interpreters.core import Array
 from func.interpreters.primitives.elementwise import table as ops
-from func.scipy.ndimage.borders import version_of
+from func.scipy.kinds.versions import version_of
 
 
 def _phase(t: Any, width: Any) -> tuple[Array, Array, Array, Array]:
@@ -27,13 +27,6 @@ def sawtooth(t: Array, width: Any = 1) -> Array:
     up = phase / (np.pi * fnp.where(rises, w, 1.0)) - 1
     down = (np.pi * (w + 1) - phase) / (np.pi * (1 - fnp.where(rises, 0.0, w)))
     return fnp.where(is_valid, fnp.where(rises, up, down), np.nan)
-
-
-@version_of(_scipy.square)
-def square(t: Array, duty: Any = 0.5) -> Array:
-    """A square wave, as scipy.signal.square; its derivative is zero."""
-    _, _, is_valid, is_high = _phase(t, duty)
-    return fnp.where(is_valid, fnp.where(is_high, 1.0, -1.0), np.nan)
 
 
 def _mirrored(x: Array, n: int) -> Array:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.spatial as _scipy
 
-from func import linalg as flinalg
 from func import numpy as fnp
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.core import Array, is_plain_array, known_value
@@ -22,7 +21,7 @@ from func.host.scipy_hooks import holds_traced
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
-__all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p", "procrustes"]
+__all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p"]
 _MODULES = ("distance", "transform")
 
 
@@ -75,28 +74,6 @@ def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) 
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"x contains {x.shape[1]}-dimensional vectors but y contains {y.shape[1]}-dimensional vectors")
     return minkowski_distance(x[:, None, :], y[None, :, :], p)
-
-
-def procrustes(data1: Array, data2: Array) -> tuple[Array, Array, Array]:
-    """Both matrices (m, n), centred and of norm one, the second turned and scaled to the first, and their disparity."""
-    if not holds_traced((data1, data2)):
-        plain: tuple[Array, Array, Array] = scipy_hooks.original(_scipy.procrustes)(data1, data2)
-        return plain
-    first, second = [fnp.astype(fnp.asarray(x), np.float64) for x in (data1, data2)]
-    if first.ndim != 2 or second.ndim != 2:
-        raise ValueError("Input matrices must be two-dimensional")
-    if first.shape != second.shape:
-        raise ValueError("Input matrices must be of same shape")
-    if first.size == 0:
-        raise ValueError("Input matrices must be >0 rows and >0 cols")
-    first, second = [x - fnp.mean(x, axis=0) for x in (first, second)]
-    norms = [fnp.linalg.norm(x) for x in (first, second)]
-    if any([is_plain_array(known_value(norm)) and np.any(known_value(norm) == 0) for norm in norms]):
-        raise ValueError("Input matrices must contain >1 unique points")
-    first, second = first / norms[0], second / norms[1]
-    rotation, scale = flinalg.orthogonal_procrustes(first, second)
-    second = second @ rotation.T * scale
-    return first, second, fnp.sum(fnp.square(first - second))
 
 
 def geometric_slerp(start: Array, end: Array, t: Array, tol: float = 1e-07) -> Array:

@@ -31,7 +31,7 @@ from func.transforms.custom import stop_gradient
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "dice", "directed_hausdorff",
     "euclidean", "hamming", "is_valid_dm", "is_valid_y", "jaccard", "jensenshannon", "mahalanobis", "minkowski",
-    "num_obs_dm", "num_obs_y", "pdist", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean",
+    "num_obs_dm", "num_obs_y", "pdist", "rogerstanimoto", "russellrao", "sokalsneath",
     "squareform", "yule",
 ]  # fmt: skip
 
@@ -270,20 +270,6 @@ russellrao = _single("russellrao", _russellrao)
 sokalsneath = _single("sokalsneath", _sokalsneath)
 
 
-def sqeuclidean(u: Array, v: Array, w: Any = None) -> Array:
-    """The squared Euclidean distance of two vectors; integers are converted, so that nothing overflows.
-
-    >>> import numpy as np, func
-    >>> func.grad(func.scipy.spatial.distance.sqeuclidean)(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
-    array([4., 0.])
-    """
-    if not holds_traced((u, v, w)):
-        return scipy_hooks.original(_scipy.sqeuclidean)(u, v, w)
-    u, v = [_vector(x) for x in (u, v)]
-    u, v = [x if x.dtype.kind in "fc" else fnp.astype(x, np.float64) for x in (u, v)]
-    return _sqeuclidean(u, v, _weights(w))
-
-
 def minkowski(u: Array, v: Array, p: Any = 2, w: Any = None) -> Array:
     """The distance (Σ w |u - v|^p)^(1/p) of two vectors; p may be traced."""
     if not holds_traced((u, v, p, w)):
@@ -304,16 +290,6 @@ def correlation(u: Array, v: Array, w: Any = None, centered: bool = True) -> Arr
     if "c" in (u.dtype.kind, v.dtype.kind):
         raise TypeError("`u` and `v` must be real.")
     return _correlation(u, v, _weights(w), centered)
-
-
-def seuclidean(u: Array, v: Array, V: Array) -> Array:
-    """The Euclidean distance of two vectors, each difference divided by the root of its variance in V."""
-    if not holds_traced((u, v, V)):
-        return scipy_hooks.original(_scipy.seuclidean)(u, v, V)
-    u, v, V = _vector(u), _vector(v), _vector(V, np.float64)
-    if not u.shape == v.shape == V.shape:
-        raise TypeError("V must be a 1-D array of the same dimension as u and v.")
-    return _seuclidean(u, v, V)
 
 
 def mahalanobis(u: Array, v: Array, VI: Array) -> Array:

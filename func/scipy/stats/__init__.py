@@ -42,19 +42,20 @@ _OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, 
 __all__ = [name for name in _OWN if hasattr(_scipy, name)]
 
 
-def _array_api_extra() -> Any:
-    """The module that has `apply_where`: SciPy 1.18 has moved it."""
+def _external(name: str) -> Any:
+    """A module that SciPy carries along; SciPy 1.18 has moved them."""
     try:
-        return _importlib.import_module("scipy._external.array_api_extra")
+        return _importlib.import_module(f"scipy._external.{name}")
     except ImportError:
-        return _importlib.import_module("scipy._lib.array_api_extra")
+        return _importlib.import_module(f"scipy._lib.{name}")
 
 
 def _install_helpers() -> None:
     """Hooks of SciPy's helpers that its distributions call."""
     for module, name, own in (
-        (_array_api_extra(), "apply_where", "apply_where"),
+        (_external("array_api_extra"), "apply_where", "apply_where"),
         (_util, "_lazyselect", "lazyselect"),
+        (_external("array_api_compat.common._aliases"), "clip", "clip"),
     ):
         function = getattr(module, name, None)  # private: other versions of SciPy have others
         if function is not None:

@@ -20,16 +20,14 @@ from func.host.scipy_hooks import original
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.scipy.kinds.traces import TRACED_MATH, traces
 from func.scipy.stats.policies import in_wrapper
 
 __all__ = [
-    "bayes_mvs",
     "chi2_contingency",
     "describe",
     "expectile",
-    "false_discovery_control",
     "mvsdist",
-    "obrientransform",
     "siegelslopes",
     "theilslopes",
 ]
@@ -158,56 +156,6 @@ def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
     return np.sum(share * a) / np.sum(share)
 
 
-def false_discovery_control(ps: Any, *, axis: Any = 0, method: str = "bh") -> Any:
-    """Adjusted p-values: each is the least of the scaled p-values that are not smaller."""
-    ps = np.asarray(ps)
-    if ps.dtype.kind not in "iuf" or known((ps < 0) | (ps > 1) | np.isnan(ps)):
-        raise ValueError("`ps` must include only numbers between 0 and 1.")
-    if method.lower() not in ("bh", "by"):
-        raise ValueError(f"Unrecognized `method` '{method}'. Method must be one of {{'bh', 'by'}}.")
-    if axis is None:
-        ps, axis = np.reshape(ps, (-1,)), 0
-    if np.ndim(axis) or np.asarray(axis).dtype.kind not in "iu":
-        raise ValueError("`axis` must be an integer or `None`")
-    if ps.size <= 1 or ps.shape[axis] <= 1:
-        return ps
-    ps = np.moveaxis(ps, int(axis), -1)
-    m = ps.shape[-1]
-    order = np.argsort(ps, axis=-1)
-    i = np.arange(1, m + 1, dtype=ps.dtype if ps.dtype.kind == "f" else float)
-    scaled = np.take_along_axis(ps, order, axis=-1) * (m / i)
-    if method.lower() == "by":
-        scaled = scaled * np.sum(1 / i)
-    least = np.minimum.accumulate(scaled[..., ::-1], axis=-1)[..., ::-1]
-    adjusted = np.take_along_axis(least, np.argsort(order, axis=-1), axis=-1)
-    return np.clip(np.moveaxis(adjusted, -1, int(axis)), 0.0, 1.0)
-
-
-_GIVES_TUPLE = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
-
-
-def obrientransform(*samples: Any) -> Any:
-    """O'Brien's transform of samples, whose means are their variances; an array, from SciPy 1.18 on a tuple."""
-    arrays = []
-    for sample in samples:
-        a = floats(sample)
-        n = len(a)
-        squares = (a - np.mean(a)) ** 2
-        total = np.sum(squares)
-        t = ((n - 1.5) * n * squares - 0.5 * total) / ((n - 1) * (n - 2))
-        if not _GIVES_TUPLE and known(np.abs(total / (n - 1) - np.mean(t)) > np.sqrt(np.finfo(float).eps)):
-            raise ValueError("Lack of convergence in obrientransform.")
-        arrays.append(t)
-    if _GIVES_TUPLE:
-        return tuple(arrays)
-    if len({a.shape for a in arrays}) > 1:
-        raise UnsupportedFunctionError(
-            f"scipy.stats.obrientransform of traced samples of several lengths gives an array of objects{at_line()}\n"
-            "Call it for each sample."
-        )
-    return np.stack(arrays)
-
-
 def chi2_contingency(observed: Any, correction: bool = True, lambda_: Any = None, *, method: Any = None) -> Any:
     """The χ² test of independence in a table of frequencies."""
     if method is not None:
@@ -235,34 +183,7 @@ def chi2_contingency(observed: Any, correction: bool = True, lambda_: Any = None
     return _scipy.contingency.Chi2ContingencyResult(chi2, p, dof, expected)
 
 
-def mvsdist(data: Any) -> Any:
-    """The posterior distributions of mean, variance and standard deviation, frozen."""
-    x = np.ravel(floats(data))
-    n = len(x)
-    if n < 2:
-        raise ValueError("Need at least 2 data-points.")
-    mean, variance = np.mean(x), np.var(x)
-    if n > 1000:
-        return (
-            _scipy.norm(loc=mean, scale=np.sqrt(variance / n)),
-            _scipy.norm(loc=variance, scale=np.sqrt(2.0 / n) * variance),
-            _scipy.norm(loc=np.sqrt(variance), scale=np.sqrt(variance / (2.0 * n))),
-        )
-    half = (n - 1) / 2.0
-    return (
-        _scipy.t(n - 1, loc=mean, scale=np.sqrt(variance / (n - 1))),
-        _scipy.invgamma(half, scale=n * variance / 2.0),
-        _scipy.gengamma(half, -2, scale=np.sqrt(n * variance / 2.0)),
-    )
-
-
-def bayes_mvs(data: Any, alpha: Any = 0.90) -> Any:
-    """Means and intervals of the posterior distributions of mean, variance and standard deviation."""
-    if known(alpha >= 1) or known(alpha <= 0):
-        raise ValueError(f"0 < alpha < 1 is required, but {alpha=} was given.")
-    results = importlib.import_module("scipy.stats._morestats")
-    kinds = (results.Mean, results.Variance, results.Std_dev)
-    return tuple([kind(d.mean(), d.interval(alpha)) for kind, d in zip(kinds, mvsdist(data), strict=True)])
+mvsdist = traces(_scipy.mvsdist, math=TRACED_MATH)
 
 
 def describe(a: Any, axis: Any = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate") -> Any:

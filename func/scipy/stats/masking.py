@@ -47,3 +47,8 @@ def lazyselect(condlist: Sequence[Any], choicelist: Sequence[Any], arrays: Seque
         with np.errstate(all="ignore"):
             out = np.where(condition, choice(*held(condition, arrays)), out)
     return np.reshape(out, shape)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None, *, xp: Any = None, out: Any = None) -> Any:
+    """The elements between bounds, in the dtype of x."""
+    return np.clip(x, min, max).astype(x.dtype)

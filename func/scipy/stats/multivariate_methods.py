@@ -162,76 +162,6 @@ def _t_entropy(self: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
     return constant + whole * (sc.psi(whole) - sc.psi(half)) + 0.5 * _log_det(_factor(shape))
 
 
-def _concentration(alpha: Any) -> Any:
-    alpha = _floats(alpha)
-    if alpha.ndim != 1:
-        raise ValueError(f"Parameter vector 'a' must be one dimensional, but a.shape = {alpha.shape}.")
-    _require(alpha > 0, "All parameters must be greater than 0")
-    return alpha
-
-
-def _simplex(alpha: Any, x: Any) -> Any:
-    """Points of the simplex (k, …), whose last coordinate may be left out."""
-    x = _floats(x)
-    k = alpha.shape[0]
-    if x.shape[0] not in (k, k - 1):
-        raise ValueError(
-            "Vector 'x' must have either the same number of entries as, or one entry fewer than, parameter vector "
-            f"'a', but alpha.shape = {alpha.shape} and x.shape = {x.shape}."
-        )
-    if x.shape[0] == k - 1:
-        x = np.concatenate([x, (1 - np.sum(x, axis=0))[None]], axis=0)
-    _require(x >= 0, "Each entry in 'x' must be greater than or equal to zero.")
-    _require(x <= 1, "Each entry in 'x' must be smaller or equal one.")
-    _require(np.abs(np.sum(x, axis=0) - 1.0) < 10e-10, "The input vector 'x' must lie within the normal simplex.")
-    return x
-
-
-def _log_beta(alpha: Any) -> Any:
-    return np.sum(sc.gammaln(alpha), axis=-1) - sc.gammaln(np.sum(alpha, axis=-1))
-
-
-@method("dirichlet", "logpdf")
-def _dirichlet_logpdf(self: Any, x: Any, alpha: Any) -> Any:
-    alpha = _concentration(alpha)
-    x = _simplex(alpha, x)
-    powers = np.reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
-    return _squeezed(np.sum(sc.xlogy(powers, x), axis=0) - _log_beta(alpha))
-
-
-@method("dirichlet", "pdf")
-def _dirichlet_pdf(self: Any, x: Any, alpha: Any) -> Any:
-    return np.exp(_dirichlet_logpdf(self, x, alpha))
-
-
-@method("dirichlet", "mean")
-def _dirichlet_mean(self: Any, alpha: Any) -> Any:
-    alpha = _concentration(alpha)
-    return _squeezed(alpha / np.sum(alpha))
-
-
-@method("dirichlet", "var")
-def _dirichlet_var(self: Any, alpha: Any) -> Any:
-    alpha = _concentration(alpha)
-    total = np.sum(alpha)
-    return _squeezed(alpha * (total - alpha) / (total * total * (total + 1)))
-
-
-@method("dirichlet", "cov")
-def _dirichlet_cov(self: Any, alpha: Any) -> Any:
-    alpha = _concentration(alpha)
-    total = np.sum(alpha)
-    share = alpha / total
-    return _squeezed((share * np.eye(alpha.shape[0]) - np.outer(share, share)) / (total + 1))
-
-
-@method("dirichlet", "entropy")
-def _dirichlet_entropy(self: Any, alpha: Any) -> Any:
-    alpha = _concentration(alpha)
-    total, k = np.sum(alpha), alpha.shape[0]
-    return _squeezed(_log_beta(alpha) + (total - k) * sc.psi(total) - np.sum((alpha - 1) * sc.psi(alpha)))
-
-
 def _df_and_scale(df: Any, scale: Any) -> tuple[int, Any, Any]:
     scale = _floats(1.0 if scale is None else scale)
     if scale.ndim == 0:
@@ -459,27 +389,6 @@ def _dirichlet_multinomial_pmf(self: Any, x: Any, alpha: Any, n: Any) -> Any:
     return np.exp(_dirichlet_multinomial_logpmf(self, x, alpha, n))
 
 
-@method("dirichlet_multinomial", "mean")
-def _dirichlet_multinomial_mean(self: Any, alpha: Any, n: Any) -> Any:
-    alpha, total, n = _dirichlet_counts(alpha, n)
-    return n[..., None] * alpha / total[..., None]
-
-
-@method("dirichlet_multinomial", "var")
-def _dirichlet_multinomial_var(self: Any, alpha: Any, n: Any) -> Any:
-    alpha, total, n = _dirichlet_counts(alpha, n)
-    share, total, n = alpha / total[..., None], total[..., None], n[..., None]
-    return n * share * (1 - share) * (n + total) / (1 + total)
-
-
-@method("dirichlet_multinomial", "cov")
-def _dirichlet_multinomial_cov(self: Any, alpha: Any, n: Any) -> Any:
-    alpha, total, n = _dirichlet_counts(alpha, n)
-    share = alpha / total[..., None]
-    matrix = share[..., None] * np.eye(alpha.shape[-1]) - share[..., :, None] * share[..., None, :]
-    return (n * (n + total) / (1 + total))[..., None, None] * matrix
-
-
 def _direction(mu: Any, kappa: Any) -> tuple[int, Any, Any]:
     mu, kappa = _floats(mu), _floats(kappa)
     if mu.ndim != 1 or mu.shape[0] < 2:
@@ -558,7 +467,7 @@ def _frozen(kind: str) -> Callable[..., Any]:
 
 
 KINDS: Sequence[str] = (
-    "multivariate_normal", "multivariate_t", "dirichlet", "wishart", "invwishart", "matrix_normal", "matrix_t",
+    "multivariate_normal", "multivariate_t", "wishart", "invwishart", "matrix_normal", "matrix_t",
     "multinomial", "dirichlet_multinomial", "normal_inverse_gamma", "vonmises_fisher",
 )  # fmt: skip
 

@@ -123,7 +123,7 @@ def _t_rvs(self: Any, loc: Any = None, shape: Any = 1, df: Any = 1, size: Any = 
 @_rvs("dirichlet")
 def _dirichlet_rvs(self: Any, alpha: Any, size: Any = 1, random_state: Any = None) -> Any:
     key, batch = key_of(random_state), _batch(size)
-    alpha = methods._concentration(alpha)
+    alpha = np.asarray(_scipy._dirichlet_check_parameters(alpha), float)
     k = alpha.shape[0]
     if key is not None:
         return random.dirichlet(key, alpha, batch)

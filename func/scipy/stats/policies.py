@@ -22,10 +22,11 @@ from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 
 _DIFFERENTIABLE = (
-    "alexandergovern", "circmean", "combine_pvalues", "differential_entropy", "entropy", "f_oneway", "gmean",
-    "jarque_bera", "kstat", "kstatvar", "kurtosis", "kurtosistest", "levene", "lmoment", "median_abs_deviation",
-    "normaltest", "sem", "skew", "skewtest", "tmax", "tmean", "tmin", "trim_mean", "tsem", "tstd", "ttest_1samp",
-    "ttest_ind", "ttest_rel", "tvar", "variation",
+    "alexandergovern", "bartlett", "chisquare", "circmean", "circstd", "circvar", "combine_pvalues",
+    "differential_entropy", "entropy", "f_oneway", "gmean", "iqr", "jarque_bera", "kstat", "kstatvar", "kurtosis",
+    "kurtosistest", "levene", "lmoment", "median_abs_deviation", "normaltest", "pearsonr", "pointbiserialr", "sem",
+    "skew", "skewtest", "tmax", "tmean", "tmin", "trim_mean", "tsem", "tstd", "ttest_1samp", "ttest_ind",
+    "ttest_rel", "tvar", "variation",
 )  # fmt: skip
 """The functions whose code runs on traced values."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 import scipy.stats as _scipy
-from scipy.stats import _morestats, _stats_py
+from scipy.stats import _stats_py
 
 import func
 from func.host.patching import with_converters
@@ -28,20 +28,13 @@ from func.scipy.stats.policies import in_wrapper
 __all__ = [
     "_stats_py__SimpleStudentT_cdf",
     "_stats_py__SimpleStudentT_sf",
-    "bartlett",
     "boxcox_llf",
-    "chisquare",
-    "circstd",
-    "circvar",
     "gaussian_kde",
     "gaussian_kde_evaluate",
     "gaussian_kde_logpdf",
     "hmean",
-    "iqr",
     "linregress",
-    "pearsonr",
     "pmean",
-    "pointbiserialr",
     "power_divergence",
     "yeojohnson_llf",
 ]  # fmt: skip
@@ -82,11 +75,6 @@ def _kept(x: Any, ndim: int, axis: int | None, keepdims: bool) -> Any:
     if keepdims:
         x = np.reshape(x, (1,) * ndim) if axis is None else np.expand_dims(x, axis)
     return x[()] if isinstance(x, np.ndarray) else x
-
-
-def _all_known(condition: Any) -> bool:
-    """Whether a condition is known to hold everywhere."""
-    return not is_abstract_value(condition) and bool(np.all(func.stop_gradient(condition)))
 
 
 def _average(a: Any, axis: int, weights: Any) -> Any:
@@ -133,108 +121,6 @@ def _nonnegative(mean: str, a: Any) -> Any:
     return np.where(a < 0, np.nan, a)
 
 
-@in_wrapper("iqr")
-def iqr(
-    x: Any,
-    axis: Any = None,
-    rng: Any = (25, 75),
-    scale: Any = 1.0,
-    nan_policy: str = "propagate",
-    interpolation: str = "linear",
-    keepdims: bool = False,
-) -> Any:
-    """The distance of two percentiles."""
-    if isinstance(scale, str):
-        if scale.lower() != "normal":
-            raise ValueError(f"{scale} not a valid scale for `iqr`")
-        scale = float(2.8284271247461903 * sc.erfinv(0.5))
-    if len(rng) != 2:
-        raise TypeError("quantile range must be two element sequence")
-    if np.isnan(rng).any():
-        raise ValueError("range must not contain NaNs")
-    if min(rng) < 0 or max(rng) > 100:
-        raise ValueError("Elements of `rng` must be in the range [0, 100].")
-    options: dict[str, Any] = {"axis": axis, "method": interpolation, "keepdims": keepdims}
-    low, high = np.percentile(x, np.asarray(sorted(rng), np.asarray(x).dtype), **options)
-    return (high - low) / scale
-
-
-def _resultant(samples: Any, high: Any, low: Any, axis: Any) -> Any:
-    """The length of the mean of unit vectors."""
-    angles = (samples - low) * (2 * np.pi) / (high - low)
-    sine, cosine = np.mean(np.sin(angles), axis=axis), np.mean(np.cos(angles), axis=axis)
-    return np.minimum(1.0, np.hypot(sine, cosine))
-
-
-@in_wrapper("circvar")
-def circvar(
-    samples: Any, high: Any = 2 * np.pi, low: Any = 0, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
-    """The circular variance, 1 - R."""
-    return 1.0 - _resultant(samples, high, low, axis)
-
-
-@in_wrapper("circstd")
-def circstd(
-    samples: Any,
-    high: Any = 2 * np.pi,
-    low: Any = 0,
-    axis: int | None = None,
-    nan_policy: str = "propagate",
-    *,
-    normalize: bool = False,
-) -> Any:
-    """The circular standard deviation, √(-2 log R)."""
-    out = np.sqrt(-2 * np.log(_resultant(samples, high, low, axis)))
-    return out if normalize else out * ((high - low) / (2 * np.pi))
-
-
-def _correlation(x: Any, y: Any, axis: int) -> Any:
-    xm, ym = x - np.mean(x, axis=axis, keepdims=True), y - np.mean(y, axis=axis, keepdims=True)
-    norms = np.sqrt(np.sum(xm * xm, axis=axis)) * np.sqrt(np.sum(ym * ym, axis=axis))
-    with np.errstate(invalid="ignore"):
-        r = np.sum(xm * ym, axis=axis) / norms
-    return np.clip(r, -1.0, 1.0)
-
-
-def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", method: Any = None, axis: int | None = 0) -> Any:
-    """The correlation coefficient, and its p-value by the beta distribution."""
-    if method is not None:
-        raise UnsupportedFunctionError(f"scipy.stats.pearsonr: method= with traced values{at_line()}")
-    (x, y), along = _samples("pearsonr", [x, y], axis, "propagate")
-    if x.shape[along] != y.shape[along]:
-        raise ValueError("`x` and `y` must have the same length along `axis`.")
-    n = x.shape[along]
-    if n < 2:
-        raise ValueError("`x` and `y` must have length at least 2.")
-    if x.dtype.kind == "c" or y.dtype.kind == "c":
-        raise ValueError("This function does not support complex data")
-    if x.size and (_all_known(x == np.take(x, [0], axis=along)) or _all_known(y == np.take(y, [0], axis=along))):
-        message = "An input array is constant; the correlation coefficient is not defined."
-        warnings.warn(_scipy.ConstantInputWarning(message), stacklevel=2)
-    r = _correlation(x, y, along)
-    if n == 2 and not KEEPS_PRECISION:
-        pvalue = np.ones(np.shape(r))[()]
-    else:
-        half = n / 2 - 1
-        with_sign = {"less": lambda: sc.betainc(half, half, (r + 1) / 2)}
-        with_sign["greater"] = lambda: sc.betaincc(half, half, (r + 1) / 2)
-        with_sign["two-sided"] = lambda: 2 * sc.betaincc(half, half, (np.abs(r) + 1) / 2)
-        if alternative not in with_sign:
-            raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
-        pvalue = with_sign[alternative]()
-    return _stats_py.PearsonRResult(statistic=r, pvalue=pvalue, n=n, alternative=alternative, x=x, y=y, axis=along)
-
-
-@in_wrapper("pointbiserialr")
-def pointbiserialr(x: Any, y: Any) -> Any:
-    """pearsonr, as a pair."""
-    result = pearsonr(x, y)
-    pair = _stats_py.SignificanceResult(result.statistic, result.pvalue)
-    pair.correlation = result.statistic
-    return pair
-
-
 @functools.cache
 def _of_constants(dtype: Any) -> Any:
     """The correlation with equal numbers, which is 0 or NaN by SciPy's version."""
@@ -278,93 +164,24 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
     )
 
 
-@in_wrapper("bartlett")
-def bartlett(*samples: Any, axis: int = 0) -> Any:
-    """Bartlett's test for equal variances."""
-    if len(samples) < 2:
-        raise ValueError("Must enter at least two input sample vectors.")
-    k = len(samples)
-    counts = [np.float64(x.shape[axis]) for x in samples]
-    total = sum(counts)
-    dtype = np.result_type(*samples)
-    variances = [np.var(x, axis=axis, ddof=1) for x in samples]
-    pooled = sum([(n - 1) * v for n, v in zip(counts, variances, strict=True)]) / (total - k)
-    numerator = (total - k) * np.log(pooled) - sum(
-        [(n - 1) * np.log(v) for n, v in zip(counts, variances, strict=True)]
-    )
-    denominator = 1 + (sum([1 / (n - 1) for n in counts]) - 1 / (total - k)) / (3 * (k - 1))
-    statistic = np.maximum(numerator / denominator, 0.0).astype(dtype)
-    return _morestats.BartlettResult(statistic, sc.chdtrc(k - 1, statistic))
-
-
-_POWERS = {
-    "pearson": 1.0, "log-likelihood": 0.0, "freeman-tukey": -0.5, "mod-log-likelihood": -1.0, "neyman": -2.0,
-    "cressie-read": 2 / 3,
-}  # fmt: skip
-
-
-def _power_divergence(f_obs: Any, f_exp: Any, ddof: Any, axis: Any, lambda_: Any, sum_check: bool) -> Any:
-    if isinstance(lambda_, str):
-        if lambda_ not in _POWERS:
-            raise ValueError(f"invalid string for lambda_: {lambda_!r}. Valid strings are {sorted(_POWERS)}")
-        lambda_ = _POWERS[lambda_]
-    elif lambda_ is None:
-        lambda_ = 1.0
-    observed, axis = (np.ravel(f_obs), 0) if axis is None else (np.asarray(f_obs), axis)
-    if observed.dtype.kind != "f":
-        observed = observed.astype(float)
-    if f_exp is None:
-        expected = np.mean(observed, axis=axis, keepdims=True)
-    else:
-        expected = np.asarray(f_exp)
-        if observed.ndim == 1 and expected.ndim > 1 and expected.shape[-1] != observed.size:
-            expected = np.ravel(expected)  # the wrapper of other versions of SciPy flattens the first sample alone
-        if sum_check:
-            sums = [np.sum(x, axis=axis) for x in np.broadcast_arrays(observed, expected)]
-            difference = np.abs(sums[0] - sums[1]) / np.minimum(sums[0], sums[1])
-            tolerance = np.finfo(np.result_type(observed, expected)).eps ** 0.5
-            if _known(difference > tolerance):
-                raise ValueError(
-                    "For each axis slice, the sum of the observed frequencies must agree with the sum of the expected "
-                    f"frequencies to a relative tolerance of {tolerance}."
-                )
-    if holds_traced(lambda_):
-        terms = _any_power(observed, expected, lambda_)
-    elif lambda_ == 1:
-        terms = (observed - expected) ** 2 / expected
-    elif lambda_ == 0:
-        terms = 2.0 * sc.xlogy(observed, observed / expected)
-    elif lambda_ == -1:
-        terms = 2.0 * sc.xlogy(expected, expected / observed)
-    else:
-        terms = observed * ((observed / expected) ** lambda_ - 1) / (0.5 * lambda_ * (lambda_ + 1))
-    statistic = np.sum(terms, axis=axis)
-    degrees = np.asarray(terms.shape[axis] - 1.0 - np.asarray(ddof), statistic.dtype)
-    statistic, degrees = np.broadcast_arrays(statistic, degrees) if np.ndim(degrees) else (statistic, degrees)
-    return _stats_py.Power_divergenceResult(statistic, sc.chdtrc(degrees, statistic))
-
-
-def _any_power(observed: Any, expected: Any, power: Any) -> Any:
-    """Terms of the divergence by a traced power: Box-Cox transforms of the ratio, whose limit at 0 is the logarithm.
-
-    At -1 the terms have their parts of Σ (expected - observed) = 0 left out.
-    """
-    ratio = observed / expected
-    last = power == -1
-    at_last = 2.0 * expected * sc.boxcox(ratio, power + 1) / np.where(last, power, -1.0)
-    return np.where(last, at_last, 2.0 * observed * sc.boxcox(ratio, power) / np.where(last, 1.0, power + 1))
-
-
 @in_wrapper("power_divergence")
 def power_divergence(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: Any = 0, lambda_: Any = None) -> Any:
-    """The Cressie-Read divergence of observed from expected frequencies."""
-    return _power_divergence(f_obs, f_exp, ddof, axis, lambda_, True)
+    """The Cressie-Read divergence of observed from expected frequencies, by SciPy's code but for a traced power.
 
-
-@in_wrapper("chisquare")
-def chisquare(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: Any = 0, *, sum_check: bool = True) -> Any:
-    """Pearson's χ² test."""
-    return _power_divergence(f_obs, f_exp, ddof, axis, "pearson", sum_check)
+    By a power its terms are Box-Cox transforms of the ratio, whose limit at 0 is the logarithm. At -1 the terms have
+    their parts of Σ (expected - observed) = 0 left out.
+    """
+    plain = original(_scipy.power_divergence)(f_obs, f_exp, ddof, axis, None if holds_traced(lambda_) else lambda_)
+    if not holds_traced(lambda_):
+        return plain
+    observed = np.asarray(f_obs)
+    expected = np.mean(observed, axis=axis, keepdims=True) if f_exp is None else np.asarray(f_exp)
+    ratio, last = observed / expected, lambda_ == -1
+    at_last = 2.0 * expected * sc.boxcox(ratio, lambda_ + 1) / np.where(last, lambda_, -1.0)
+    other = 2.0 * observed * sc.boxcox(ratio, lambda_) / np.where(last, 1.0, lambda_ + 1)
+    statistic = np.sum(np.where(last, at_last, other), axis=axis)
+    degrees = observed.shape[axis] - 1.0 - np.asarray(ddof)
+    return _stats_py.Power_divergenceResult(statistic, sc.chdtrc(degrees, statistic))
 
 
 def boxcox_llf(

@@ -144,7 +144,7 @@ def test_imports(script, expected):
 def test_every_entry_of_the_table_exists():
     for module, text in scipy_hooks.TABLE.items():
         scipy_module = __import__(module, fromlist=["x"])
-        for entry in text.split():
+        for entry in scipy_hooks.entries(scipy_module, text):
             value = scipy_module
             for part in entry.lstrip("~=").removesuffix("()").split("."):
                 value = getattr(value, part, None)
@@ -173,7 +173,7 @@ def test_flags_and_device():
 def test_funcs_modules_have_what_scipys_have(module):
     own, scipy_module = [__import__(name, fromlist=["x"]) for name in (f"func.{module}", module)]
     assert all(hasattr(own, name) for name in scipy_module.__all__)
-    for entry in scipy_hooks.TABLE[module].split():
+    for entry in scipy_hooks.entries(scipy_module, scipy_hooks.TABLE[module]):
         name = entry.removesuffix("()").removesuffix("!").replace(".", "_")
         assert name.startswith(("~", "=", "-")) or name in vars(own) or hasattr(own, name), name
 

@@ -235,3 +235,32 @@ def test_the_length_of_a_gradient_of_zero_has_derivative_zero():
     x = func.tensor(ARRAYS["image"], requires_grad=True)
     np.sum(scipy.ndimage.sum_labels(x**2)).backward()
     np.testing.assert_allclose(x.grad, 2 * ARRAYS["image"])
+
+
+def test_plain_arrays_are_scipys_inside_transforms():
+    x, points = ARRAYS["image"], np.array([[0.3, 2.2], [1.4, 3.1]])
+    calls = {
+        "map_coordinates": lambda: scipy.ndimage.map_coordinates(x, points),
+        "affine_transform": lambda: scipy.ndimage.affine_transform(x, np.eye(2) * 1.1, 0.2),
+        "shift": lambda: scipy.ndimage.shift(x, 0.3, mode="nearest"),
+        "gaussian_filter": lambda: scipy.ndimage.gaussian_filter(x, 1.3),
+        "median_filter": lambda: scipy.ndimage.median_filter(x[0], 3),
+    }
+    expected = {name: call() for name, call in calls.items()}
+
+    def f(t):
+        for name, call in calls.items():
+            np.testing.assert_array_equal(call(), expected[name])
+        return t * t
+
+    assert func.grad(f)(1.5) == 3.0
+    with func.intercept():
+        assert func.grad(f)(1.5) == 3.0
+
+
+def test_mappings_by_name_may_hold_traced_values():
+    def f(a):
+        return np.sum(scipy.ndimage.geometric_transform(ARRAYS["line"], mapping=lambda i: (a * i[0],), order=1))
+
+    difference = (f(0.7 + 1e-6) - f(0.7 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(func.grad(f)(0.7), difference, rtol=1e-6)

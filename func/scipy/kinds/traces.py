@@ -1,4 +1,4 @@
-"""SciPy's own code on traced values, with small parts replaced, and questions about values that may be unknown."""
+"""SciPy's own Python code on traced values, with other objects behind names that take no traced values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from func.host import scipy_hooks
 from func.host.interception import intercepted_call
 from func.host.scipy_hooks import holds_traced
-from func.interpreters.core import Array, known_value, operand
+from func.interpreters.core import known_value, operand
+from func.scipy.kinds.versions import version_of
 
 
 def in_original(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -60,10 +61,45 @@ TRACED_CMATH = types.SimpleNamespace(exp=lambda z: np.exp(z) if holds_traced(z) 
 """As much of the module `cmath` as scipy.signal uses."""
 
 
-def inexact_dtype(*arrays: Array) -> Any:
-    """The common dtype of arrays, at least single precision."""
-    dtype = np.result_type(*[x.dtype for x in arrays])
-    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
+class _Double(np.float64):
+    """np.float64, as a dtype and as a function that takes traced values, too."""
+
+    def __new__(cls, x: Any) -> Any:
+        return x.astype(float) if holds_traced(x) else np.float64(x)
+
+
+class _NumPy(types.ModuleType):
+    """The module `numpy` with the `float64` above."""
+
+    float64 = _Double
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+NUMBERS: dict[str, Any] = {"float": as_float, "math": TRACED_MATH, "cmath": TRACED_CMATH}
+"""What stands for the names by which SciPy's code makes numbers of Python."""
+TRACED_NUMPY = _NumPy("numpy")
+
+
+def part(function: Any, **names: Any) -> Callable[..., Any]:
+    """SciPy's function with other objects behind some names; made when it is first called, after the hooks are."""
+    made: list[Callable[..., Any]] = []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not made:
+            made.append(rewired(function, **names))
+        return made[0](*args, **kwargs)
+
+    return call
+
+
+def traces(function: Any, **names: Any) -> Callable[..., Any]:
+    """The kind of SciPy's function that runs on traced values, with other objects behind some names."""
+    call = part(function, **names)
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__ = f"{function.__name__} on traced and plain arrays: SciPy's own code."
+    return version_of(function)(call)
 
 
 def is_known(*values: Any) -> bool:

@@ -1,0 +1,125 @@
+"""What checks in SciPy's code are told of values that are not known: the answer with which they pass.
+
+SciPy's functions check their arguments in statements such as `if np.any(scale <= 0): raise ValueError(...)`. While code
+is staged there are no values to look at. A statement that does no more than raise or warn decides nothing about the
+result, so it is passed by, and SciPy's own code compiles. Any other question about an unknown value stays an error.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import inspect
+import linecache
+import sys
+import textwrap
+from collections.abc import Sequence
+from types import CodeType, FrameType
+
+from func.backends.parsing import parsed
+from func.interpreters.host.source import is_engine_file
+
+
+def passing_answer() -> bool | None:
+    """The truth value with which a check of SciPy's that asks for one passes; None where no check asks."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_engine_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or not str(frame.f_globals.get("__name__")).startswith("scipy."):
+        return None
+    return _answer(frame.f_code, frame.f_lasti)
+
+
+@functools.lru_cache(512)
+def _answer(code: CodeType, place: int) -> bool | None:
+    """The same for the instruction at a place in the bytecode: the next jump must not lead into the refusal."""
+    instructions = list(dis.get_instructions(code))
+    here = next((i for i, instruction in enumerate(instructions) if instruction.offset == place), 0)
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    passed_over = {"TO_BOOL"} | ({"CALL"} if _is_builtin_call(instructions[here], code, lines) else set())
+    jump = next((one for one in instructions[here : here + 3] if one.opname not in passed_over), None)
+    if jump is None or not jump.opname.startswith("POP_JUMP") or not jump.opname.endswith(("_TRUE", "_FALSE")):
+        return None
+    target = _landing(instructions, jump.argval)
+    asked, found = _range_of(jump), _range_of(target)
+    if not lines or asked is None or found is None:
+        return None
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    try:
+        tree = parsed(textwrap.dedent("".join(inspect.getblock(lines))))
+    except SyntaxError:  # a text whose lines begin further left than the function
+        return None
+    shift = (code.co_firstlineno - 1, indent)
+    asked, found = _shifted(asked, shift), _shifted(found, shift)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and _only_refuses(node.body):
+            refusal = (_ends(node.body[0])[0], _ends(node.body[-1])[1])
+        elif isinstance(node, ast.Assert):
+            refusal = None
+        else:
+            continue
+        if asked == _ends(node) or _lies_in(asked, _ends(node.test)):
+            is_refused = target.opname == "LOAD_ASSERTION_ERROR" if refusal is None else _lies_in(found, refusal)
+            return jump.opname.endswith("_TRUE") != is_refused
+    return None
+
+
+def _landing(instructions: Sequence[dis.Instruction], offset: int) -> dis.Instruction:
+    """Where a jump leads to, past the instructions that clear the operands of a chain of comparisons."""
+    place = next(i for i, one in enumerate(instructions) if one.offset == offset)
+    while instructions[place].opname == "POP_TOP":
+        place += 1
+    landed = instructions[place]
+    return _landing(instructions, landed.argval) if landed.opname == "JUMP_FORWARD" else landed
+
+
+def _is_builtin_call(instruction: dis.Instruction, code: CodeType, lines: Sequence[str]) -> bool:
+    """Whether an instruction calls any, all or bool, which ask for the truth of what they get."""
+    ends = _range_of(instruction)
+    if ends is None or instruction.opname != "CALL" or not lines:
+        return False
+    text = lines[ends[0][0] - code.co_firstlineno][ends[0][1] :]
+    return text.startswith(("any(", "all(", "bool("))
+
+
+Place = tuple[int, int]
+"""A line and a column."""
+
+
+def _range_of(instruction: dis.Instruction) -> tuple[Place, Place] | None:
+    """From where to where the source of an instruction stands."""
+    numbers = instruction.positions
+    if numbers is None or None in numbers:
+        return None
+    first, last, start, end = [int(number or 0) for number in numbers]
+    return (first, start), (last, end)
+
+
+def _shifted(ends: tuple[Place, Place], by: Place) -> tuple[Place, Place]:
+    (first, start), (last, end) = ends
+    return (first - by[0], start - by[1]), (last - by[0], end - by[1])
+
+
+def _ends(node: ast.stmt | ast.expr) -> tuple[Place, Place]:
+    return (node.lineno, node.col_offset), (int(node.end_lineno or 0), int(node.end_col_offset or 0))
+
+
+def _lies_in(part: tuple[Place, Place], whole: tuple[Place, Place]) -> bool:
+    return whole[0] <= part[0] and part[1] <= whole[1]
+
+
+def _only_refuses(body: Sequence[ast.stmt]) -> bool:
+    """Whether statements do no more than raise or warn."""
+    if isinstance(body[-1], ast.Raise):
+        return all([isinstance(statement, (ast.Assign, ast.Raise)) for statement in body])
+    return all([_is_text(statement) for statement in body[:-1]]) and _is_warning(body[-1])
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Constant, ast.JoinedStr))
+
+
+def _is_warning(statement: ast.stmt) -> bool:
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "warn"
