@@ -26,7 +26,7 @@ PROVIDERS = tuple(
             "threads.pool",
             "call_stubs.numpy_sorts",
             "linalg.thin_products",
-            "math.scipy_functions",
+            "math.scipy_exports",
             "linalg.scipy_library",
         )
     ]

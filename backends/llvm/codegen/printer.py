@@ -14,7 +14,7 @@ from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPoint
 from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import ERRORS, Task, copying
 from func.backends.llvm.linalg.blas_threads import BlasThreads
-from func.backends.llvm.math import scipy_functions
+from func.backends.llvm.math import scipy_exports
 from func.backends.llvm.math.elementary import Elementary
 from func.backends.llvm.math.own_functions import Features
 from func.backends.llvm.scalars.ir_values import stored
@@ -66,7 +66,7 @@ def _unless_scipy_reports(module: ir.Module, b: ir.IRBuilder) -> ir.IRBuilder:
     inner = ir.Function(module, outer.function_type, f"{outer.name}_silently")
     inner.linkage = "internal"
     inner.attributes |= {"noinline", "nounwind"}
-    reports = b.call(ir.Function(module, ir.FunctionType(STATUS, []), scipy_functions.REPORTS), [])
+    reports = b.call(ir.Function(module, ir.FunctionType(STATUS, []), scipy_exports.REPORTS), [])
     with b.if_then(b.icmp_unsigned("!=", reports, ir.Constant(STATUS, 0)), likely=False):
         b.ret(ir.Constant(STATUS, HAS_FAILED))
     b.ret(b.call(inner, outer.args))

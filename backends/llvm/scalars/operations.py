@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.math import scipy_functions
+from func.backends.llvm.math import scipy_exports
 from func.backends.llvm.math.elementary import Elementary
 from func.backends.llvm.scalars import arithmetic, complex_numbers, floats, integer_powers, integers, logic
 from func.backends.llvm.scalars.ir_values import (
@@ -245,7 +245,7 @@ class Scalars:
     def scipy_function(self, name: str, args: Sequence[ir.Value], out: DType) -> Value:
         """A special function of SciPy, lane by lane. The last argument is Cython's own."""
         kinds, result = [lane(self.builder, x, 0).type for x in args], element(out)
-        symbol = scipy_functions.symbol(name, [_letter(kind) for kind in kinds], _letter(result))
+        symbol = scipy_exports.symbol(name, [_letter(kind) for kind in kinds], _letter(result))
         function = self.module.globals.get(symbol)
         if function is None:
             function = ir.Function(self.module, ir.FunctionType(result, [*kinds, ir.IntType(32)]), symbol)

@@ -11,7 +11,7 @@ import numpy as np
 import func.backends.llvm.scalars.operations  # noqa: F401  fills the table of operations
 from func.backends.llvm import symbols
 from func.backends.llvm.math.elementary import names
-from func.backends.llvm.math.scipy_functions import IN_SINGLE, symbol
+from func.backends.llvm.math.scipy_exports import IN_SINGLE, symbol
 from func.backends.llvm.scalars.operation_table import operation
 from func.backends.loops.kernels import CALLED, DType
 from func.backends.loops.values import ArrayValue, uniform

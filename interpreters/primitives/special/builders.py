@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,23 @@ from func.interpreters.primitives.elementwise.builder import (
 from func.interpreters.primitives.elementwise.table import absolute, equal, less, power
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, full_like, where
+
+
+class PublicFunction(NamedTuple):
+    """A primitive as a function of `func.special`: the names of its arguments, and its docstring."""
+
+    primitive: Primitive
+    arguments: Sequence[str]
+    doc: str
+
+
+PUBLIC: dict[str, PublicFunction] = {}
+"""Those under SciPy's names."""
+
+
+def publish(primitive: Primitive, arguments: str, doc: str) -> None:
+    """Make a primitive a public function of arguments with these names, under the name that SciPy has for it."""
+    PUBLIC[primitive.scipy or primitive.name] = PublicFunction(primitive, arguments.split(), doc)
 
 
 def _ufunc_impl(name: str) -> Callable[..., Array]:
@@ -211,7 +228,7 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
     """A primitive of named arguments, which broadcast, with one or several outputs, by the rules of its partials.
 
     A partial is a function of all arguments and all outputs, and gives the slope of the output, or of each output. An
-    argument without one has no derivative, and raises where it is needed.
+    argument without one has no derivative, and raises where it is needed. A function of SciPy is public.
     """
     names = arguments.split()
     computed = impl or _ufunc_impl(name)
@@ -262,6 +279,8 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
         scipy=scipy,
         layout=iterated_order,
     )
+    if impl is None:
+        publish(primitive, arguments, f"scipy.special.{name} of traced and plain arrays.")
     return primitive
 
 
