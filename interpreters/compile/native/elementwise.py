@@ -48,7 +48,7 @@ def elementwise(context: TranslationContext) -> ArrayValue:
         return by_loop(context, primitive.numpy)
     dtype = context.out.dtype
     if kind_of(dtype) not in "fc" or not has_operation(primitive.name, dtype):
-        if primitive.scipy is not None:
+        if primitive.scipy is not None and context.translator.calls_scipy:
             return by_scipy(context, primitive.ufunc)
         raise NotNative(f"{primitive.name} of {dtype} has no native form")
     return context.map(primitive.name, *[context.convert(x, dtype) for x in context.args], dtype=dtype)
@@ -74,8 +74,8 @@ def by_scipy(context: TranslationContext, ufunc: Any) -> ArrayValue:
 
     SciPy computes in double precision what has no form in single precision.
     """
-    if ufunc is None or not context.translator.calls_scipy:
-        raise NotNative(f"{context.equation.primitive.name} by a library")
+    if ufunc is None:
+        raise NotNative(f"{context.equation.primitive.name}, which is no ufunc")
     name, loop = ufunc.__name__, loop_of(context, ufunc)
     dtypes = loop
     if not scipy_function(name, dtypes) and name not in IN_SINGLE:

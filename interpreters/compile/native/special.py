@@ -55,6 +55,6 @@ def _sinc_series(context: TranslationContext, y: ArrayValue, order: int) -> Arra
 def _of_order_zero(context: TranslationContext) -> ArrayValue:
     """SciPy's function; its derivatives are func's own."""
     name = context.equation.primitive.name
-    if context.params["order"]:
-        raise NotNative(f"derivatives of {name}")
+    if context.params["order"] or not context.translator.calls_scipy:
+        raise NotNative(f"derivatives of {name}, or {name} without SciPy")
     return by_scipy(context, getattr(scipy_of(np, "special"), name))
