@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from func.special import formulas, gammas, published, sequences, spherical, sums
 from func.special.formulas import *
 from func.special.gammas import *
-from func.special.published import *
 from func.special.sequences import *
 from func.special.spherical import *
 from func.special.sums import *
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from func.interpreters.primitives.special.logistic import *
     from func.interpreters.primitives.special.orthogonal import *
     from func.interpreters.primitives.special.waves import *
+else:
+    from func.special.published import *
 
 __all__: list[str] = []
 __all__ += formulas.__all__

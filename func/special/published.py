@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from types import FunctionType
@@ -10,32 +11,26 @@ from typing import Any
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.elementwise.builder import Pointwise
-from func.interpreters.primitives.special import (  # noqa: F401  (their import fills the table)
-    bessel,
-    elliptic,
-    error_functions,
-    gamma,
-    incomplete,
-    integrals,
-    inverse_distributions,
-    logistic,
-    orthogonal,
-    waves,
-)
 from func.interpreters.primitives.special.builders import PUBLIC, PublicFunction
 from func.special.protocol import implements_scipy, in_first_loop
 
+MODULES = (
+    *("bessel", "elliptic", "error_functions", "gamma", "incomplete", "integrals", "inverse_distributions", "logistic"),
+    *("orthogonal", "waves"),
+)
+"""The modules of primitives that publish."""
 ALIASES = {"jn": "jv", "psi": "digamma"}
+_TEMPLATE = "function = lambda call, operand: lambda {names}: call({operands})"
 
 
 @functools.cache
 def _template(count: int) -> Callable[..., FunctionType]:
-    """What makes a function of so many arguments that calls another one with its operands."""
+    """What makes a function of so many arguments, which calls another one with its operands."""
     names = [f"x{i}" for i in range(count)]
-    passed = ", ".join([f"operand({name})" for name in names])
+    text = _TEMPLATE.format(names=", ".join(names), operands=", ".join([f"operand({name})" for name in names]))
     variables: dict[str, Any] = {}
-    exec(compile(f"made = lambda call, operand: lambda {', '.join(names)}: call({passed})", __file__, "exec"), variables)
-    made: Callable[..., FunctionType] = variables["made"]
+    exec(compile(text, __file__, "exec"), variables)
+    made: Callable[..., FunctionType] = variables["function"]
     return made
 
 
@@ -60,6 +55,8 @@ def _tuple_of(primitive: Any, *args: Array) -> tuple[Array, ...]:
     return tuple(primitive(*args))
 
 
+for _module in MODULES:
+    importlib.import_module(f"func.interpreters.primitives.special.{_module}")
 globals().update({name: _function(name, public) for name, public in PUBLIC.items()})
 globals().update({name: globals()[own] for name, own in ALIASES.items()})
 __all__: list[str] = [*PUBLIC, *ALIASES]

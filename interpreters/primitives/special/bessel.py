@@ -23,10 +23,10 @@ from func.interpreters.primitives.elementwise.table import (
 )
 from func.interpreters.primitives.scipy_functions import special
 from func.interpreters.primitives.special.builders import (
+    by_name,
     missing,
     publish,
     refuse_complex,
-    several,
     special_primitive,
     times,
 )
@@ -249,8 +249,13 @@ def _airy_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tupl
     return aip, multiply(z, ai), bip, multiply(z, bi)
 
 
-airy: Primitive = several("airy", 4, _airy_slopes, lambda xp, z: special(xp, "airy")(z))
-publish(airy, "z", "The Airy functions and their derivatives (Ai, Ai', Bi, Bi'), real or complex. DLMF 9.2.")
+airy: Primitive = by_name(
+    "airy",
+    "z",
+    outs=4,
+    z=_airy_slopes,
+    doc="The Airy functions and their derivatives (Ai, Ai', Bi, Bi'), real or complex. DLMF 9.2.",
+)
 
 
 def _struve_rest(v: Array, x: Array) -> Array:

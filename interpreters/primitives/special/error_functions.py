@@ -7,8 +7,7 @@ import math
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import absolute, cos, divide, exp, greater, sin, square, subtract
-from func.interpreters.primitives.scipy_functions import special
-from func.interpreters.primitives.special.builders import publish, several, special_primitive, times
+from func.interpreters.primitives.special.builders import by_name, publish, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 _SLOPE = 2 / math.sqrt(math.pi)
@@ -105,8 +104,9 @@ def _fresnel_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
     return sin(angle), cos(angle)
 
 
-fresnel: Primitive = several("fresnel", 2, _fresnel_slopes, lambda xp, x: special(xp, "fresnel")(x))
-publish(fresnel, "z", "Fresnel's integrals (S(z), C(z)). DLMF 7.2.7 and 7.2.8.")
+fresnel: Primitive = by_name(
+    "fresnel", "z", outs=2, z=_fresnel_slopes, doc="Fresnel's integrals (S(z), C(z)). DLMF 7.2.7 and 7.2.8."
+)
 
 
 def _normal(x: Array) -> Array:

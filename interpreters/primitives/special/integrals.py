@@ -21,14 +21,13 @@ from func.interpreters.primitives.elementwise.table import (
     square,
     subtract,
 )
-from func.interpreters.primitives.scipy_functions import reporting_missing, special
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.special.builders import (
+    by_name,
     missing,
     near_zero,
-    of_many,
     ordered,
     publish,
-    several,
     special_primitive,
     times,
 )
@@ -94,10 +93,16 @@ def _shichi_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
     return sine, divide(multiply(add(exp(x), exp(negative(x))), 0.5), x)
 
 
-sici: Primitive = several("sici", 2, _sici_slopes, lambda xp, x: special(xp, "sici")(x))
-publish(sici, "z", "The sine and cosine integrals (Si(z), Ci(z)). DLMF 6.2.9 and 6.2.11.")
-shichi: Primitive = several("shichi", 2, _shichi_slopes, lambda xp, x: special(xp, "shichi")(x))
-publish(shichi, "z", "The hyperbolic sine and cosine integrals (Shi(z), Chi(z)). DLMF 6.2.15 and 6.2.16.")
+sici: Primitive = by_name(
+    "sici", "z", outs=2, z=_sici_slopes, doc="The sine and cosine integrals (Si(z), Ci(z)). DLMF 6.2.9 and 6.2.11."
+)
+shichi: Primitive = by_name(
+    "shichi",
+    "z",
+    outs=2,
+    z=_shichi_slopes,
+    doc="The hyperbolic sine and cosine integrals (Shi(z), Chi(z)). DLMF 6.2.15 and 6.2.16.",
+)
 
 
 def _spence_partial(x: Array) -> Array:
@@ -235,10 +240,13 @@ def _hyp2f1_partial(a: Array, b: Array, c: Array, z: Array, out: Array) -> Array
     return multiply(divide(multiply(a, b), c), hyp2f1(add(a, 1), add(b, 1), add(c, 1), z))
 
 
-hyp2f1: Primitive = of_many(
-    "hyp2f1", *[_unavailable("hyp2f1", f"its parameter {name}") for name in "abc"], _hyp2f1_partial
+hyp2f1: Primitive = by_name(
+    "hyp2f1",
+    "a b c z",
+    z=_hyp2f1_partial,
+    doc="Gauss' function F(a, b; c; z); no derivative by a, b and c. DLMF 15.2.1.",
+    **{name: _unavailable("hyp2f1", f"its parameter {name}") for name in "abc"},
 )
-publish(hyp2f1, "a b c z", "Gauss' function F(a, b; c; z); no derivative by a, b and c. DLMF 15.2.1.")
 
 
 def _ladder(n: Array, m: Array, theta: Array, phi: Array, step: int) -> Array:
@@ -258,10 +266,12 @@ def _harmonic_partial_theta(n: Array, m: Array, theta: Array, phi: Array, out: A
     return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), half)
 
 
-sph_harm_y: Primitive = of_many(
+sph_harm_y: Primitive = by_name(
     "sph_harm_y",
-    _unavailable("sph_harm_y", "its degree n"),
-    _unavailable("sph_harm_y", "its order m"),
-    _harmonic_partial_theta,
-    lambda n, m, theta, phi, out: times(out, m, 1j),
+    "n m theta phi",
+    n=_unavailable("sph_harm_y", "its degree n"),
+    m=_unavailable("sph_harm_y", "its order m"),
+    theta=_harmonic_partial_theta,
+    phi=lambda n, m, theta, phi, out: times(out, m, 1j),
+    doc="",
 )

@@ -33,8 +33,9 @@ N = np.array([1, 2, 0])
 
 
 def public(names: Sequence[str]) -> list[str]:
-    """The public names of the primitives that are a function of SciPy."""
-    return [name for name in [PRIMITIVES[name].scipy for name in names] if name is not None]
+    """The public names of the primitives that are a function of SciPy with one result."""
+    own = [PRIMITIVES[name] for name in names]
+    return [primitive.scipy for primitive in own if primitive.scipy is not None and not primitive.multiple]
 
 
 # fmt: off
