@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 else:
     from func.special.published import *
 
-__all__: list[str] = []
+jn = jv  # noqa: F405
+psi = digamma  # noqa: F405
+
+__all__ = ["jn", "psi"]
 __all__ += formulas.__all__
 __all__ += gammas.__all__
 __all__ += published.__all__

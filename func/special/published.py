@@ -19,7 +19,6 @@ MODULES = (
     *("orthogonal", "waves"),
 )
 """The modules of primitives that publish."""
-ALIASES = {"jn": "jv", "psi": "digamma"}
 _TEMPLATE = "function = lambda call, operand: lambda {names}: call({operands})"
 
 
@@ -38,7 +37,7 @@ def _function(name: str, public: PublicFunction) -> FunctionType:
     """A primitive as a function of this module. Calls of it pass the operands to the primitive, and no more."""
     primitive, arguments = public.primitive, tuple(public.arguments)
     call: Callable[..., Any] = primitive
-    convert = operand
+    convert: Callable[[Any], Any] = operand
     if primitive.multiple:
         call = functools.partial(_tuple_of, primitive)
     elif "order" in primitive.parameters:
@@ -58,5 +57,4 @@ def _tuple_of(primitive: Any, *args: Array) -> tuple[Array, ...]:
 for _module in MODULES:
     importlib.import_module(f"func.interpreters.primitives.special.{_module}")
 globals().update({name: _function(name, public) for name, public in PUBLIC.items()})
-globals().update({name: globals()[own] for name, own in ALIASES.items()})
-__all__: list[str] = [*PUBLIC, *ALIASES]
+__all__: list[str] = list(PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]

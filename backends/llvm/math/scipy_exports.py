@@ -53,7 +53,7 @@ def address_of(name: str) -> int | None:
     """
     if not name.startswith(PREFIX):
         return None
-    return ctypes.cast(_reports, ctypes.c_void_p).value if name == REPORTS else _addresses().get(name)
+    return ctypes.cast(_CALLBACK, ctypes.c_void_p).value if name == REPORTS else _addresses().get(name)
 
 
 @functools.cache
@@ -77,7 +77,9 @@ def _addresses() -> dict[str, int]:
     return {name: address for name, address in found.items() if name.removeprefix(PREFIX) not in CALLING_PYTHON}
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int32)
 def _reports() -> int:
     actions: dict[str, str] = importlib.import_module("scipy.special").geterr()
     return any([action != "ignore" for error, action in actions.items() if error != "memory"])
+
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32)(_reports)
