@@ -28,8 +28,7 @@ NOT_NATIVE = {
     "the order of eigenvalues, which only `eig` needs": "match_values",
     "NumPy's selection and FFT are as fast": "argpartition fft irfft lexsort partition partition_order rfft",
     "a special function of several outputs, or with a parameter": """
-        airy fresnel i0 log1prel polygamma shichi sici spherical_in spherical_jn
-        spherical_kn spherical_yn stirling weighted_logsumexp
+        i0 log1prel polygamma spherical_in spherical_jn spherical_kn spherical_yn stirling weighted_logsumexp
     """,
     "a relative of a special function, computed in NumPy": """
         exp_rest gammaln_gap log_cosh log_gammainc log_gammaincc polygamma_gap
