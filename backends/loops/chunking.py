@@ -12,7 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from func.backends.loops import kernels
-from func.backends.loops.kernels import CALLED, Accumulate, Apply, Buffer, Chunking, Dot, Instruction, Item, Load, LoadAt
+from func.backends.loops.kernels import (
+    CALLED,
+    Accumulate,
+    Apply,
+    Buffer,
+    Chunking,
+    Dot,
+    Instruction,
+    Item,
+    Load,
+    LoadAt,
+)
 from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.product_blocks import grid_of
 from func.backends.loops.traversal import all_items, own_buffers, refs_of
@@ -119,14 +130,6 @@ def chunk_loops(items: Iterable[Item]) -> None:
     for nest in nests:
         nest.chunkings = list(chunkings_of(nest, shared))
         nest.row_scratch = _row_scratch(nest, shared)
-
-
-def _all_items(items: Iterable[Item]) -> Iterator[Item]:
-    """The items and those inside them."""
-    for item in items:
-        yield item
-        for body in bodies_of(item):
-            yield from _all_items(body)
 
 
 def chunkings_of(nest: kernels.LoopNest, shared: set[int]) -> Iterator[Chunking]:

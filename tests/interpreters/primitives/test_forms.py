@@ -54,7 +54,7 @@ NOT_NATIVE = {
         all_gather all_to_all broadcast_from pmax pmin ppermute psum psum_scatter reduce_to
     """,
 }
-"""By reason; besides these, what calls Python, or a function of scipy.special that SciPy does not export as one of real numbers."""
+"""By reason; besides these, what calls Python, or a function that SciPy does not export as one of real numbers."""
 
 
 PASSED_ON = {"checkpoint_call", "custom_vjp_call", "saved_output"}
