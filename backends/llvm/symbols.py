@@ -1,8 +1,8 @@
 """The addresses behind the names that compiled code refers to.
 
-A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine of SciPy, a sort of
-NumPy, the trampoline of the thread pool, an elementary function or a product of matrices, which are compiled when their
-names are first looked up.
+A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine or a special function
+of SciPy, a sort of NumPy, the trampoline of the thread pool, an elementary function or a product of matrices, which are
+compiled when their names are first looked up.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ PROVIDERS = tuple(
             "threads.pool",
             "call_stubs.numpy_sorts",
             "linalg.thin_products",
+            "math.scipy_exports",
             "linalg.scipy_library",
         )
     ]

@@ -12,15 +12,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from func.backends.loops import kernels
-from func.backends.loops.kernels import Accumulate, Apply, Buffer, Chunking, Dot, Instruction, Item, Load, LoadAt
+from func.backends.loops.kernels import (
+    CALLED,
+    Accumulate,
+    Apply,
+    Buffer,
+    Chunking,
+    Dot,
+    Instruction,
+    Item,
+    Load,
+    LoadAt,
+)
 from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.product_blocks import grid_of
-from func.backends.loops.traversal import bodies_of, own_buffers, refs_of
+from func.backends.loops.traversal import all_items, own_buffers, refs_of
 from func.backends.records import Record
 
-PER_BYTE, PLAIN_TIME, SLOW_TIME, EXPENSIVE_TIME, SINGLE_TIME = 0.01, 0.04, 0.3, 1.2, 0.6
+PER_BYTE, PLAIN_TIME, SLOW_TIME, EXPENSIVE_TIME, SINGLE_TIME, CALL_TIME = 0.01, 0.04, 0.3, 1.2, 0.6, 60.0
 """Nanoseconds an element: reading or writing a byte of it; operations on 8 bytes of the three kinds; what is done one
-element at a time. Measured with vectors of 32 bytes at 3.5 GHz."""
+element at a time; a function of SciPy. Measured with vectors of 32 bytes at 3.5 GHz."""
 _PLAIN = """
 absolute add bitwise_and bitwise_count bitwise_or bitwise_xor complex conjugate convert deg2rad equal exponent greater
 greater_equal heaviside imag invert isfinite isinf isnan left_shift less less_equal logical_and logical_not logical_or
@@ -61,6 +72,8 @@ def _time(instruction: Instruction) -> float:
         return SINGLE_TIME
     if isinstance(instruction, Apply):
         dtype, op = instruction.args[-1].dtype, instruction.op
+        if op.startswith(CALLED):
+            return CALL_TIME
         scale = dtype.itemsize / 8 * (4 if dtype.kind == "c" else 1)
         return scale * (PLAIN_TIME if op in PLAIN else SLOW_TIME if op in SLOW else EXPENSIVE_TIME)
     return PLAIN_TIME
@@ -106,7 +119,7 @@ def chunk_loops(items: Iterable[Item]) -> None:
     """Note in all nests and products how they are cut into chunks, with memory for what the chunks need."""
     users: dict[int, int] = {}
     nests = []
-    for item in _all_items(items):
+    for item in all_items(items):
         for key in {id(buffer.storage) for buffer in own_buffers(item)}:
             users[key] = users.get(key, 0) + 1
         if isinstance(item, kernels.LoopNest):
@@ -117,14 +130,6 @@ def chunk_loops(items: Iterable[Item]) -> None:
     for nest in nests:
         nest.chunkings = list(chunkings_of(nest, shared))
         nest.row_scratch = _row_scratch(nest, shared)
-
-
-def _all_items(items: Iterable[Item]) -> Iterator[Item]:
-    """The items and those inside them."""
-    for item in items:
-        yield item
-        for body in bodies_of(item):
-            yield from _all_items(body)
 
 
 def chunkings_of(nest: kernels.LoopNest, shared: set[int]) -> Iterator[Chunking]:

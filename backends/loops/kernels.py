@@ -39,6 +39,8 @@ from func.backends.records import Record, field
 
 Shape: TypeAlias = tuple[int, ...]
 DType: TypeAlias = np.dtype[Any]
+CALLED = "scipy.special."
+"""The beginning of the names of operations that are functions of SciPy, called for every element."""
 
 
 class Buffer(Record):
@@ -132,7 +134,7 @@ class LoadAt(Record):
 
 
 class Apply(Record):
-    """out = op(*args); op is the name of a NumPy ufunc, "select" or "convert"."""
+    """out = op(*args); op is the name of a NumPy ufunc, "select", "convert", or `CALLED` and the name of a function."""
 
     out: Register
     op: str

@@ -36,6 +36,14 @@ def bodies_of(item: kernels.Item) -> Sequence[list[kernels.Item]]:
     return item.branches if isinstance(item, Branch) else ()
 
 
+def all_items(items: Iterable[kernels.Item]) -> Iterator[kernels.Item]:
+    """The items and those inside them."""
+    for item in items:
+        yield item
+        for body in bodies_of(item):
+            yield from all_items(body)
+
+
 def own_buffers(item: kernels.Item) -> Iterator[Buffer]:
     """The memory that an item touches, without that of the items inside it."""
     if isinstance(item, kernels.LoopNest):

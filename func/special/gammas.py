@@ -23,78 +23,14 @@ from func.special.protocol import implements_scipy
 
 # fmt: off
 __all__ = [
-    "bernoulli", "beta", "betaln", "binom", "comb", "digamma", "factorial", "gamma", "gammaln", "gammasgn", "loggamma",
-    "multigammaln", "perm", "poch", "polygamma", "psi", "rgamma", "zeta", "zetac",
+    "bernoulli", "comb", "factorial", "multigammaln", "perm", "polygamma", "zeta",
 ]
 # fmt: on
-
-
-def gamma(z: Array) -> Array:
-    """The gamma function Γ(z), real or complex; poles at 0, -1, -2, ... DLMF 5.2.1.
-
-    >>> import func
-    >>> float(func.grad(func.special.gamma)(1.0))
-    -0.5772156649015329
-    """
-    return ops.gamma(operand(z))
-
-
-def gammaln(x: Array) -> Array:
-    """log|Γ(x)| of real x. DLMF 5.2.1."""
-    return ops.gammaln(operand(x))
-
-
-def loggamma(z: Array) -> Array:
-    """The principal branch of log Γ(z), with the cut along the negative real axis. DLMF 5.4."""
-    return ops.loggamma(operand(z))
-
-
-def gammasgn(x: Array) -> Array:
-    """The sign of Γ(x), which has no derivative."""
-    return ops.gammasgn(operand(x))
-
-
-def rgamma(z: Array) -> Array:
-    """1 / Γ(z), an entire function: its derivative holds at the poles of Γ too. DLMF 5.5.3."""
-    return ops.rgamma(operand(z))
-
-
-def digamma(z: Array) -> Array:
-    """ψ(z) = Γ'(z) / Γ(z), real or complex. DLMF 5.2.2."""
-    return ops.digamma(operand(z))
 
 
 def polygamma(n: Array, x: Array) -> Array:
     """The n-th derivative of ψ at x, which may be complex here. No derivative by n. DLMF 5.15.1."""
     return as_array(ops.polygamma(operand(n), operand(x)))
-
-
-def poch(x: Array, m: Array) -> Array:
-    """Pochhammer's symbol (x)ₘ = Γ(x + m) / Γ(x). DLMF 5.2.5."""
-    return ops.poch(operand(x), operand(m))
-
-
-def beta(a: Array, b: Array) -> Array:
-    """Euler's beta function Γ(a) Γ(b) / Γ(a + b). DLMF 5.12.1."""
-    return ops.beta(operand(a), operand(b))
-
-
-def betaln(a: Array, b: Array) -> Array:
-    """log|B(a, b)|."""
-    return ops.betaln(operand(a), operand(b))
-
-
-def binom(n: Array, k: Array) -> Array:
-    """The binomial coefficient of real n and k. DLMF 1.2.6."""
-    return ops.binom(operand(n), operand(k))
-
-
-def zetac(x: Array) -> Array:
-    """Riemann's ζ(x) - 1; its derivative is not defined."""
-    return ops.zetac(operand(x))
-
-
-psi = digamma
 
 
 @implements_scipy("_zeta", "_riemann_zeta")

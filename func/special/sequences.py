@@ -1,4 +1,4 @@
-"""Functions of scipy.special that give all orders up to one, and their derivatives, at a number."""
+"""Spherical Bessel functions, and functions that give all orders up to one and their derivatives at a number."""
 
 from __future__ import annotations
 
@@ -11,12 +11,45 @@ import numpy as np
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
-from func.interpreters.primitives.special import waves
+from func.interpreters.primitives.special import bessel, waves
+from func.interpreters.primitives.special.integrals import hyp0f1
 from func.interpreters.primitives.structural.shapes import convert
-from func.special.bessel import spherical_jn, spherical_yn
-from func.special.integrals import hyp0f1
+from func.special.protocol import implements_scipy
 
-__all__ = ["lmbda", "obl_cv_seq", "pbdv_seq", "pbvv_seq", "pro_cv_seq", "riccati_jn", "riccati_yn"]
+__all__ = [
+    "lmbda", "obl_cv_seq", "pbdv_seq", "pbvv_seq", "pro_cv_seq", "riccati_jn", "riccati_yn", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn",
+]  # fmt: skip
+
+
+def _spherical(primitive: Any, n: Any, z: Array, derivative: bool) -> Array:
+    """A spherical Bessel function of integer order, or its derivative by the argument."""
+    n, z = operand(n), operand(z)
+    return primitive.partials[1].rule(n, z) if derivative else primitive(n, z)
+
+
+@implements_scipy("_spherical_jn")
+def spherical_jn(n: Any, z: Array, derivative: bool = False) -> Array:
+    """The spherical Bessel function of the first kind and integer order n. DLMF 10.47.3."""
+    return _spherical(bessel.spherical_jn, n, z, derivative)
+
+
+@implements_scipy("_spherical_yn")
+def spherical_yn(n: Any, z: Array, derivative: bool = False) -> Array:
+    """The spherical Bessel function of the second kind and integer order n. DLMF 10.47.4."""
+    return _spherical(bessel.spherical_yn, n, z, derivative)
+
+
+@implements_scipy("_spherical_in")
+def spherical_in(n: Any, z: Array, derivative: bool = False) -> Array:
+    """The modified spherical Bessel function of the first kind and integer order n. DLMF 10.47.7."""
+    return _spherical(bessel.spherical_in, n, z, derivative)
+
+
+@implements_scipy("_spherical_kn")
+def spherical_kn(n: Any, z: Array, derivative: bool = False) -> Array:
+    """The modified spherical Bessel function of the second kind and integer order n. DLMF 10.47.9."""
+    return _spherical(bessel.spherical_kn, n, z, derivative)
 
 
 def _number(x: Array) -> Array:

@@ -15,6 +15,7 @@ BLOCK = re.compile(
     r"^ *```python file=(?P<file>\S+)(?: list=(?P<list>\S+))?\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
 )
 CHECK = """
+import inspect
 import numpy as np, scipy.special, func
 x = np.linspace(0.3, 4.0, 7)
 function, slope = func.special.itstruve0, scipy.special.struve(0, x)
@@ -22,12 +23,16 @@ np.testing.assert_array_equal(function(x), scipy.special.itstruve0(x))
 np.testing.assert_allclose(func.vmap(func.grad(function))(x), slope, rtol=1e-12)
 np.testing.assert_allclose(func.jvp(scipy.special.itstruve0, (x,), (np.ones(7),))[1], slope, rtol=1e-12)
 np.testing.assert_array_equal(func.jit(function)(x), scipy.special.itstruve0(x))
+assert function.__doc__.startswith("The integral of") and list(inspect.signature(function).parameters) == ["x"]
 np.testing.assert_allclose(func.jit(func.vmap(func.grad(function)))(x), slope, rtol=1e-12)
 """
 CHECK_NATIVE = """
 import numpy as np, scipy.special, func
 from func.interpreters.compile.native.translate import translate
 x = np.linspace(1e-5, 4.0, 7)
+translate(func.make_program(lambda x: func.special.itstruve0(x) + x)(x))
+compiled = func.jit(func.special.itstruve0, compiler="llvm")
+np.testing.assert_array_equal(compiled(x), scipy.special.itstruve0(x))
 translate(func.make_program(func.special.cosm1)(x))
 compiled = func.jit(func.special.cosm1, compiler="llvm")
 np.testing.assert_allclose(compiled(x), scipy.special.cosm1(x), rtol=1e-14)
@@ -62,9 +67,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def test_a_function_takes_three_places() -> None:
+def test_a_function_takes_two_places() -> None:
     files = [block["file"] for block in BLOCK.finditer((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))]
-    assert len(set(files)) == 3 + 1  # the native form
+    assert len(set(files)) == 2 + 1  # the native form
 
 
 def test_value_derivative_batch_and_compilation(tree: Path) -> None:
@@ -77,7 +82,11 @@ def test_the_native_form(tree: Path) -> None:
 
 
 def test_the_other_tests_know_the_function(tree: Path) -> None:
-    tests = ["tests/interpreters/primitives/test_samples.py", "tests/func/special/test_special.py"]
+    tests = [
+        "tests/interpreters/primitives/test_samples.py",
+        "tests/func/special/test_special.py",
+        "tests/interpreters/compile/native/test_scipy_functions.py",
+    ]
     out = run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "itstruve0 or every", *tests)
     (passed,) = re.findall(r"(\d+) passed", out)
     assert int(passed) > 20

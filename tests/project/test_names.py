@@ -24,9 +24,9 @@ FILES = [
 # Modules of one name that have one subject, at different levels: public functions, their primitives, native code.
 # fmt: off
 SAME_SUBJECT = {
-    "bessel", "checkpointing", "checks", "collectives", "contraction", "control", "convolution", "cumulative",
-    "diagonals", "elementary", "error_functions", "errors", "factorizations", "fft", "gamma", "incomplete", "indexing",
-    "integrals", "inverses", "linalg", "logistic", "matrix_functions", "modes", "normal", "products", "protocol",
+    "checkpointing", "checks", "collectives", "contraction", "control", "convolution", "cumulative",
+    "diagonals", "elementary", "errors", "factorizations", "fft", "gamma", "indexing",
+    "integrals", "inverses", "linalg", "matrix_functions", "modes", "normal", "products", "protocol",
     "reductions", "rules", "solving", "sorting", "sparse", "special", "spectra", "spectral",
 }
 # fmt: on

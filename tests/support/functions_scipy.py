@@ -11,12 +11,12 @@ import scipy.special
 
 import func
 from func import random, special
-from func.special import by_equations, sequences, spherical
 from tests.func.linalg.test_linalg import CASES
 from tests.func.random.test_random import DISCRETE, PARAMETERS
 from tests.func.special.test_special import MANY, U
 from tests.support.functions import Call
 from tests.support.sampling import real, restart, spd
+from tests.support.special_arguments import BY_EQUATIONS
 
 restart(5)
 A = np.diag([1.0, 2.5, 4.0]) + 0.3 * real(3, 3)
@@ -41,9 +41,6 @@ NO_DERIVATIVE = {"bernoulli"}
 def _of_place(name: str, args: tuple[Any, ...], place: int, library: Any) -> Callable[[Any], Any]:
     return lambda x: getattr(library, name)(*args[:place], x, *args[place + 1 :])
 
-
-BY_EQUATIONS = {*by_equations.__all__, *sequences.__all__, *spherical.__all__}
-"""Functions of several arguments, or outputs, with tables of their own: `tests/support/scipy_special.py`."""
 
 for _name in special.__all__:
     if _name in BY_EQUATIONS:

@@ -6,6 +6,8 @@ from typing import Any
 
 import scipy.special
 
+from func.special import sequences, spherical
+
 _OBLATE, _PROLATE, _OBLATE_3, _PROLATE_3 = [
     float(value(1, 2, c)) for c in (0.8, 3.0) for value in (scipy.special.obl_cv, scipy.special.pro_cv)
 ]
@@ -113,3 +115,8 @@ WITHOUT_DERIVATIVE = {
     "nctdtridf": (0.5, 0.6, 0.8),
 }
 """Those that have none with respect to any argument."""
+
+BY_EQUATIONS = {*ARGUMENTS, *WITHOUT_DERIVATIVE, *sequences.__all__, *spherical.__all__, "diric"} - {
+    *("fdtr", "fdtrc", "stdtr", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn")
+}
+"""Functions of several arguments, or outputs, that the tables of NumPy's conventions do not have."""

@@ -335,6 +335,9 @@ ELSEWHERE = {
     "lu_factors factored_solve factored_slogdet factored_inverse": "passes make them of what `linear-algebra` has",
     "known_factor pivot_order": "`passes-traced`: they take what a factorization made",
     "sparse_product": "the tests of sparse matrices",
+    "bei beip ber berp ellipe ellipk ellipkm1 exprel it2struve0 kei keip ker kerp obl_cv pro_cv": (
+        "`tests/interpreters/compile/native/test_scipy_functions.py` tries SciPy's functions at special numbers"
+    ),
 }
 """Primitives that translations name and no family has, by where they are tried."""
 _SHAPES = (((2,), (2, 2)), ((1, 2), (0, 2)), ((3,), ()))

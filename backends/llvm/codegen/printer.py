@@ -14,18 +14,21 @@ from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPoint
 from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import ERRORS, Task, copying
 from func.backends.llvm.linalg.blas_threads import BlasThreads
+from func.backends.llvm.math import scipy_exports
 from func.backends.llvm.math.elementary import Elementary
 from func.backends.llvm.math.own_functions import Features
 from func.backends.llvm.scalars.ir_values import stored
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops import kernels
 from func.backends.loops.chunking import chunkings_of
-from func.backends.loops.traversal import buffers_of
+from func.backends.loops.traversal import all_items, buffers_of
 
 if TYPE_CHECKING:
     from func.backends.llvm.codegen.matrix_products import DotPrinter
 
 STATUS = ir.IntType(32)
+HAS_FAILED = 2
+"""The status of a program that reports an error."""
 BYTE = ir.IntType(8)
 FAST = ("contract", "reassoc", "arcp", "nsz")
 """Fast-math flags without nnan and ninf, and without approximate functions."""
@@ -44,8 +47,30 @@ def print_program(program: kernels.NativeProgram, features: Features, name: str 
     kind = ir.FunctionType(STATUS, [POINTER, POINTER, POINTER])
     function = ir.Function(module, kind, name)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
+    if _calls_scipy(program.items):
+        builder = _unless_scipy_reports(module, builder)
     Printer(module, builder, features, program).emit()
     return module
+
+
+def _calls_scipy(items: Iterable[kernels.Item]) -> bool:
+    """Whether some operation is a function of SciPy."""
+    nests = [item for item in all_items(items) if isinstance(item, kernels.LoopNest)]
+    return any([isinstance(x, kernels.Apply) and x.op.startswith(kernels.CALLED) for nest in nests for x in nest.code])
+
+
+def _unless_scipy_reports(module: ir.Module, b: ir.IRBuilder) -> ir.IRBuilder:
+    """Return an error where SciPy's functions would report errors; else the result of a function, whose builder it is
+    that is returned."""
+    outer = b.function
+    inner = ir.Function(module, outer.function_type, f"{outer.name}_silently")
+    inner.linkage = "internal"
+    inner.attributes |= {"noinline", "nounwind"}
+    reports = b.call(ir.Function(module, ir.FunctionType(STATUS, []), scipy_exports.REPORTS), [])
+    with b.if_then(b.icmp_unsigned("!=", reports, ir.Constant(STATUS, 0)), likely=False):
+        b.ret(ir.Constant(STATUS, HAS_FAILED))
+    b.ret(b.call(inner, outer.args))
+    return ir.IRBuilder(inner.append_basic_block("entry"))
 
 
 class Printer:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.llvm import ir
+from func.backends.llvm.math import scipy_exports
 from func.backends.llvm.math.elementary import Elementary
 from func.backends.llvm.scalars import arithmetic, complex_numbers, floats, integer_powers, integers, logic
 from func.backends.llvm.scalars.ir_values import (
@@ -29,7 +30,7 @@ from func.backends.llvm.scalars.ir_values import (
     width_of,
 )
 from func.backends.llvm.scalars.operation_table import operation
-from func.backends.loops.kernels import DType
+from func.backends.loops.kernels import CALLED, DType
 from func.backends.number_types import is_bfloat16, is_narrow
 
 TABLES = (arithmetic, complex_numbers, floats, integers, logic, integer_powers)
@@ -59,6 +60,8 @@ class Scalars:
         them); `out` is the dtype of the result."""
         if op == "convert":
             return self.convert(args[0], dtype, out)
+        if op.startswith(CALLED):
+            return self.scipy_function(op.removeprefix(CALLED), args, out)
         if is_narrow(dtype) and op not in UNWIDENED:
             args = args[::-1] if op in EXTREMA and dtype == HALF else args  # the first of two zeros
             singles = [self.convert(x, dtype, SINGLE) for x in args]
@@ -192,11 +195,11 @@ class Scalars:
         compare = self.builder.fcmp_unordered if dtype.kind == "f" else self.builder.icmp_signed
         return compare("!=", x, zero)
 
-    def per_lane(self, function: ir.Function, args: Sequence[ir.Value]) -> Value:
-        """A scalar function lane by lane."""
+    def per_lane(self, function: ir.Function, args: Sequence[ir.Value], *others: ir.Value) -> Value:
+        """A scalar function lane by lane; it gets the others as they are."""
         b = self.builder
         lanes = range(width_of(args[0]))
-        return gathered(b, [b.call(function, [lane(b, x, place) for x in args]) for place in lanes])
+        return gathered(b, [b.call(function, [*[lane(b, x, place) for x in args], *others]) for place in lanes])
 
     def repeated(self, name: str, dtype: DType, step: Step, result: int, args: Sequence[ir.Value]) -> Value:
         """The function `name` of unsigned numbers x and y, lane by lane: (x, y, 1) becomes `step` of them until y is
@@ -239,6 +242,16 @@ class Scalars:
             results.append(Pair(b.extract_value(pair, 0), b.extract_value(pair, 1)))
         return gathered(b, results)
 
+    def scipy_function(self, name: str, args: Sequence[ir.Value], out: DType) -> Value:
+        """A special function of SciPy, lane by lane. The last argument is Cython's own."""
+        kinds, result = [lane(self.builder, x, 0).type for x in args], element(out)
+        symbol = scipy_exports.symbol(name, [_letter(kind) for kind in kinds], _letter(result))
+        function = self.module.globals.get(symbol)
+        if function is None:
+            function = ir.Function(self.module, ir.FunctionType(result, [*kinds, ir.IntType(32)]), symbol)
+            function.attributes.add("nounwind")
+        return self.per_lane(function, args, ir.Constant(ir.IntType(32), 0))
+
     def library(self, name: str, dtype: DType, args: Sequence[ir.Value]) -> Value:
         """A function of the C library, by its name for doubles, lane by lane."""
         full = name if dtype.itemsize == 8 else f"{name}f"
@@ -247,3 +260,8 @@ class Scalars:
             kind = element(dtype)
             function = ir.Function(self.module, ir.FunctionType(kind, [kind] * len(args)), full)
         return self.per_lane(function, args)
+
+
+def _letter(kind: ir.Type) -> str:
+    """The letter of a type in the names of SciPy's functions."""
+    return "d" if isinstance(kind, ir.DoubleType) else "f" if isinstance(kind, ir.FloatType) else "l"

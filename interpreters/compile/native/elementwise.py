@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import func.backends.llvm.scalars.operations  # noqa: F401  fills the table of operations
+from func.backends.llvm import symbols
 from func.backends.llvm.math.elementary import names
+from func.backends.llvm.math.scipy_exports import IN_SINGLE, symbol
 from func.backends.llvm.scalars.operation_table import operation
-from func.backends.loops.kernels import DType
+from func.backends.loops.kernels import CALLED, DType
 from func.backends.loops.values import ArrayValue, uniform
 from func.backends.number_types import is_bfloat16, is_narrow, is_number, kind_of
 from func.interpreters.compile.native.not_native import NotNative
@@ -20,7 +23,9 @@ from func.interpreters.primitives.elementwise.pointwise import is_numpy_ufunc
 
 BOOL = np.dtype(bool)
 SIGNED, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
-SINGLE, INDEX = np.dtype(np.float32), np.dtype(np.int64)
+SINGLE, DOUBLE, INDEX = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+LETTERS = {DOUBLE: "d", SINGLE: "f", np.dtype(np.intp): "l"}
+"""The letters of dtypes in the names of SciPy's functions."""
 LARGEST_SHIFT = 5000
 """A power of two with this exponent takes any number to infinity, and its inverse any number to zero."""
 _WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
@@ -43,6 +48,8 @@ def elementwise(context: TranslationContext) -> ArrayValue:
         return by_loop(context, primitive.numpy)
     dtype = context.out.dtype
     if kind_of(dtype) not in "fc" or not has_operation(primitive.name, dtype):
+        if primitive.scipy is not None and context.translator.calls_scipy:
+            return by_scipy(context, primitive.ufunc)
         raise NotNative(f"{primitive.name} of {dtype} has no native form")
     return context.map(primitive.name, *[context.convert(x, dtype) for x in context.args], dtype=dtype)
 
@@ -60,6 +67,30 @@ def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> A
         raise NotNative(f"{name} of {loop[0]}")
     args = [context.fitted(place, loop[place]) for place in range(len(context.args))]
     return context.convert(context.map(name, *args, dtype=loop[-1]), context.out.dtype)
+
+
+def by_scipy(context: TranslationContext, ufunc: Any) -> ArrayValue:
+    """A ufunc of SciPy as the C function that it calls for every element, on operands in the dtypes of that function.
+
+    SciPy computes in double precision what has no form in single precision.
+    """
+    if ufunc is None:
+        raise NotNative(f"{context.equation.primitive.name}, which is no ufunc")
+    name, loop = ufunc.__name__, loop_of(context, ufunc)
+    dtypes = loop
+    if not scipy_function(name, dtypes) and name not in IN_SINGLE:
+        dtypes = tuple([DOUBLE if dtype == SINGLE else dtype for dtype in loop])
+    if not scipy_function(name, dtypes):
+        raise NotNative(f"{name} of {', '.join([str(dtype) for dtype in loop])} has no native form")
+    args = [context.convert(context.fitted(i, loop[i]), dtype) for i, dtype in enumerate(dtypes[:-1])]
+    out = context.map(f"{CALLED}{name}", *args, dtype=dtypes[-1])
+    return context.convert(context.convert(out, loop[-1]), context.out.dtype)
+
+
+def scipy_function(name: str, dtypes: Sequence[DType]) -> bool:
+    """Whether SciPy exports a function of arguments and of a result of these dtypes."""
+    letters = [LETTERS.get(dtype, "") for dtype in dtypes]
+    return all(letters) and symbols.find(symbol(name, letters[:-1], letters[-1])) is not None
 
 
 def loop_of(context: TranslationContext, ufunc: Any) -> tuple[DType, ...]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from func.backends.llvm.scalars.operations import HALF
 from func.backends.loops.values import ArrayValue
-from func.interpreters.compile.native.elementwise import BOOL
+from func.backends.support.arrays import scipy_of
+from func.interpreters.compile.native.elementwise import BOOL, by_scipy
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native
 
@@ -48,3 +49,12 @@ def _sinc_series(context: TranslationContext, y: ArrayValue, order: int) -> Arra
         coefficient = (-1) ** k / (2 * k + 1) * (1.0 / math.factorial(2 * k - order))
         total = context.map("add", context.map("multiply", square, total), context.number(coefficient, y.dtype))
     return total if 2 * first == order else context.map("multiply", total, y)
+
+
+@native("ellipk", "ellipkm1", "ellipe", "exprel")
+def _of_order_zero(context: TranslationContext) -> ArrayValue:
+    """SciPy's function; its derivatives are func's own."""
+    name = context.equation.primitive.name
+    if context.params["order"] or not context.translator.calls_scipy:
+        raise NotNative(f"derivatives of {name}, or {name} without SciPy")
+    return by_scipy(context, getattr(scipy_of(np, "special"), name))

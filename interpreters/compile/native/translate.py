@@ -97,6 +97,8 @@ class Translator:
         self.libraries = libraries
         """Whether items may call routines of libraries."""
         self.is_printed = is_printed
+        self.calls_scipy = libraries and not is_printed
+        """Whether elements may be computed by functions of SciPy."""
 
     def native(self, checked: bool, donated: frozenset[int] = frozenset()) -> NativeProgram:
         """The whole program."""
@@ -274,6 +276,7 @@ def rule_of(equation: Equation) -> Any:
         if rule.__module__ in NONEMPTY and any([0 in var.shape for var in variables]):
             raise NotNative(f"{primitive.name} of nothing")
         return rule
-    if primitive.numpy is not None or isinstance(primitive, Elementwise):
+    is_scipys = primitive.scipy is not None and not primitive.multiple
+    if primitive.numpy is not None or is_scipys or isinstance(primitive, Elementwise):
         return elementwise.elementwise
     raise NotNative(f"{primitive.name} has no native form")

@@ -23,9 +23,10 @@ from func.interpreters.primitives.elementwise.table import (
 )
 from func.interpreters.primitives.scipy_functions import special
 from func.interpreters.primitives.special.builders import (
+    by_name,
     missing,
+    publish,
     refuse_complex,
-    several,
     special_primitive,
     times,
 )
@@ -54,17 +55,35 @@ def _by_order(name: str, is_complex: bool = False) -> Elementwise:
 
 
 jv: Elementwise = _by_order("jv")
+publish(jv, "v z", "The Bessel function of the first kind and real order v. DLMF 10.2.2.")
 yv: Elementwise = _by_order("yv")
+publish(yv, "v z", "The Bessel function of the second kind and real order v. DLMF 10.2.3.")
 hankel1: Elementwise = _by_order("hankel1", is_complex=True)
+publish(hankel1, "v z", "The Hankel function of the first kind, J + i Y. DLMF 10.4.3.")
 hankel2: Elementwise = _by_order("hankel2", is_complex=True)
+publish(hankel2, "v z", "The Hankel function of the second kind, J - i Y. DLMF 10.4.3.")
 yn: Elementwise = special_primitive(
     "yn", missing("yn", "its order n"), lambda x, y: _half_gap(yv(subtract(x, 1), y), yv(add(x, 1), y))
 )
+publish(yn, "n x", "The Bessel function of the second kind and integer order n, x > 0.")
 
 j0: Elementwise = special_primitive("j0", lambda x: negative(j1(x)))
+publish(
+    j0,
+    "x",
+    """The Bessel function of the first kind and order 0. DLMF 10.2.2.
+
+    >>> import func
+    >>> float(func.grad(func.special.j0)(0.0))
+    -0.0
+    """,
+)
 j1: Elementwise = special_primitive("j1", lambda x: _half_gap(j0(x), jv(2, x)))
+publish(j1, "x", "The Bessel function of the first kind and order 1. DLMF 10.2.2.")
 y0: Elementwise = special_primitive("y0", lambda x: negative(y1(x)))
+publish(y0, "x", "The Bessel function of the second kind and order 0, x > 0. DLMF 10.2.3.")
 y1: Elementwise = special_primitive("y1", lambda x: subtract(y0(x), divide(y1(x), x)))
+publish(y1, "x", "The Bessel function of the second kind and order 1, x > 0. DLMF 10.2.3.")
 
 
 def _jve_partial(x: Array, y: Array) -> Array:
@@ -80,29 +99,36 @@ def _yve_partial(x: Array, y: Array) -> Array:
 
 
 jve: Elementwise = special_primitive("jve", missing("jve", "its order v"), _jve_partial)
+publish(jve, "v z", "jv(v, z) exp(-|Im z|); holomorphic for real z only.")
 yve: Elementwise = special_primitive("yve", missing("yve", "its order v"), _yve_partial)
+publish(yve, "v z", "yv(v, z) exp(-|Im z|); holomorphic for real z only.")
 hankel1e: Elementwise = special_primitive(
     "hankel1e",
     missing("hankel1e", "its order v"),
     lambda x, y, out: subtract(_half_gap(hankel1e(subtract(x, 1), y), hankel1e(add(x, 1), y)), multiply(out, 1j)),
     is_complex=True,
 )
+publish(hankel1e, "v z", "hankel1(v, z) exp(-i z).")
 hankel2e: Elementwise = special_primitive(
     "hankel2e",
     missing("hankel2e", "its order v"),
     lambda x, y, out: add(_half_gap(hankel2e(subtract(x, 1), y), hankel2e(add(x, 1), y)), multiply(out, 1j)),
     is_complex=True,
 )
+publish(hankel2e, "v z", "hankel2(v, z) exp(i z).")
 
 iv: Elementwise = special_primitive(
     "iv", missing("iv", "its order v"), lambda x, y: _half(iv(subtract(x, 1), y), iv(add(x, 1), y))
 )
+publish(iv, "v z", "The modified Bessel function of the first kind and real order v. DLMF 10.25.2.")
 kv: Elementwise = special_primitive(
     "kv", missing("kv", "its order v"), lambda x, y: negative(_half(kv(subtract(x, 1), y), kv(add(x, 1), y)))
 )
+publish(kv, "v z", "The modified Bessel function of the second kind and real order v. DLMF 10.25.3.")
 kn: Elementwise = special_primitive(
     "kn", missing("kn", "its order n"), lambda x, y: negative(_half(kv(subtract(x, 1), y), kv(add(x, 1), y)))
 )
+publish(kn, "n x", "The modified Bessel function of the second kind and integer order n, x > 0.")
 FAR, TERMS = 40.0, 24
 """Where Hankel's expansions begin for the order 0, and their number of terms."""
 
@@ -157,6 +183,7 @@ def _kve_partial(x: Array, y: Array, out: Array) -> Array:
 
 
 kve: Elementwise = special_primitive("kve", missing("kve", "its order v"), _kve_partial)
+publish(kve, "v z", "kv(v, z) exp(z).")
 
 
 def _ive_partial(x: Array, y: Array, out: Array) -> Array:
@@ -170,21 +197,30 @@ def _ive_partial(x: Array, y: Array, out: Array) -> Array:
 
 
 ive: Elementwise = special_primitive("ive", missing("ive", "its order v"), _ive_partial)
+publish(ive, "v z", "iv(v, z) exp(-|Re z|); holomorphic for real z only.")
 
 i0: Elementwise = special_primitive("bessel_i0", lambda x: i1(x), ufunc="i0")
+publish(i0, "x", "The modified Bessel function of the first kind and order 0. DLMF 10.25.2.")
 i1: Elementwise = special_primitive("i1", lambda x: _half(i0(x), iv(2, x)))
+publish(i1, "x", "The modified Bessel function of the first kind and order 1. DLMF 10.25.2.")
 i0e: Elementwise = special_primitive(
     "i0e", lambda x: _ie_slope(0, x, lambda x: subtract(i1e(x), multiply(sign(x), i0e(x))))
 )
+publish(i0e, "x", "i0(x) exp(-|x|), where the derivative of |x| at zero is taken as zero.")
 i1e: Elementwise = special_primitive(
     "i1e", lambda x: _ie_slope(1, x, lambda x: subtract(_half(i0e(x), ive(2, x)), multiply(sign(x), i1e(x))))
 )
+publish(i1e, "x", "i1(x) exp(-|x|).")
 k0: Elementwise = special_primitive("k0", lambda x: negative(k1(x)))
+publish(k0, "x", "The modified Bessel function of the second kind and order 0, x > 0. DLMF 10.25.3.")
 k1: Elementwise = special_primitive("k1", lambda x, out: negative(add(k0(x), divide(out, x))))
+publish(k1, "x", "The modified Bessel function of the second kind and order 1, x > 0. DLMF 10.25.3.")
 k0e: Elementwise = special_primitive("k0e", lambda x: _ke_slope(0, x, lambda x: subtract(k0e(x), k1e(x))))
+publish(k0e, "x", "k0(x) exp(x).")
 k1e: Elementwise = special_primitive(
     "k1e", lambda x: _ke_slope(1, x, lambda x: subtract(k1e(x), add(k0e(x), divide(k1e(x), x))))
 )
+publish(k1e, "x", "k1(x) exp(x).")
 
 
 def _spherical(name: str, below: int, above: int) -> Elementwise:
@@ -213,7 +249,13 @@ def _airy_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tupl
     return aip, multiply(z, ai), bip, multiply(z, bi)
 
 
-airy: Primitive = several("airy", 4, _airy_slopes, lambda xp, z: special(xp, "airy")(z))
+airy: Primitive = by_name(
+    "airy",
+    "z",
+    outs=4,
+    z=_airy_slopes,
+    doc="The Airy functions and their derivatives (Ai, Ai', Bi, Bi'), real or complex. DLMF 9.2.",
+)
 
 
 def _struve_rest(v: Array, x: Array) -> Array:
@@ -233,4 +275,6 @@ def _modstruve_partial(x: Array, y: Array) -> Array:
 
 
 struve: Elementwise = special_primitive("struve", missing("struve", "its order v"), _struve_partial)
+publish(struve, "v x", "Struve's function of real order v, x > 0. DLMF 11.2.1.")
 modstruve: Elementwise = special_primitive("modstruve", missing("modstruve", "its order v"), _modstruve_partial)
+publish(modstruve, "v x", "The modified Struve function of real order v, x > 0. DLMF 11.2.2.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,23 @@ from func.interpreters.primitives.elementwise.pointwise import ElementwiseConsta
 from func.interpreters.primitives.elementwise.table import absolute, equal, less, power
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, full_like, where
+
+
+class PublicFunction(NamedTuple):
+    """A primitive as a function of `func.special`: the names of its arguments, and its docstring."""
+
+    primitive: Primitive
+    arguments: Sequence[str]
+    doc: str
+
+
+PUBLIC: dict[str, PublicFunction] = {}
+"""Those under SciPy's names."""
+
+
+def publish(primitive: Primitive, arguments: str, doc: str) -> None:
+    """Make a primitive a public function of arguments with these names, under the name that SciPy has for it."""
+    PUBLIC[primitive.scipy or primitive.name] = PublicFunction(primitive, arguments.split(), doc)
 
 
 def _ufunc_impl(name: str) -> Callable[..., Array]:
@@ -116,67 +133,6 @@ def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
     return primitive
 
 
-def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl: Callable[..., Any]) -> Primitive:
-    """A primitive of one argument with several outputs; `slopes(x, *outs)` are their derivatives."""
-    dtypes: dict[Any, list[np.dtype[Any]]] = {}
-
-    def typed_impl(xp: Any, x: Array) -> tuple[Array, ...]:
-        return tuple(impl(xp, x))
-
-    def aval(x: Aval) -> tuple[Aval, ...]:
-        if x.dtype not in dtypes:
-            dtypes[x.dtype] = [np.asarray(out).dtype for out in impl(np, x.dtype.type(1))]
-        return tuple([Aval(x.shape, dtype) for dtype in dtypes[x.dtype]])
-
-    def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        (x,), (dx,) = primals, tangents
-        outs = primitive(x)
-        dots = [
-            convert(multiply(slope, dx), dtype=dtype_of(out)) for slope, out in zip(slopes(x, *outs), outs, strict=True)
-        ]
-        return outs, tuple(dots)
-
-    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-        return primitive(args[0])
-
-    primitive = general(
-        name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True, cost=costs.SPECIAL, layout=iterated_order
-    )
-    return primitive
-
-
-def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None) -> Primitive:
-    """A primitive of four or more arguments, which broadcast; a partial takes all of them and the output."""
-    scipy = ufunc or name
-    impl = _ufunc_impl(scipy)
-    dtypes: dict[Any, np.dtype[Any]] = {}
-
-    def aval(*avals: Aval) -> Aval:
-        key = tuple([(a.dtype, a.weak) for a in avals])
-        if key not in dtypes:
-            probes = [dtype.type(1).item() if weak else dtype.type(1) for dtype, weak in key]
-            dtypes[key] = np.asarray(quietly(impl, np, *probes)).dtype
-        return Aval(np.broadcast_shapes(*[a.shape for a in avals]), dtypes[key])
-
-    def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
-        out = primitive(*primals)
-        total: Any = ZERO
-        for partial, tangent in zip(partials, tangents, strict=True):
-            if tangent is not ZERO:
-                total = add_tangents(total, multiply(partial(*primals, out), tangent))
-        if total is ZERO:
-            return out, ZERO
-        return out, broadcast(convert(total, dtype=dtype_of(out)), shape=out.shape)
-
-    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return primitive(*align_ranks(size, batched, args))
-
-    primitive = general(
-        name, impl, aval=aval, batch=batch, jvp=jvp, cost=costs.SPECIAL, scipy=scipy, layout=iterated_order
-    )
-    return primitive
-
-
 def _for_slopes(operands: Sequence[Array], out: Array) -> list[Array]:
     """Operands for slopes, which compute with them: integers with a sign and all digits, numbers as exact as `out`."""
     precise = np.dtype(np.finfo(dtype_of(out)).dtype) if dtype_of(out).kind in "fc" else np.dtype(np.float64)
@@ -201,11 +157,14 @@ def _result_dtypes(function: Any, impl: Any, key: Any, outs: int) -> list[np.dty
     return [np.asarray(out).dtype for out in (results if outs > 1 else [results])]
 
 
-def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **partials: Any) -> Primitive:
+def by_name(
+    name: str, arguments: str, *, outs: int = 1, impl: Any = None, doc: str | None = None, **partials: Any
+) -> Primitive:
     """A primitive of named arguments, which broadcast, with one or several outputs, by the rules of its partials.
 
     A partial is a function of all arguments and all outputs, and gives the slope of the output, or of each output. An
-    argument without one has no derivative, and raises where it is needed.
+    argument without one has no derivative, and raises where it is needed. A function of SciPy is public, unless its
+    docstring is empty.
     """
     names = arguments.split()
     computed = impl or _ufunc_impl(name)
@@ -236,10 +195,7 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
             slopes = partials[argument](*_for_slopes(primals, values[0]), *values)
             for i, slope in enumerate(slopes if outs > 1 else [slopes]):
                 dots[i] = add_tangents(dots[i], multiply(slope, tangent))
-        dots = [
-            dot if dot is ZERO else broadcast(convert(dot, dtype=dtype_of(out)), shape=shape_of(out))
-            for dot, out in zip(dots, values, strict=True)
-        ]
+        dots = [dot if dot is ZERO else _fitted(dot, out) for dot, out in zip(dots, values, strict=True)]
         return results, (tuple(dots) if outs > 1 else dots[0])
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
@@ -256,7 +212,15 @@ def by_name(name: str, arguments: str, *, outs: int = 1, impl: Any = None, **par
         scipy=scipy,
         layout=iterated_order,
     )
+    if impl is None and doc != "":
+        publish(primitive, arguments, doc or f"scipy.special.{name} of traced and plain arrays.")
     return primitive
+
+
+def _fitted(dot: Array, out: Array) -> Array:
+    """A tangent in the dtype and the shape of an output."""
+    dot, shape = convert(dot, dtype=dtype_of(out)), shape_of(out)
+    return dot if shape_of(dot) == shape else broadcast(dot, shape=shape)
 
 
 def near_zero(

@@ -7,8 +7,7 @@ import math
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import absolute, cos, divide, exp, greater, sin, square, subtract
-from func.interpreters.primitives.scipy_functions import special
-from func.interpreters.primitives.special.builders import several, special_primitive, times
+from func.interpreters.primitives.special.builders import by_name, publish, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 _SLOPE = 2 / math.sqrt(math.pi)
@@ -23,10 +22,24 @@ def _bell(x: Array) -> Array:
 
 
 erf: Elementwise = special_primitive("erf", lambda x: _bell(x), cost=20)
+publish(
+    erf,
+    "z",
+    """The error function, real or complex. DLMF 7.2.1.
+
+    >>> import func
+    >>> float(func.grad(func.special.erf)(0.0))
+    1.1283791670955126
+    """,
+)
 erfc: Elementwise = special_primitive("erfc", lambda x: negative(_bell(x)), cost=20)
+publish(erfc, "z", "1 - erf(z). DLMF 7.2.2.")
 erfi: Elementwise = special_primitive("erfi", lambda x: multiply(exp(square(x)), _SLOPE))
+publish(erfi, "z", "-i erf(i z).")
 erfinv: Elementwise = special_primitive("erfinv", lambda out: multiply(exp(square(out)), 1 / _SLOPE))
+publish(erfinv, "y", "The inverse of erf on (-1, 1), with infinite slope at the ends.")
 erfcinv: Elementwise = special_primitive("erfcinv", lambda out: multiply(exp(square(out)), -1 / _SLOPE))
+publish(erfcinv, "y", "The inverse of erfc on (0, 2), with infinite slope at the ends.")
 
 
 def _far_series(x: Array, coefficients: tuple[float, ...]) -> Array:
@@ -64,6 +77,7 @@ def _erfcx_partial(x: Array, out: Array) -> Array:
 
 
 erfcx: Elementwise = special_primitive("erfcx", _erfcx_partial)
+publish(erfcx, "z", "exp(z²) erfc(z).")
 
 
 def _dawsn_partial(x: Array, out: Array) -> Array:
@@ -76,10 +90,12 @@ def _dawsn_partial(x: Array, out: Array) -> Array:
     return _switched(x, plain, _over_twice(multiply(series, -0.5), y), True)
 
 
+# DLMF 7.10.3.
 dawsn: Elementwise = special_primitive("dawsn", _dawsn_partial)
-"""Dawson's integral. DLMF 7.10.3 for the derivative of the scaled functions."""
+publish(dawsn, "z", "Dawson's integral, real or complex. DLMF 7.2.5.")
+# DLMF 7.10.2.
 wofz: Elementwise = special_primitive("wofz", lambda x, out: add(times(x, out, -2), 1j * _SLOPE), is_complex=True)
-"""Faddeeva's function w(z) = exp(-z²) erfc(-i z). DLMF 7.10.2."""
+publish(wofz, "z", "Faddeeva's function w(z) = exp(-z²) erfc(-i z), complex. DLMF 7.2.3.")
 
 
 def _fresnel_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
@@ -88,7 +104,9 @@ def _fresnel_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
     return sin(angle), cos(angle)
 
 
-fresnel: Primitive = several("fresnel", 2, _fresnel_slopes, lambda xp, x: special(xp, "fresnel")(x))
+fresnel: Primitive = by_name(
+    "fresnel", "z", outs=2, z=_fresnel_slopes, doc="Fresnel's integrals (S(z), C(z)). DLMF 7.2.7 and 7.2.8."
+)
 
 
 def _normal(x: Array) -> Array:
@@ -110,11 +128,15 @@ def _hazard(x: Array) -> Array:
 
 
 ndtr: Elementwise = special_primitive("ndtr", lambda x: _normal(x))
+publish(ndtr, "x", "The normal distribution function Φ(x), real or complex.")
 log_ndtr: Elementwise = special_primitive("log_ndtr", lambda x: _hazard(x))
+publish(log_ndtr, "x", "log Φ(x), accurate in the far tail.")
 ndtri: Elementwise = special_primitive(
     "ndtri", lambda out: multiply(exp(multiply(square(out), 0.5)), math.sqrt(2 * math.pi))
 )
+publish(ndtri, "p", "The inverse of Φ on (0, 1), with infinite slope at the ends.")
 ndtri_exp: Elementwise = special_primitive("ndtri_exp", lambda out: divide(1, _hazard(out)))
+publish(ndtri_exp, "y", "The x with log Φ(x) = y, for y < 0.")
 
 
 def _owens_partial_h(x: Array, y: Array) -> Array:
@@ -129,3 +151,4 @@ def _owens_partial_a(x: Array, y: Array) -> Array:
 
 
 owens_t: Elementwise = special_primitive("owens_t", _owens_partial_h, _owens_partial_a)
+publish(owens_t, "h a", "Owen's T function. Source: D. Owen (1956).")

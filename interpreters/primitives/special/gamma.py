@@ -19,13 +19,33 @@ from func.interpreters.primitives.elementwise.table import (
     subtract,
 )
 from func.interpreters.primitives.scipy_functions import reporting_missing
-from func.interpreters.primitives.special.builders import missing, ordered, special_constant, special_primitive, times
+from func.interpreters.primitives.special.builders import (
+    missing,
+    ordered,
+    publish,
+    special_constant,
+    special_primitive,
+    times,
+)
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 gamma: Elementwise = special_primitive("gamma", lambda x, out: multiply(out, digamma(x)))
+publish(
+    gamma,
+    "z",
+    """The gamma function Γ(z), real or complex; poles at 0, -1, -2, ... DLMF 5.2.1.
+
+    >>> import func
+    >>> float(func.grad(func.special.gamma)(1.0))
+    -0.5772156649015329
+    """,
+)
 gammaln: Elementwise = special_primitive("gammaln", lambda x: digamma(x))
+publish(gammaln, "x", "log|Γ(x)| of real x. DLMF 5.2.1.")
 loggamma: Elementwise = special_primitive("loggamma", lambda x: digamma(x))
+publish(loggamma, "z", "The principal branch of log Γ(z), with the cut along the negative real axis. DLMF 5.4.")
 gammasgn = special_constant("gammasgn", 1)
+publish(gammasgn, "x", "The sign of Γ(x), which has no derivative.")
 
 
 def _rgamma_partial(x: Array, out: Array) -> Array:
@@ -42,6 +62,7 @@ def _rgamma_partial(x: Array, out: Array) -> Array:
 
 
 rgamma: Elementwise = special_primitive("rgamma", _rgamma_partial)
+publish(rgamma, "z", "1 / Γ(z), an entire function: its derivative holds at the poles of Γ too. DLMF 5.5.3.")
 
 polygamma: Elementwise = special_primitive(
     "polygamma",
@@ -51,6 +72,7 @@ polygamma: Elementwise = special_primitive(
 )
 """ψ⁽ⁿ⁾(x), the arguments in the order n, x. DLMF 5.15."""
 digamma: Elementwise = special_primitive("digamma", lambda x: polygamma(1, x))
+publish(digamma, "z", "ψ(z) = Γ'(z) / Γ(z), real or complex. DLMF 5.2.2.")
 
 zeta: Elementwise = special_primitive(
     "hurwitz_zeta",
@@ -61,6 +83,7 @@ zeta: Elementwise = special_primitive(
 """Hurwitz' ζ(s, q) = Σ (k + q)⁻ˢ. DLMF 25.11.17."""
 riemann_zeta: Elementwise = special_primitive("riemann_zeta", missing("zeta", "its first argument"), ufunc="zeta")
 zetac: Elementwise = special_primitive("zetac", missing("zetac", "its argument"))
+publish(zetac, "x", "Riemann's ζ(x) - 1; its derivative is not defined.")
 
 
 polygamma_gap: Elementwise = special_primitive(
@@ -93,9 +116,11 @@ beta: Elementwise = special_primitive(
     lambda x, y, out: negative(multiply(out, digamma_gap(x, y))),
     lambda x, y, out: negative(multiply(out, digamma_gap(y, x))),
 )
+publish(beta, "a b", "Euler's beta function Γ(a) Γ(b) / Γ(a + b). DLMF 5.12.1.")
 betaln: Elementwise = special_primitive(
     "betaln", lambda x, y: negative(digamma_gap(x, y)), lambda x, y: negative(digamma_gap(y, x))
 )
+publish(betaln, "a b", "log|B(a, b)|.")
 
 
 def _poch_partial_x(x: Array, y: Array, out: Array) -> Array:
@@ -110,7 +135,7 @@ def _gap_or_nothing(a: Array, d: Array) -> Array:
 
 
 poch: Elementwise = special_primitive("poch", _poch_partial_x, lambda x, y, out: multiply(out, digamma(add(x, y))))
-"""Pochhammer's (x)_m = Γ(x + m) / Γ(x)."""
+publish(poch, "x m", "Pochhammer's symbol (x)ₘ = Γ(x + m) / Γ(x). DLMF 5.2.5.")
 
 
 def _binom_partial_n(x: Array, y: Array, out: Array) -> Array:
@@ -124,3 +149,4 @@ def _binom_partial_k(x: Array, y: Array, out: Array) -> Array:
 
 
 binom: Elementwise = special_primitive("binom", _binom_partial_n, _binom_partial_k)
+publish(binom, "n k", "The binomial coefficient of real n and k. DLMF 1.2.6.")

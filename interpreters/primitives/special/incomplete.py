@@ -27,7 +27,7 @@ from func.interpreters.primitives.elementwise.table import (
 )
 from func.interpreters.primitives.random.variates import slope as gamma_slope
 from func.interpreters.primitives.scipy_functions import reporting_missing
-from func.interpreters.primitives.special.builders import missing, special_primitive, unless_zero
+from func.interpreters.primitives.special.builders import missing, publish, special_primitive, unless_zero
 from func.interpreters.primitives.special.gamma import betaln, digamma, gammaln, polygamma
 from func.interpreters.primitives.special.logistic import xlog1py, xlogy
 from func.interpreters.primitives.structural.shapes import full_like, where
@@ -49,9 +49,20 @@ def gammainc_da(a: Array, x: Array) -> Array:
 
 
 gammainc: Elementwise = special_primitive("gammainc", lambda x, y: gammainc_da(x, y), lambda x, y: gamma_density(x, y))
+publish(
+    gammainc,
+    "a x",
+    """The regularised lower incomplete gamma function P(a, x), a > 0, x >= 0. DLMF 8.2.4.
+
+    >>> import func
+    >>> round(float(func.grad(func.special.gammainc)(2.0, 1.5)), 12)
+    -0.313488637825
+    """,
+)
 gammaincc: Elementwise = special_primitive(
     "gammaincc", lambda x, y: negative(gammainc_da(x, y)), lambda x, y: negative(gamma_density(x, y))
 )
+publish(gammaincc, "a x", "The regularised upper incomplete gamma function Q = 1 - P. DLMF 8.2.4.")
 
 
 def _gamma_hazard(a: Array, x: Array, out: Array) -> Array:
@@ -108,11 +119,13 @@ gammaincinv: Elementwise = special_primitive(
     lambda x, out: gamma_quantile_da(x, out),
     lambda x, out: divide(1, gamma_density(x, out)),
 )
+publish(gammaincinv, "a y", "The x with P(a, x) = y.")
 gammainccinv: Elementwise = special_primitive(
     "gammainccinv",
     lambda x, out: gamma_quantile_da(x, out),
     lambda x, out: divide(-1, gamma_density(x, out)),
 )
+publish(gammainccinv, "a y", "The x with Q(a, x) = y.")
 
 
 def beta_density(a: Array, b: Array, x: Array) -> Array:
@@ -181,24 +194,28 @@ betainc: Elementwise = special_primitive(
     lambda x, y, z: betainc_db(x, y, z),
     lambda x, y, z: beta_density(x, y, z),
 )
+publish(betainc, "a b x", "The regularised incomplete beta function, a, b > 0, 0 <= x <= 1. DLMF 8.17.2.")
 betaincc: Elementwise = special_primitive(
     "betaincc",
     lambda x, y, z: negative(betainc_da(x, y, z)),
     lambda x, y, z: negative(betainc_db(x, y, z)),
     lambda x, y, z: negative(beta_density(x, y, z)),
 )
+publish(betaincc, "a b x", "1 - I_x(a, b).")
 betaincinv: Elementwise = special_primitive(
     "betaincinv",
     lambda x, y, out: negative(divide(betainc_da(x, y, out), beta_density(x, y, out))),
     lambda x, y, out: negative(divide(betainc_db(x, y, out), beta_density(x, y, out))),
     lambda x, y, out: divide(1, beta_density(x, y, out)),
 )
+publish(betaincinv, "a b y", "The x with I_x(a, b) = y.")
 betainccinv: Elementwise = special_primitive(
     "betainccinv",
     lambda x, y, out: negative(divide(betainc_da(x, y, out), beta_density(x, y, out))),
     lambda x, y, out: negative(divide(betainc_db(x, y, out), beta_density(x, y, out))),
     lambda x, y, out: divide(-1, beta_density(x, y, out)),
 )
+publish(betainccinv, "a b y", "The x with 1 - I_x(a, b) = y.")
 
 
 def student_density(df: Array, t: Array) -> Array:
@@ -292,33 +309,41 @@ def _binomial_density(k: Array, n: Array, p: Array, out: Array) -> Array:
 
 
 stdtr: Elementwise = special_primitive("stdtr", lambda x, y: student_slope(x, y), lambda x, y: student_density(x, y))
+publish(stdtr, "df t", "Student's distribution function; its third derivative by df is not defined.")
 chdtr: Elementwise = special_primitive(
     "chdtr",
     lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), 0.5),
     lambda x, y: multiply(gamma_density(multiply(x, 0.5), multiply(y, 0.5)), 0.5),
 )
+publish(chdtr, "v x", "The χ² distribution function of v degrees of freedom, P(v / 2, x / 2).")
 chdtrc: Elementwise = special_primitive(
     "chdtrc",
     lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), -0.5),
     lambda x, y: multiply(gamma_density(multiply(x, 0.5), multiply(y, 0.5)), -0.5),
 )
+publish(chdtrc, "v x", "1 - chdtr(v, x).")
 gdtr: Elementwise = special_primitive(
     "gdtr",
     lambda x, y, z: multiply(z, gamma_density(y, multiply(x, z))),
     lambda x, y, z: gammainc_da(y, multiply(x, z)),
     lambda x, y, z: multiply(x, gamma_density(y, multiply(x, z))),
 )
+publish(gdtr, "a b x", "The gamma distribution function of rate a and shape b, P(b, a x).")
 gdtrc: Elementwise = special_primitive(
     "gdtrc",
     lambda x, y, z: negative(multiply(z, gamma_density(y, multiply(x, z)))),
     lambda x, y, z: negative(gammainc_da(y, multiply(x, z))),
     lambda x, y, z: negative(multiply(x, gamma_density(y, multiply(x, z)))),
 )
+publish(gdtrc, "a b x", "1 - gdtr(a, b, x).")
 fdtr: Elementwise = special_primitive(
     "fdtr",
     lambda x, y, z: f_slope_dfn(x, y, z),
     lambda x, y, z: f_slope_dfd(x, y, z),
     lambda x, y, z: f_density(x, y, z),
+)
+publish(
+    fdtr, "dfn dfd x", "The F distribution function; its third derivatives by the degrees of freedom are not defined."
 )
 fdtrc: Elementwise = special_primitive(
     "fdtrc",
@@ -326,13 +351,18 @@ fdtrc: Elementwise = special_primitive(
     lambda x, y, z: negative(f_slope_dfd(x, y, z)),
     lambda x, y, z: negative(f_density(x, y, z)),
 )
+publish(fdtrc, "dfn dfd x", "1 - fdtr(dfn, dfd, x).")
 bdtr: Elementwise = special_primitive(
     "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z, out: negative(_binomial_density(x, y, z, out))
 )
+publish(bdtr, "k n p", "The binomial distribution function; it has a derivative by p alone.")
 bdtrc: Elementwise = special_primitive(
     "bdtrc", missing("bdtrc", "k"), missing("bdtrc", "n"), lambda x, y, z, out: _binomial_density(x, y, z, out)
 )
+publish(bdtrc, "k n p", "1 - bdtr(k, n, p).")
 pdtr: Elementwise = special_primitive(
     "pdtr", missing("pdtr", "k"), lambda x, y: negative(gamma_density(add(floor(x), 1), y))
 )
+publish(pdtr, "k m", "The Poisson distribution function; it has a derivative by the mean m alone.")
 pdtrc: Elementwise = special_primitive("pdtrc", missing("pdtrc", "k"), lambda x, y: gamma_density(add(floor(x), 1), y))
+publish(pdtrc, "k m", "1 - pdtr(k, m).")

@@ -21,13 +21,13 @@ from func.interpreters.primitives.elementwise.table import (
     square,
     subtract,
 )
-from func.interpreters.primitives.scipy_functions import reporting_missing, special
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.special.builders import (
+    by_name,
     missing,
     near_zero,
-    of_many,
     ordered,
-    several,
+    publish,
     special_primitive,
     times,
 )
@@ -38,18 +38,30 @@ from func.interpreters.primitives.structural.shapes import full_like, where
 _DEGREE = math.pi / 180
 
 cbrt: Elementwise = special_primitive("special_cbrt", lambda out: divide(1, multiply(square(out), 3)), ufunc="cbrt")
+publish(cbrt, "x", "The real cube root.")
 exp2: Elementwise = special_primitive("special_exp2", lambda out: multiply(out, math.log(2)), ufunc="exp2")
+publish(exp2, "x", "2^x.")
 exp10: Elementwise = special_primitive("exp10", lambda out: multiply(out, math.log(10)))
+publish(exp10, "x", "10^x.")
 expm1: Elementwise = special_primitive("special_expm1", lambda x: exp(x), ufunc="expm1")
+publish(expm1, "z", "exp(z) - 1 without cancellation, real or complex.")
 log1p: Elementwise = special_primitive("special_log1p", lambda x: divide(1, add(x, 1)), ufunc="log1p")
+publish(log1p, "z", "log(1 + z) without cancellation, real or complex.")
 cosm1: Elementwise = special_primitive("cosm1", lambda x: negative(sin(x)))
+publish(cosm1, "x", "cos(x) - 1 without cancellation.")
 sindg: Elementwise = special_primitive("sindg", lambda x: multiply(cosdg(x), _DEGREE))
+publish(sindg, "x", "The sine of an angle in degrees.")
 cosdg: Elementwise = special_primitive("cosdg", lambda x: multiply(sindg(x), -_DEGREE))
+publish(cosdg, "x", "The cosine of an angle in degrees.")
 tandg: Elementwise = special_primitive("tandg", lambda out: multiply(add(square(out), 1), _DEGREE))
+publish(tandg, "x", "The tangent of an angle in degrees.")
 cotdg: Elementwise = special_primitive("cotdg", lambda x: divide(-_DEGREE, square(sindg(x))))
+publish(cotdg, "x", "The cotangent of an angle in degrees.")
 
 exp1: Elementwise = special_primitive("exp1", lambda x: negative(divide(exp(negative(x)), x)))
+publish(exp1, "z", "The exponential integral E₁(z), real or complex. DLMF 6.2.1.")
 expi: Elementwise = special_primitive("expi", lambda x: divide(exp(x), x))
+publish(expi, "z", "The exponential integral Ei(z), real or complex. DLMF 6.2.5.")
 
 
 def _expn_partial(x: Array, y: Array) -> Array:
@@ -61,6 +73,7 @@ def _expn_partial(x: Array, y: Array) -> Array:
 
 
 expn: Elementwise = special_primitive("expn", missing("expn", "its order n"), _expn_partial)
+publish(expn, "n x", "The exponential integral Eₙ(x) of integer n >= 0, x > 0. DLMF 8.19.2.")
 
 
 def _sici_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
@@ -80,8 +93,16 @@ def _shichi_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
     return sine, divide(multiply(add(exp(x), exp(negative(x))), 0.5), x)
 
 
-sici: Primitive = several("sici", 2, _sici_slopes, lambda xp, x: special(xp, "sici")(x))
-shichi: Primitive = several("shichi", 2, _shichi_slopes, lambda xp, x: special(xp, "shichi")(x))
+sici: Primitive = by_name(
+    "sici", "z", outs=2, z=_sici_slopes, doc="The sine and cosine integrals (Si(z), Ci(z)). DLMF 6.2.9 and 6.2.11."
+)
+shichi: Primitive = by_name(
+    "shichi",
+    "z",
+    outs=2,
+    z=_shichi_slopes,
+    doc="The hyperbolic sine and cosine integrals (Shi(z), Chi(z)). DLMF 6.2.15 and 6.2.16.",
+)
 
 
 def _spence_partial(x: Array) -> Array:
@@ -93,7 +114,7 @@ def _spence_partial(x: Array) -> Array:
 
 
 spence: Elementwise = special_primitive("spence", _spence_partial)
-"""The dilogarithm -∫₁ˣ log t / (t - 1) dt. DLMF 25.12.2."""
+publish(spence, "z", "The dilogarithm ∫₁ᶻ log t / (1 - t) dt, real or complex. DLMF 25.12.2 at 1 - z.")
 
 lambertw: Elementwise = special_primitive(
     "lambertw",
@@ -104,10 +125,14 @@ lambertw: Elementwise = special_primitive(
 )
 """W of z, its branch k and a tolerance. DLMF 4.13.4."""
 wrightomega: Elementwise = special_primitive("wrightomega", lambda out: divide(out, add(out, 1)))
+publish(wrightomega, "z", "Wright's ω, with ω + log ω = z. DLMF 4.13.")
 
 ellipk: Primitive = ordered("ellipk", support_special.ellipk)
+publish(ellipk, "m", "The complete elliptic integral of the first kind K(m), by the parameter m = k². DLMF 19.2.8.")
 ellipkm1: Primitive = ordered("ellipkm1", support_special.ellipkm1)
+publish(ellipkm1, "p", "K(1 - p), accurate for small p.")
 ellipe: Primitive = ordered("ellipe", support_special.ellipe)
+publish(ellipe, "m", "The complete elliptic integral of the second kind E(m), by the parameter m = k². DLMF 19.2.8.")
 
 
 def _root(phi: Array, m: Array) -> Array:
@@ -124,7 +149,17 @@ def _cubed_partial(x: Array, y: Array) -> Array:
 ellipkinc: Elementwise = special_primitive(
     "ellipkinc", lambda x, y: divide(1, _root(x, y)), lambda x, y: ellipkinc_dm(x, y)
 )
+publish(
+    ellipkinc,
+    "phi m",
+    "The incomplete elliptic integral of the first kind F(φ|m), by the parameter m = k². DLMF 19.2.4.",
+)
 ellipeinc: Elementwise = special_primitive("ellipeinc", lambda x, y: _root(x, y), lambda x, y: ellipeinc_dm(x, y))
+publish(
+    ellipeinc,
+    "phi m",
+    "The incomplete elliptic integral of the second kind E(φ|m), by the parameter m = k². DLMF 19.2.5.",
+)
 ellipkinc_dm: Elementwise = special_primitive(
     "ellipkinc_dm",
     _cubed_partial,
@@ -170,24 +205,28 @@ def _agm_partial(a: Array, b: Array, out: Array) -> Array:
 agm: Elementwise = special_primitive(
     "agm", lambda x, y, out: _agm_partial(x, y, out), lambda x, y, out: _agm_partial(y, x, out)
 )
+publish(agm, "a b", "The arithmetic-geometric mean of positive numbers. DLMF 19.8.5.")
 
 hyp0f1: Elementwise = special_primitive(
     "hyp0f1", missing("hyp0f1", "its parameter v"), lambda x, y: divide(hyp0f1(add(x, 1), y), x)
 )
+publish(hyp0f1, "v z", "The confluent limit function 0F1(; v; z); no derivative by v. DLMF 16.2.1.")
+# DLMF 13.3.15.
 hyp1f1: Elementwise = special_primitive(
     "hyp1f1",
     missing("hyp1f1", "its parameter a"),
     missing("hyp1f1", "its parameter b"),
     lambda x, y, z: multiply(divide(x, y), hyp1f1(add(x, 1), add(y, 1), z)),
 )
-"""Kummer's function. DLMF 13.3.15."""
+publish(hyp1f1, "a b x", "Kummer's function M(a, b, x); no derivative by a and b. DLMF 13.2.2.")
+# DLMF 13.3.22.
 hyperu: Elementwise = special_primitive(
     "hyperu",
     missing("hyperu", "its parameter a"),
     missing("hyperu", "its parameter b"),
     lambda x, y, z: negative(multiply(x, hyperu(add(x, 1), add(y, 1), z))),
 )
-"""Tricomi's function. DLMF 13.3.22."""
+publish(hyperu, "a b x", "Tricomi's function U(a, b, x), x > 0; no derivative by a and b. DLMF 13.2.6.")
 
 
 def _unavailable(function: str, argument: str) -> Any:
@@ -201,8 +240,12 @@ def _hyp2f1_partial(a: Array, b: Array, c: Array, z: Array, out: Array) -> Array
     return multiply(divide(multiply(a, b), c), hyp2f1(add(a, 1), add(b, 1), add(c, 1), z))
 
 
-hyp2f1: Primitive = of_many(
-    "hyp2f1", *[_unavailable("hyp2f1", f"its parameter {name}") for name in "abc"], _hyp2f1_partial
+hyp2f1: Primitive = by_name(
+    "hyp2f1",
+    "a b c z",
+    z=_hyp2f1_partial,
+    doc="Gauss' function F(a, b; c; z); no derivative by a, b and c. DLMF 15.2.1.",
+    **{name: _unavailable("hyp2f1", f"its parameter {name}") for name in "abc"},
 )
 
 
@@ -223,10 +266,12 @@ def _harmonic_partial_theta(n: Array, m: Array, theta: Array, phi: Array, out: A
     return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), half)
 
 
-sph_harm_y: Primitive = of_many(
+sph_harm_y: Primitive = by_name(
     "sph_harm_y",
-    _unavailable("sph_harm_y", "its degree n"),
-    _unavailable("sph_harm_y", "its order m"),
-    _harmonic_partial_theta,
-    lambda n, m, theta, phi, out: times(out, m, 1j),
+    "n m theta phi",
+    n=_unavailable("sph_harm_y", "its degree n"),
+    m=_unavailable("sph_harm_y", "its order m"),
+    theta=_harmonic_partial_theta,
+    phi=lambda n, m, theta, phi, out: times(out, m, 1j),
+    doc="",
 )

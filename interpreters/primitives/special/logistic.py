@@ -27,7 +27,7 @@ from func.interpreters.primitives.elementwise.table import (
     subtract,
     tanh,
 )
-from func.interpreters.primitives.special.builders import ordered, special_primitive, times
+from func.interpreters.primitives.special.builders import ordered, publish, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 
@@ -38,8 +38,11 @@ def _over_first(x: Array, y: Array) -> Array:
 
 
 xlogy: Elementwise = special_primitive("xlogy", lambda y: log(y), lambda x, y: _over_first(x, y))
+publish(xlogy, "x y", "x log(y), which is zero where x is.")
 xlog1py: Elementwise = special_primitive("xlog1py", lambda y: log1p(y), lambda x, y: _over_first(x, add(y, 1)))
+publish(xlog1py, "x y", "x log(1 + y), which is zero where x is.")
 entr: Elementwise = special_primitive("entr", lambda x: subtract(-1, log(x)))
+publish(entr, "x", "The entropy -x log(x), zero at 0 and -∞ for negative x.")
 
 
 def _log_ratio(x: Array, y: Array, at_zero: float) -> Array:
@@ -56,22 +59,34 @@ def _log_ratio(x: Array, y: Array, at_zero: float) -> Array:
 rel_entr: Elementwise = special_primitive(
     "rel_entr", lambda x, y: add(_log_ratio(x, y, -1.0), 1), lambda x, y: negative(_over_first(x, y))
 )
-"""x log(x / y); its derivatives at (0, 0) are zero, so that it stays zero along x = y."""
+publish(rel_entr, "x y", "x log(x / y), zero where x is; its derivatives at (0, 0) are zero.")
 kl_div: Elementwise = special_primitive(
     "kl_div", lambda x, y: _log_ratio(x, y, -1.0), lambda x, y: subtract(1, _over_first(x, y))
 )
-"""x log(x / y) - x + y; its derivatives at (0, 0) are -1 and 1, so that it stays zero along x = y."""
+publish(kl_div, "x y", "x log(x / y) - x + y; its derivatives at (0, 0) are -1 and 1.")
 
 expit: Elementwise = special_primitive("expit", lambda x, out: multiply(out, expit(negative(x))), cost=15)
+publish(
+    expit,
+    "x",
+    """The logistic function 1 / (1 + exp(-x)); its derivative is accurate in both tails.
+
+    >>> import func
+    >>> float(func.grad(func.special.expit)(0.0))
+    0.25
+    """,
+)
 logit: Elementwise = special_primitive("logit", lambda x: divide(1, multiply(x, subtract(1, x))))
+publish(logit, "p", "log(p / (1 - p)), 0 < p < 1.")
 log_expit: Elementwise = special_primitive("log_expit", lambda x: expit(negative(x)))
+publish(log_expit, "x", "log expit(x).")
 
 huber: Elementwise = special_primitive(
     "huber",
     lambda x, y: maximum(subtract(absolute(y), x), 0),
     lambda x, y: where(less_equal(absolute(y), x), y, minimum(maximum(y, negative(x)), x)),
 )
-"""Huber's loss of delta and r."""
+publish(huber, "delta r", "Huber's loss: r² / 2 where |r| <= delta, else delta (|r| - delta / 2).")
 
 
 def _ratio_and_root(x: Array, y: Array) -> tuple[Array, Array]:
@@ -97,6 +112,7 @@ def _pseudo_huber_bend(x: Array, y: Array) -> Array:
 pseudo_huber: Elementwise = special_primitive(
     "pseudo_huber", lambda x, y: pseudo_huber_ddelta(x, y), lambda x, y: pseudo_huber_dr(x, y)
 )
+publish(pseudo_huber, "delta r", "The smooth loss delta² (√(1 + (r / delta)²) - 1).")
 pseudo_huber_ddelta: Elementwise = special_primitive(
     "pseudo_huber_ddelta", _pseudo_huber_bend, _pseudo_huber_mixed, impl=special.pseudo_huber_ddelta
 )
@@ -109,6 +125,7 @@ pseudo_huber_dr: Elementwise = special_primitive(
 """Its derivatives, as the terms of their own derivatives cancel."""
 
 exprel: Primitive = ordered("exprel", special.exprel)
+publish(exprel, "x", "(exp(x) - 1) / x, which is 1 at 0; its derivatives hold there too. DLMF 13.4.1.")
 
 
 log1prel: Primitive = ordered("log1prel", special.log1prel)
@@ -126,11 +143,13 @@ def _boxcox_partial_lambda(base: Array, lmbda: Array) -> Array:
 boxcox: Elementwise = special_primitive(
     "boxcox", lambda x, y: power(x, subtract(y, 1)), lambda x, y: _boxcox_partial_lambda(log(x), y)
 )
+publish(boxcox, "x lmbda", "(x^λ - 1) / λ, log(x) for λ = 0; its derivative by λ holds there too.")
 boxcox1p: Elementwise = special_primitive(
     "boxcox1p",
     lambda x, y: exp(multiply(subtract(y, 1), log1p(x))),
     lambda x, y: _boxcox_partial_lambda(log1p(x), y),
 )
+publish(boxcox1p, "x lmbda", "boxcox(1 + x, lmbda).")
 
 
 def _inverse_partial_lambda(y: Array, lmbda: Array, out: Array) -> Array:
@@ -143,11 +162,14 @@ inv_boxcox: Elementwise = special_primitive(
     lambda x, y, out: divide(out, add(multiply(x, y), 1)),
     lambda x, y, out: _inverse_partial_lambda(x, y, out),
 )
+publish(inv_boxcox, "y lmbda", "The x with boxcox(x, lmbda) = y.")
 inv_boxcox1p: Elementwise = special_primitive(
     "inv_boxcox1p",
     lambda x, y, out: divide(add(out, 1), add(multiply(x, y), 1)),
     lambda x, y, out: _inverse_partial_lambda(x, y, add(out, 1)),
 )
+publish(inv_boxcox1p, "y lmbda", "The x with boxcox1p(x, lmbda) = y.")
 powm1: Elementwise = special_primitive(
     "powm1", lambda x, y: power_partial_x(x, y, power(x, y)), lambda x, y: power_partial_y(x, y, power(x, y))
 )
+publish(powm1, "x y", "x^y - 1 without cancellation.")

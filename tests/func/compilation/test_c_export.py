@@ -96,6 +96,7 @@ def test_samples(names: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[
 
 
 def test_what_jit_compiles_has_a_form_in_c() -> None:
+    """But for calls of SciPy's functions."""
     without = set()
     native = 0
     for name, samples in SAMPLES.items():
@@ -105,7 +106,7 @@ def test_what_jit_compiles_has_a_form_in_c() -> None:
                 lowered = function.lower(*sample.args)
             except Exception:
                 continue
-            if lowered.kernels is None or lowered.source is not None:
+            if lowered.kernels is None or lowered.source is not None or "scipy.special." in str(lowered):
                 continue
             native += 1
             try:
