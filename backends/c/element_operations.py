@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import ir
 from func.backends.c.declarations import BIT, COMPLEX, DOUBLE, FLOAT, c_type, stored_literal, stored_type
 from func.backends.c.expressions import ATOM, CBuilder, Expression
-from func.backends.llvm import ir
-from func.backends.llvm.math.registry import FUNCTIONS, body_of
-from func.backends.llvm.math.vector_arithmetic import Bits, Emitter, Integer, Mask, Number, Real
-from func.backends.llvm.scalars.ir_values import Pair, Value, element, part_of
-from func.backends.llvm.scalars.operations import EXTREMA, Scalars, Step
 from func.backends.loops.kernels import DType
+from func.backends.scalars.ir_values import Pair, Value, element, part_of
+from func.backends.scalars.math.registry import FUNCTIONS, body_of
+from func.backends.scalars.math.vector_arithmetic import Bits, Emitter, Integer, Mask, Number, Real
+from func.backends.scalars.operations import EXTREMA, Scalars, Step
 
 
 class CDefinitions:

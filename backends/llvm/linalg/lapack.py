@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_trsm
 from func.backends.llvm.linalg.matrix_copies import INT, Matrix, loop, number, slot

@@ -7,7 +7,7 @@ and the logarithm are accumulated along U's diagonal.
 import math
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_trsm, emit_trsv
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, emit_first_zero, run, scratch_size, sizes_of

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.loops.kernels import DType
 
 INT = ir.IntType(32)

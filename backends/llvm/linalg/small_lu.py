@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg.matrix_copies import (
     INDEX,
     INT,

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir, symbols
+from func.backends import ir
+from func.backends.llvm import symbols
 from func.backends.llvm.linalg.lapack import FINE
 from func.backends.llvm.linalg.matrix_copies import INDEX, INT, POINTER, Matrix, loop, number, slot
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg.matrix_copies import INDEX, POINTER, address_at, element, loop, number, slot
 from func.backends.llvm.linalg.thin_products import VECTORS
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from func.backends.llvm import symbols
 from func.backends.llvm.host import host
 from func.backends.llvm.machine import MachineCode, compile_ir
-from func.backends.llvm.math.registry import FUNCTIONS
+from func.backends.scalars.math.registry import FUNCTIONS
 
 
 class Features(NamedTuple):

@@ -10,10 +10,10 @@ import numpy as np
 
 from func.backends.c.special_families import MOST
 from func.backends.c.special_functions import ARITY
-from func.backends.llvm.scalars.floats import FRACTION
 from func.backends.loops.kernels import Buffer, DType, StridedRef
 from func.backends.loops.values import ArrayValue
 from func.backends.number_types import is_narrow, kind_of
+from func.backends.scalars.floats import FRACTION
 from func.interpreters.compile.native.linalg import INT64, fresh, result, run
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, printed

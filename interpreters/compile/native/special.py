@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from func.backends.llvm.scalars.operations import HALF
 from func.backends.loops.values import ArrayValue
+from func.backends.scalars.operations import HALF
 from func.interpreters.compile.native.elementwise import BOOL
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.exponential import exp_reduced, expm1_quarter, log1p_usual, near_zero, reduced
-from func.backends.llvm.math.vector_arithmetic import Emitter, Real
+from func.backends.scalars.math.exponential import exp_reduced, expm1_quarter, log1p_usual, near_zero, reduced
+from func.backends.scalars.math.vector_arithmetic import Emitter, Real
 
 
 def sinh(emit: Emitter, x: Real) -> Real:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Emitter, Real
+from func.backends.scalars.math.vector_arithmetic import Emitter, Real
 
 
 def logaddexp(emit: Emitter, x: Real, y: Real) -> Real:

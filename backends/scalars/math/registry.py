@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from func.backends.llvm.math.vector_arithmetic import FunctionBody
+    from func.backends.scalars.math.vector_arithmetic import FunctionBody
 
 
 class ElementaryFunction(NamedTuple):
@@ -99,5 +99,5 @@ def fixup_of(name: str) -> FunctionBody:
 
 
 def _imported(module: str, name: str) -> FunctionBody:
-    body: FunctionBody = getattr(importlib.import_module(f"func.backends.llvm.math.{module}"), name)
+    body: FunctionBody = getattr(importlib.import_module(f"func.backends.scalars.math.{module}"), name)
     return body

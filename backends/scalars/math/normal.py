@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.exponential import exp_of_sum
-from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Real
+from func.backends.scalars.math.exponential import exp_of_sum
+from func.backends.scalars.math.vector_arithmetic import Coefficients, Emitter, Real
 
 # erf(v) / v - 1 in v², |v| ≤ 0.8. Minimax.
 ERF = Coefficients(

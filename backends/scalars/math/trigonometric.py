@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Mask, Real
+from func.backends.scalars.math.vector_arithmetic import Coefficients, Emitter, Mask, Real
 
 # (sin(r) - r) / r³ in r², |r| ≤ π/2. Minimax.
 SIN = Coefficients(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from func.backends.llvm.scalars.ir_values import Pair, Value, chosen, constant, each, part_of, width_of
-from func.backends.llvm.scalars.operation_table import TABLE, emits
 from func.backends.loops.kernels import DType
+from func.backends.scalars.ir_values import Pair, Value, chosen, constant, each, part_of, width_of
+from func.backends.scalars.operation_table import TABLE, emits
 
 if TYPE_CHECKING:
-    from func.backends.llvm.scalars.operations import Scalars
+    from func.backends.scalars.operations import Scalars
 
 DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 BOOL = np.dtype(bool)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from func.backends.llvm.scalars.ir_values import Value, constant, width_of
-from func.backends.llvm.scalars.operation_table import emits
 from func.backends.loops.kernels import DType
+from func.backends.scalars.ir_values import Value, constant, width_of
+from func.backends.scalars.operation_table import emits
 
 if TYPE_CHECKING:
-    from func.backends.llvm.scalars.operations import Scalars
+    from func.backends.scalars.operations import Scalars
 
 
 def _divmod_float(s: Scalars, d: DType, a: list[Value]) -> tuple[Value, Value]:

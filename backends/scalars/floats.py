@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from func.backends.llvm.scalars.ir_values import Value, constant, element, widened, width_of
-from func.backends.llvm.scalars.operation_table import emits
 from func.backends.loops.kernels import DType
 from func.backends.number_types import is_bfloat16
+from func.backends.scalars.ir_values import Value, constant, element, widened, width_of
+from func.backends.scalars.operation_table import emits
 
 if TYPE_CHECKING:
-    from func.backends.llvm.scalars.operations import Scalars
+    from func.backends.scalars.operations import Scalars
 
 FRACTION = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 """Bits of the fraction of numbers."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from func.backends.llvm.scalars.ir_values import Value
 from func.backends.loops.kernels import DType
 from func.backends.number_types import kind_of
+from func.backends.scalars.ir_values import Value
 
 if TYPE_CHECKING:
-    from func.backends.llvm.scalars.operations import Scalars
+    from func.backends.scalars.operations import Scalars
 
 Emit: TypeAlias = Callable[["Scalars", DType, list[Value]], Value]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from func.backends.llvm.ir.ir_types import Constant, FunctionType, PointerType, Type, Value
+from func.backends.ir.ir_types import Constant, FunctionType, PointerType, Type, Value
 
 STACK_ALIGNMENT = 16
 """Bytes to which the stack of every function is aligned, on x86-64 and on AArch64."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Real
+from func.backends.scalars.math.vector_arithmetic import Coefficients, Emitter, Real
 
 # (exp(r) - 1 - r) / r² on |r| ≤ ½ ln 2; the error is below 2**-56 (2**-26) of exp(r) - 1. These and the other
 # coefficients without a source are minimax ones, computed by Remez's exchange in 50 digits and rounded.

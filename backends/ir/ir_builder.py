@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from func.backends.llvm.ir.ir_types import (
+from func.backends.ir.ir_types import (
     Constant,
     FunctionType,
     IntType,
@@ -21,7 +21,7 @@ from func.backends.llvm.ir.ir_types import (
     Value,
     VectorType,
 )
-from func.backends.llvm.ir.modules import Block, Function, GlobalVariable, Module, Phi, Switch
+from func.backends.ir.modules import Block, Function, GlobalVariable, Module, Phi, Switch
 
 POINTER = PointerType()
 INT = IntType(32)
@@ -81,7 +81,7 @@ def _compare(op: str, words: dict[str, str]) -> Callable[..., Value]:
 class IRBuilder:
     """Writes instructions at the end of a block.
 
-    >>> from func.backends.llvm.ir import Function, FunctionType, IntType, Module
+    >>> from func.backends.ir import Function, FunctionType, IntType, Module
     >>> module = Module()
     >>> function = Function(module, FunctionType(IntType(32), [IntType(32)]), "twice")
     >>> builder = IRBuilder(function.append_basic_block("entry"))

@@ -5,10 +5,10 @@ wait for it, and it is several times faster than a builder that makes objects an
 """
 
 # fmt: off
-from func.backends.llvm.ir.ir_builder import IRBuilder
-from func.backends.llvm.ir.ir_types import (
+from func.backends.ir.ir_builder import IRBuilder
+from func.backends.ir.ir_types import (
     ArrayType, Constant, DoubleType, FloatType, FunctionType, HalfType, IntType, LiteralStructType, PointerType, Type,
     Undefined, Value, VectorType, VoidType,
 )
-from func.backends.llvm.ir.modules import Argument, Block, Function, GlobalVariable, Metadata, Module, Phi, Switch
+from func.backends.ir.modules import Argument, Block, Function, GlobalVariable, Metadata, Module, Phi, Switch
 # fmt: on

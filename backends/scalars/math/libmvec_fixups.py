@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.exponential import log1p_special, log_special
-from func.backends.llvm.math.vector_arithmetic import Emitter, FunctionBody, Real
+from func.backends.scalars.math.exponential import log1p_special, log_special
+from func.backends.scalars.math.vector_arithmetic import Emitter, FunctionBody, Real
 
 
 def logarithm(emit: Emitter, library: FunctionBody, x: Real) -> Real:

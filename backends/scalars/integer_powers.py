@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from func.backends.llvm import ir
-from func.backends.llvm.scalars.floats import FRACTION, from_bits
-from func.backends.llvm.scalars.ir_values import Value, constant, width_of
-from func.backends.llvm.scalars.operation_table import emits
+from func.backends import ir
 from func.backends.loops.kernels import DType
+from func.backends.scalars.floats import FRACTION, from_bits
+from func.backends.scalars.ir_values import Value, constant, width_of
+from func.backends.scalars.operation_table import emits
 
 if TYPE_CHECKING:
-    from func.backends.llvm.scalars.operations import Scalars
+    from func.backends.scalars.operations import Scalars
 
 INDEX = np.dtype(np.int64)
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from func.backends.llvm import ir
+from func.backends import ir
 
 Choice = TypeVar("Choice")
 Number: TypeAlias = "Real | float"

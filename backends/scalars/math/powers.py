@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.exponential import exp_of_sum
-from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Mask, Real
+from func.backends.scalars.math.exponential import exp_of_sum
+from func.backends.scalars.math.vector_arithmetic import Coefficients, Emitter, Mask, Real
 
 # ((log((1 + s) / (1 - s)) / s - 2) / s² - 2/3) / s² in s², |s| ≤ (√2 - 1) / (√2 + 1). Minimax, below 2**-72.
 LOG_TAIL = (

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.loops.kernels import DType
 
 LANE = ir.IntType(32)

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.llvm import ir
-from func.backends.llvm.math.elementary import Elementary
-from func.backends.llvm.scalars import arithmetic, complex_numbers, floats, integer_powers, integers, logic
-from func.backends.llvm.scalars.ir_values import (
+from func.backends import ir
+from func.backends.loops.kernels import DType
+from func.backends.number_types import is_bfloat16, is_narrow
+from func.backends.scalars import arithmetic, complex_numbers, floats, integer_powers, integers, logic
+from func.backends.scalars.ir_values import (
     Pair,
     Value,
     constant,
@@ -28,9 +29,7 @@ from func.backends.llvm.scalars.ir_values import (
     widened,
     width_of,
 )
-from func.backends.llvm.scalars.operation_table import operation
-from func.backends.loops.kernels import DType
-from func.backends.number_types import is_bfloat16, is_narrow
+from func.backends.scalars.operation_table import operation
 
 TABLES = (arithmetic, complex_numbers, floats, integers, logic, integer_powers)
 """The modules that fill the table of operations."""
@@ -46,7 +45,7 @@ EXTREMA = frozenset({"maximum", "minimum", "fmax", "fmin"})
 class Scalars:
     """Emits operations with a builder."""
 
-    def __init__(self, module: ir.Module, elementary: Elementary) -> None:
+    def __init__(self, module: ir.Module, elementary: Any) -> None:
         self.module = module
         self.elementary = elementary
         self.builder: ir.IRBuilder
