@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from func.backends.llvm.routine_code import native_routine
+from func.backends.routines.language import Floats
 from func.errors import ArgumentError
-from func.sparse_derivatives.integer_loops import Floats, integer_loops
 
 
-@integer_loops
+@native_routine
 def greedy_distance_two(  # type: ignore[no-untyped-def]
     order, count, columns_start, columns_rows, rows_start, rows_columns, colors, marks
 ):
@@ -42,7 +43,7 @@ def greedy_distance_two(  # type: ignore[no-untyped-def]
     return used
 
 
-@integer_loops
+@native_routine
 def greedy_star(  # type: ignore[no-untyped-def]
     order, count, starts, neighbours, edges, colors, forbidden, first_from, first_to, first_edge, treated, star, hub
 ):
@@ -106,7 +107,7 @@ def greedy_star(  # type: ignore[no-untyped-def]
     return used
 
 
-@integer_loops
+@native_routine
 def greedy_acyclic(  # type: ignore[no-untyped-def]
     order, count, starts, neighbours, edges, colors, forbidden, first_from, first_edge, visit_from, visit_to, parent
 ):
@@ -168,7 +169,7 @@ def greedy_acyclic(  # type: ignore[no-untyped-def]
     return used
 
 
-@integer_loops
+@native_routine
 def leaves_first(count, ends, others, starts, edges_at, degrees, queue, removed, below, above):  # type: ignore[no-untyped-def]
     """The edges of a forest, each after those below it: `queue` has them, `below` and `above` the ends of each."""
     length = 0
@@ -195,7 +196,7 @@ def leaves_first(count, ends, others, starts, edges_at, degrees, queue, removed,
     return length
 
 
-@integer_loops
+@native_routine
 def substitute(count, places, below, above, products: Floats, sums: Floats, values: Floats):  # type: ignore[no-untyped-def]
     """Each edge's value: its product without the values of the edges below."""
     for i in range(0, count):
