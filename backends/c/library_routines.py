@@ -21,6 +21,7 @@ from func.backends.c.routine_text import EXTERNALS, fma_text
 from func.backends.loops.kernels import DType, LibraryCall, StridedRef
 from func.backends.routines import dense_factors as dense
 from func.backends.routines import dense_spectra as spectra
+from func.backends.routines import matrix_parts as parts
 from func.backends.routines.typed import STRIDES, reading
 
 
@@ -63,7 +64,7 @@ class CRoutineCall(NamedTuple):
 
     def first_zero(self, n: int, a: CMatrix) -> str:
         """The call that looks for a zero on a diagonal."""
-        return self.of(dense.first_zero, n, a._replace(stride=a.stride + 1))
+        return self.of(parts.first_zero, n, a._replace(stride=a.stride + 1))
 
 
 def _text(arg: int | str) -> str:
@@ -299,7 +300,7 @@ def _solve(call: CRoutineCall, *, n: int, k: int) -> str:
 @c_routine("inverse", lambda n, strict: (n * n,))
 def _inverse(call: CRoutineCall, *, n: int, strict: bool) -> str:
     invert = call.of(dense.inverse, n, call.args[0], call.outs[0], *call.areas)
-    return invert if strict else f"if ({invert}) {{ {call.of(dense.diagonal, n, call.outs[0], 'NAN', 'NAN')}; }};"
+    return invert if strict else f"if ({invert}) {{ {call.of(parts.diagonal, n, call.outs[0], 'NAN', 'NAN')}; }};"
 
 
 @c_routine("factors")
@@ -308,19 +309,19 @@ def _factors(call: CRoutineCall, *, n: int, turned: bool) -> str:
     a, factors = a.turned() if turned else a, factors.turned()
     if a.dtype.kind == "f" and n <= 16:
         return f"{call.of(dense.lu_of, n, a, factors, pivots, fixed=8 if n <= 8 else 16)};"
-    return f"{call.of(dense.copy, n, n, a, factors)}; {call.of(dense.lu, n, n, factors, pivots)};"
+    return f"{call.of(parts.copy, n, n, a, factors)}; {call.of(dense.lu, n, n, factors, pivots)};"
 
 
 @c_routine("lu", lambda m, n: ())
 def _lu(call: CRoutineCall, *, m: int, n: int) -> str:
     (factors, pivots, order, _), (a,) = call.outs, call.args
-    factor = _unless(call.of(dense.lu, m, n, factors, pivots))
-    return f"{call.of(dense.copy, m, n, a, factors)}; {factor} {call.of(dense.order_of, m, min(m, n), pivots, order)};"
+    copy, factor = call.of(parts.copy, m, n, a, factors), _unless(call.of(dense.lu, m, n, factors, pivots))
+    return f"{copy}; {factor} {call.of(parts.order_of, m, min(m, n), pivots, order)};"
 
 
 @c_routine("order")
 def _order(call: CRoutineCall, *, n: int) -> str:
-    return call.of(dense.order_of, n, n, call.args[0], call.outs[0])
+    return call.of(parts.order_of, n, n, call.args[0], call.outs[0])
 
 
 @c_routine("getrs")
@@ -341,7 +342,7 @@ def _exchanges(call: CRoutineCall, *, n: int, k: int, back: bool) -> str:
 @c_routine("getri", lambda n, turned, safe: ())
 def _getri(call: CRoutineCall, *, n: int, turned: bool, safe: bool) -> str:
     (factors, pivots), out = call.args, call.outs[0].turned()
-    unit = call.of(dense.diagonal, n, out, "1", "0")
+    unit = call.of(parts.diagonal, n, out, "1", "0")
     solve = call.of(dense.lu_solve, n, n, factors.turned() if turned else factors, pivots, False, False, out)
     is_singular = call.first_zero(n, factors)
     return f"{unit}; if (!{is_singular}) {{ {solve}; }};" if safe else f"({unit}, {solve}, {is_singular})"
@@ -350,9 +351,9 @@ def _getri(call: CRoutineCall, *, n: int, turned: bool, safe: bool) -> str:
 def _determinant(call: CRoutineCall, n: int, sign: CMatrix, logarithm: CMatrix | str) -> str:
     """Statements that factor a copy of a matrix, and write the sign and the logarithm of its determinant."""
     matrix, pivots = call.areas
-    opening = f"{call.of(dense.copy, n, n, call.args[0], matrix)}; {call.of(dense.lu, n, n, matrix, pivots)}"
+    opening = f"{call.of(parts.copy, n, n, call.args[0], matrix)}; {call.of(dense.lu, n, n, matrix, pivots)}"
     diagonal = matrix._replace(stride=n + 1)
-    return f"{opening}; {call.of(dense.determinant, n, diagonal, 0, pivots, sign, logarithm)};"
+    return f"{opening}; {call.of(parts.determinant, n, diagonal, 0, pivots, sign, logarithm)};"
 
 
 @c_routine("det", lambda n: (n * n,))
@@ -370,7 +371,7 @@ def _slogdet(call: CRoutineCall, *, n: int) -> str:
 @c_routine("factored_slogdet")
 def _factored_slogdet(call: CRoutineCall, *, n: int) -> str:
     factors, pivots = call.args
-    return f"{call.of(dense.determinant, n, factors._replace(stride=factors.stride + 1), 0, pivots, *call.outs)};"
+    return f"{call.of(parts.determinant, n, factors._replace(stride=factors.stride + 1), 0, pivots, *call.outs)};"
 
 
 @c_routine("qr", lambda m, n, complete: (m * (max(m, n) if complete else n), min(m, n)))
@@ -378,11 +379,11 @@ def _qr(call: CRoutineCall, *, m: int, n: int, complete: bool) -> str:
     (q, r, _), (matrix, tau, _) = call.outs, call.areas
     columns, rows = m if complete else min(m, n), matrix._replace(stride=m)
     steps = (
-        call.of(dense.copy, m, n, call.args[0], rows.turned()),
+        call.of(parts.copy, m, n, call.args[0], rows.turned()),
         call.of(dense.qr, m, n, rows, tau),
-        call.of(dense.upper, columns, n, rows.turned(), r),
+        call.of(parts.upper, columns, n, rows.turned(), r),
         call.of(dense.qr_basis, m, min(m, n), columns, rows, tau),
-        call.of(dense.copy, m, columns, rows.turned(), q),
+        call.of(parts.copy, m, columns, rows.turned(), q),
     )
     return f"{'; '.join(steps)};"
 
@@ -390,7 +391,7 @@ def _qr(call: CRoutineCall, *, m: int, n: int, complete: bool) -> str:
 @c_routine("qr_raw", lambda m, n: ())
 def _qr_raw(call: CRoutineCall, *, m: int, n: int) -> str:
     h, tau = call.outs[0]._replace(stride=m), call.outs[1]
-    return f"{call.of(dense.copy, m, n, call.args[0], h.turned())}; {call.of(dense.qr, m, n, h, tau)};"
+    return f"{call.of(parts.copy, m, n, call.args[0], h.turned())}; {call.of(dense.qr, m, n, h, tau)};"
 
 
 @c_routine("eigh", lambda n, lower, vectors: (n * n, n, n, 3 * n))
@@ -423,13 +424,13 @@ def _svd(call: CRoutineCall, *, m: int, n: int, vectors: bool, full: bool) -> st
         return f"{opening};"
     u, vh = call.outs[1:3]
     (left, left_columns), (right, right_columns) = ((left, columns), (right, short))[:: 1 if m >= n else -1]
-    copy = call.of(dense.copy, m, left_columns, left.turned(), u)
-    return f"{opening} {copy}; {call.of(dense.adjoint, n, right_columns, right.turned(), vh)};"
+    copy = call.of(parts.copy, m, left_columns, left.turned(), u)
+    return f"{opening} {copy}; {call.of(parts.adjoint, n, right_columns, right.turned(), vh)};"
 
 
 def _tall(call: CRoutineCall, a: CMatrix, m: int, n: int, place: CMatrix) -> str:
     """A statement that copies A, or its adjoint where that has fewer columns, row by row."""
-    routine = dense.adjoint if m < n else dense.copy
+    routine = parts.adjoint if m < n else parts.copy
     return f"{call.of(routine, m, n, a, place._replace(stride=min(m, n)))};"
 
 
@@ -450,9 +451,9 @@ def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) 
     (a, b), (matrix, space, pivots) = call.args, call.areas
     number = {"positive": 1, "triangular": 3 if lower else 2}.get(kind, 0)
     if kind == "general":
-        opening = call.of(dense.copy, n, n, a, matrix)
+        opening = call.of(parts.copy, n, n, a, matrix)
     elif kind == "triangular":
-        opening = call.of(dense.upper, n, n, *((a.turned(), matrix.turned()) if lower else (a, matrix)))
+        opening = call.of(parts.upper, n, n, *((a.turned(), matrix.turned()) if lower else (a, matrix)))
     else:
         opening = call.of(spectra.mirror, n, a, lower, kind != "symmetric" and a.dtype.kind == "c", matrix)
     return f"({opening}, {call.of(spectra.solve_known, n, k, number, matrix, b, call.outs[0], pivots, space)})"

@@ -359,7 +359,7 @@ class RoutineWriter:
         known = self.source.constant(node, self.places)
         if known is not None:
             return self.constant(known, kind)
-        have, value, b = self.source.type_of(node), self.value(node), self.builder
+        have, value, b = self.source.type_of(node), self.computed(node), self.builder
         if have == kind or self.kinds[have] is self.kinds[kind]:
             return value
         wanted = self.kinds[kind]
@@ -403,8 +403,10 @@ class RoutineWriter:
     def value(self, node: ast.expr) -> Any:
         """An expression."""
         known = self.source.constant(node, self.places)
-        if known is not None:
-            return self.constant(known, self.source.type_of(node))
+        return self.computed(node) if known is None else self.constant(known, self.source.type_of(node))
+
+    def computed(self, node: ast.expr) -> Any:
+        """An expression that is no constant."""
         b = self.builder
         kind = self.source.type_of(node)
         if is_array(kind):

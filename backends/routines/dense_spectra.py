@@ -11,14 +11,14 @@ import math
 
 # fmt: off
 from func.backends.routines.dense_factors import (
-    cholesky, copy, exchange, inner, inner_of_four, lu, lu_solve, norm, qr_basis, reflect, reflector, take,
-    triangular,
+    cholesky, inner, inner_of_four, lu, lu_solve, norm, qr_basis, reflect, reflector, take, triangular,
 )
 from func.backends.routines.language import (
     EPSILON, IS_COMPLEX, LEAST, MOST, TINY, Int32s, Number, Numbers, Real, Reals, Rows, apart, conj, copysign, fma,
     hypot, ilogb, ldexp, modulus, pivot_size, real_part, reals_of, rows_of, sqrt, zeros,
 )
 # fmt: on
+from func.backends.routines.matrix_parts import copy, exchange
 
 
 def scale_of(n: int, a: Numbers) -> Real:

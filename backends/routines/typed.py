@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
+import linecache
 import math
 import operator
-import textwrap
+import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
@@ -50,9 +50,7 @@ class Reading:
     def __init__(self, routine: Routine) -> None:
         assert isinstance(routine, FunctionType)
         self.routine = routine
-        tree = ast.parse(textwrap.dedent(inspect.getsource(routine))).body[0]
-        assert isinstance(tree, ast.FunctionDef)
-        self.tree = tree
+        tree = self.tree = _functions(routine.__code__.co_filename, routine.__module__)[routine.__name__]
         self.name = routine.__name__.lstrip("_")
         self.apart = getattr(routine, "apart", False)
         """Whether no two arrays overlap."""
@@ -112,6 +110,8 @@ class Reading:
 
     def constant(self, node: ast.expr, places: dict[str, Any]) -> Any:
         """The value of an expression of constants; None for another one. `places` are those of the type of numbers."""
+        if isinstance(node, ast.Subscript | ast.Call):
+            return None
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
@@ -141,7 +141,13 @@ class Reading:
         return None
 
     def type_of(self, node: ast.expr) -> str:
-        """The type of an expression."""
+        """The type of an expression, which is noted at its node."""
+        known: str | None = vars(node).get("found_type")
+        if known is None:
+            known = vars(node)["found_type"] = self._type_of(node)
+        return known
+
+    def _type_of(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant):
             return {bool: "bool", int: "int"}.get(type(node.value), self.floating)
         if isinstance(node, ast.Attribute):
@@ -178,7 +184,15 @@ class Reading:
         return self._called(node)
 
     def view(self, node: ast.expr, places: dict[str, Any]) -> ArrayPart:
-        """The part of an array that an expression is."""
+        """The part of an array that an expression is, which is noted at its node unless `places` decide on it."""
+        known: ArrayPart | None = vars(node).get("found_view")
+        if known is None:
+            known = self._view(node, places)
+            if known.base not in self.shapes:
+                vars(node)["found_view"] = known
+        return known
+
+    def _view(self, node: ast.expr, places: dict[str, Any]) -> ArrayPart:
         if isinstance(node, ast.Name):
             kind = self.type_of(node)
             strides = tuple([ending and f"{node.id}{ending}" for ending in STRIDES.get(kind, ("",))])
@@ -265,6 +279,17 @@ class Reading:
         if not isinstance(target, ast.Name) or not is_array(self.variables[target.id]):
             return []
         return [(target.id, base) for base in bases(value)]
+
+
+@functools.cache
+def _functions(file: str, module: str) -> dict[str, ast.FunctionDef]:
+    """The functions of a module; the file is read once. Raises: OSError where there are no sources."""
+    lines = linecache.getlines(file, vars(sys.modules[module]))
+    if not lines:
+        raise OSError(
+            f"routines are translated from their source, and {file} cannot be read: install func with its sources"
+        )
+    return {node.name: node for node in ast.parse("".join(lines)).body if isinstance(node, ast.FunctionDef)}
 
 
 @functools.cache

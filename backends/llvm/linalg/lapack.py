@@ -21,7 +21,7 @@ from func.backends.llvm.linalg.blas import emit_trsm
 from func.backends.llvm.linalg.matrix_copies import INT, Matrix, number, slot
 from func.backends.llvm.linalg.routines import call, leading, routine, triangle
 from func.backends.llvm.routine_code import call_routine
-from func.backends.routines import dense_factors
+from func.backends.routines import matrix_parts
 
 FINE = ir.Constant(INT, 0)
 
@@ -101,4 +101,4 @@ def emit_trtri(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool = True) 
 
 def emit_first_zero(builder: ir.IRBuilder, n: int, a: Matrix) -> ir.Value:
     """The place of the first zero on the diagonal, counted from 1; 0 where there is none."""
-    return call_routine(builder, dense_factors.first_zero, a.dtype, n, a.at, a.ld + 1)
+    return call_routine(builder, matrix_parts.first_zero, a.dtype, n, a.at, a.ld + 1)

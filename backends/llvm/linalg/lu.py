@@ -13,7 +13,7 @@ from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_si
 from func.backends.llvm.linalg.matrix_copies import INDEX, INT, Matrix, address_at, emit_transpose, loop, number
 from func.backends.llvm.linalg.routines import call, routine
 from func.backends.llvm.routine_code import call_routine
-from func.backends.routines import dense_factors
+from func.backends.routines import matrix_parts
 from func.backends.routines.small_lu import LEAST_ROWS, MOST_ROWS, small_lu
 
 
@@ -62,7 +62,7 @@ def _add(builder: ir.IRBuilder, count: int, source: ir.Value, target: ir.Value, 
 
 def emit_order(builder: ir.IRBuilder, m: int, count: int, pivots: ir.Value, order: ir.Value) -> ir.Value:
     """Write the order (int64) of m rows after their exchanges; the status is not 0 where one is with no row."""
-    failed = call_routine(builder, dense_factors.order_of, None, m, count, pivots, order)
+    failed = call_routine(builder, matrix_parts.order_of, None, m, count, pivots, order)
     return builder.zext(failed, INT)
 
 
@@ -218,11 +218,11 @@ def emit_slogdet(
     if n:
         emit_transpose(builder, n, n, a, Matrix(start, n, a.dtype))
         run(builder, routine(a.dtype, "getrf"), n, n, start, n, pivots)
-    call_routine(builder, dense_factors.determinant, a.dtype, n, start, n + 1, 1, pivots, sign, logarithm)
+    call_routine(builder, matrix_parts.determinant, a.dtype, n, start, n + 1, 1, pivots, sign, logarithm)
 
 
 def emit_factored_slogdet(
     builder: ir.IRBuilder, n: int, lu: Matrix, pivots: ir.Value, sign: ir.Value, logarithm: ir.Value
 ) -> None:
     """Write what `emit_slogdet` does, from LU factors and exchanges of rows."""
-    call_routine(builder, dense_factors.determinant, lu.dtype, n, lu.at, lu.ld + 1, 0, pivots, sign, logarithm)
+    call_routine(builder, matrix_parts.determinant, lu.dtype, n, lu.at, lu.ld + 1, 0, pivots, sign, logarithm)

@@ -12,7 +12,7 @@ import numpy as np
 from func.backends import ir
 from func.backends.llvm.routine_code import call_routine
 from func.backends.loops.kernels import DType
-from func.backends.routines import dense_factors
+from func.backends.routines import matrix_parts
 
 INT = ir.IntType(32)
 INDEX = ir.IntType(64)
@@ -103,7 +103,7 @@ def emit_transpose(builder: ir.IRBuilder, rows: int, columns: int, source: Matri
     """Write the transpose of a matrix of (rows, columns) to other memory."""
     if rows and columns:
         places = source.at, source.ld, 1, target.at, 1, target.ld
-        call_routine(builder, dense_factors.copy, source.dtype, rows, columns, *places)
+        call_routine(builder, matrix_parts.copy, source.dtype, rows, columns, *places)
 
 
 def emit_copy(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, target: Matrix) -> None:
@@ -125,19 +125,19 @@ def emit_upper(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, t
     """Write the upper triangle of a matrix of (rows, columns) whose columns lie in memory, with zeros below it."""
     if rows and columns:
         places = source.at, 1, source.ld, target.at, target.ld, 1
-        call_routine(builder, dense_factors.upper, source.dtype, rows, columns, *places)
+        call_routine(builder, matrix_parts.upper, source.dtype, rows, columns, *places)
 
 
 def emit_mirror(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> None:
     """Make a matrix Hermitian: the given triangle, conjugated, is written over the other one."""
     if n > 1:
-        call_routine(builder, dense_factors.mirror_triangle, a.dtype, n, a.at, a.ld, lower)
+        call_routine(builder, matrix_parts.mirror_triangle, a.dtype, n, a.at, a.ld, lower)
 
 
 def emit_clear(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> None:
     """Write zeros below the diagonal of a square matrix, or above it."""
     if n > 1:
-        call_routine(builder, dense_factors.clear, a.dtype, n, a.at, a.ld, lower)
+        call_routine(builder, matrix_parts.clear, a.dtype, n, a.at, a.ld, lower)
 
 
 def emit_fill(builder: ir.IRBuilder, rows: int, columns: int, a: Matrix, value: float) -> None:

@@ -10,7 +10,7 @@ from func.backends import ir
 from func.backends.llvm import symbols
 from func.backends.llvm.linalg.matrix_copies import INDEX, INT, POINTER, Matrix, loop, number
 from func.backends.llvm.routine_code import call_routine
-from func.backends.routines import dense_factors
+from func.backends.routines import matrix_parts
 
 PREFIX = "func_numpy_"
 
@@ -43,7 +43,7 @@ def emit_argsort(builder: ir.IRBuilder, length: int, x: Matrix, order: Matrix, k
 
 def emit_inverse_order(builder: ir.IRBuilder, length: int, order: Matrix, inverse: Matrix) -> ir.Value:
     """Write the inverse of a permutation; the status is not 0 where a number is none of its places."""
-    return call_routine(builder, dense_factors.inverse_order, None, length, order.at, inverse.at)
+    return call_routine(builder, matrix_parts.inverse_order, None, length, order.at, inverse.at)
 
 
 def _call(builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:

@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 import scipy.special
 
-from func.backends.routines import dense_factors, dense_spectra, small_lu, thin_product
+from func.backends.routines import dense_factors, dense_spectra, matrix_parts, small_lu, thin_product
 from func.backends.routines.special_families import ROUTINES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -78,7 +78,7 @@ def test_orthogonal_factors(shape: tuple[int, int]) -> None:
     rows = np.concatenate([a.T, np.zeros((max(0, m - n), m))])
     dense_factors.qr(m, n, rows, tau)
     upper = np.zeros((count, n))
-    dense_factors.upper(count, n, rows.T, upper)
+    matrix_parts.upper(count, n, rows.T, upper)
     dense_factors.qr_basis(m, count, count, rows, tau)
     np.testing.assert_allclose(rows[:count].T @ upper, a, atol=1e-12)
     np.testing.assert_allclose(rows[:count] @ rows[:count].T, np.eye(count), atol=1e-12)
@@ -114,7 +114,7 @@ def test_solutions() -> None:
     sign, logarithm, pivots = np.zeros(1), np.zeros(1), np.zeros(5, np.int32)
     factors = a.copy()
     dense_factors.lu(5, 5, factors, pivots)
-    dense_factors.determinant(5, np.diag(factors), 0, pivots, sign, logarithm)
+    matrix_parts.determinant(5, np.diag(factors), 0, pivots, sign, logarithm)
     np.testing.assert_allclose((sign[0], logarithm[0]), np.linalg.slogdet(a), rtol=1e-12)
 
 
