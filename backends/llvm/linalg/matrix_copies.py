@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import ir
-from func.backends.llvm.routine_code import call_routine
 from func.backends.loops.kernels import DType
-from func.backends.routines import matrix_parts
 
 INT = ir.IntType(32)
 INDEX = ir.IntType(64)
@@ -99,11 +97,19 @@ def loop(builder: ir.IRBuilder, stop: ir.Value | int, start: ir.Value | int = 0,
     builder.position_at_end(after)
 
 
+def _emit(builder: ir.IRBuilder, name: str, dtype: DType, *arguments: Any) -> None:
+    """Call a routine of `matrix_parts`."""
+    from func.backends.llvm.routine_code import call_routine  # start-up time: few programs copy matrices
+    from func.backends.routines import matrix_parts  # likewise
+
+    call_routine(builder, getattr(matrix_parts, name), dtype, *arguments)
+
+
 def emit_transpose(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, target: Matrix) -> None:
     """Write the transpose of a matrix of (rows, columns) to other memory."""
     if rows and columns:
         places = source.at, source.ld, 1, target.at, 1, target.ld
-        call_routine(builder, matrix_parts.copy, source.dtype, rows, columns, *places)
+        _emit(builder, "copy", source.dtype, rows, columns, *places)
 
 
 def emit_copy(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, target: Matrix) -> None:
@@ -125,19 +131,19 @@ def emit_upper(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, t
     """Write the upper triangle of a matrix of (rows, columns) whose columns lie in memory, with zeros below it."""
     if rows and columns:
         places = source.at, 1, source.ld, target.at, target.ld, 1
-        call_routine(builder, matrix_parts.upper, source.dtype, rows, columns, *places)
+        _emit(builder, "upper", source.dtype, rows, columns, *places)
 
 
 def emit_mirror(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> None:
     """Make a matrix Hermitian: the given triangle, conjugated, is written over the other one."""
     if n > 1:
-        call_routine(builder, matrix_parts.mirror_triangle, a.dtype, n, a.at, a.ld, lower)
+        _emit(builder, "mirror_triangle", a.dtype, n, a.at, a.ld, lower)
 
 
 def emit_clear(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> None:
     """Write zeros below the diagonal of a square matrix, or above it."""
     if n > 1:
-        call_routine(builder, matrix_parts.clear, a.dtype, n, a.at, a.ld, lower)
+        _emit(builder, "clear", a.dtype, n, a.at, a.ld, lower)
 
 
 def emit_fill(builder: ir.IRBuilder, rows: int, columns: int, a: Matrix, value: float) -> None:
