@@ -20,6 +20,7 @@ import numpy as np
 from func.backends import ir
 from func.backends.llvm import machine
 from func.backends.loops.kernels import DType
+from func.backends.routines.language import Floats as Floats
 from func.backends.routines.typed import FLOATING, STRIDES, Reading, Routine, called_name, is_array, reading
 
 BIT, INT, INDEX, POINTER, DOUBLE = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.PointerType(), ir.DoubleType()

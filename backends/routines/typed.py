@@ -345,6 +345,8 @@ def _annotation(node: ast.expr | None) -> str:
     """The type that an annotation names; an array that may be missing is `Numbers | None`."""
     if isinstance(node, ast.BinOp):
         node = node.left
+    if isinstance(node, ast.Attribute):
+        return TYPES[node.attr]
     return TYPES["None" if not isinstance(node, ast.Name) else node.id]
 
 
