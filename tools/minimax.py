@@ -22,7 +22,7 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-from func.backends.llvm.math import exponential, normal, powers, trigonometric
+from func.backends.scalars.math import exponential, normal, powers, trigonometric
 
 mpmath.mp.dps = 50
 Function: TypeAlias = Callable[[Any], Any]

@@ -13,10 +13,10 @@ import struct
 
 import numpy as np
 
-from func.backends.llvm import ir
-from func.backends.llvm.scalars.ir_values import part_of
+from func.backends import ir
 from func.backends.loops.kernels import DType
 from func.backends.number_types import is_narrow
+from func.backends.scalars.ir_values import part_of
 
 DOUBLE, FLOAT, HALF, BIT = ir.DoubleType(), ir.FloatType(), ir.HalfType(), ir.IntType(1)
 _NAMES = {DOUBLE: "double", FLOAT: "float", HALF: "uint16_t", BIT: "bool"}

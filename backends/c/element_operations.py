@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import ir
 from func.backends.c.declarations import BIT, COMPLEX, DOUBLE, FLOAT, c_type, stored_literal, stored_type
 from func.backends.c.expressions import ATOM, CBuilder, Expression
-from func.backends.llvm import ir
-from func.backends.llvm.math.registry import FUNCTIONS, body_of
-from func.backends.llvm.math.vector_arithmetic import Bits, Emitter, Integer, Mask, Number, Real
-from func.backends.llvm.scalars.ir_values import Pair, Value, element, part_of
-from func.backends.llvm.scalars.operations import EXTREMA, Scalars, Step
+from func.backends.c.routine_text import fma_text, name_of, texts_of
 from func.backends.loops.kernels import DType
+from func.backends.scalars.ir_values import Pair, Value, element, part_of
+from func.backends.scalars.math.registry import FUNCTIONS, body_of
+from func.backends.scalars.math.vector_arithmetic import Bits, Emitter, Integer, Mask, Number, Real
+from func.backends.scalars.operations import EXTREMA, Scalars, Step
 
 
 class CDefinitions:
@@ -48,6 +49,11 @@ class CDefinitions:
     def fma(self, word: str) -> None:
         """The function x y + z of a type, which is rounded once where the processor does so."""
         self.texts.setdefault(f"func_fma_{word}", fma_text(word))
+
+    def routine(self, routine: Callable[..., Any], dtype: DType | None = None, fixed: int | None = None) -> str:
+        """The name of a routine, for a type of numbers and a value of its `Fixed` parameter."""
+        self.texts.update(texts_of(routine, dtype, fixed))
+        return name_of(routine, dtype, fixed)
 
     def used_by(self, text: str) -> list[str]:
         """The definitions that a text needs, each after those that it calls."""
@@ -102,23 +108,6 @@ def constant_text(name: str, array: Any) -> str:
             line = "   "
         line += text
     return "\n".join([f"static const {stored_type(part)} {name}[{max(1, flat.size)}] = {{", *lines, line, "};"])
-
-
-FMA = """\
-/* x y + z; rounded once where the processor does so. */
-static inline TYPE func_fma_TYPE(TYPE x, TYPE y, TYPE z) {
-USUAL
-}"""
-
-
-def fma_text(word: str) -> str:
-    """The function x y + z of a type."""
-    name = word.replace(" ", "_")
-    end = {"double": "", "float": "F"}.get(word)
-    usual = "    return x * y + z;"
-    if end is not None:
-        usual = f"#ifdef FP_FAST_FMA{end}\n    return fma{end.lower()}(x, y, z);\n#else\n{usual}\n#endif"
-    return FMA.replace("USUAL", usual).replace("_TYPE", f"_{name}").replace("TYPE", word)
 
 
 PUSH = """\
@@ -254,12 +243,9 @@ class CScalars(Scalars):
 
     def _special(self, builder: CBuilder, name: str, *args: ir.Value) -> ir.Value:
         """A special function of doubles."""
-        from func.backends.c.special_functions import TEXTS  # for programs that have some
+        from func.backends.routines.special_families import ROUTINES  # for programs that have some
 
-        full = f"func_{name}"
-        for needed, text in TEXTS.items():
-            self.definitions.texts.setdefault(needed, text)
-        return builder.call_text(full, DOUBLE, *args)
+        return builder.call_text(self.definitions.routine(ROUTINES[name]), DOUBLE, *args)
 
     def reduced(self, op: str, dtype: DType, x: Value, y: Value) -> Value:
         """One step of a reduction; that of maxima of floats is a function."""

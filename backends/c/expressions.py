@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from func.backends import ir
 from func.backends.c.declarations import BIT, DOUBLE, FLOAT, HALF, c_type, literal
-from func.backends.llvm import ir
 
 Piece: TypeAlias = "str | ir.Value"
 LOOSE, SUM, PRODUCT, ATOM = range(4)

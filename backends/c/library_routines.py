@@ -8,36 +8,67 @@ routines call LAPACK in `backends/llvm/linalg/library_calls.py`, with other scra
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from func.backends.c import c_products, factorizations, ordering_and_transforms, spectral_routines
+from func.backends.c import c_products, ordering_and_transforms
 from func.backends.c.declarations import real, stored_type
-from func.backends.c.element_operations import CDefinitions, fma_text
+from func.backends.c.element_operations import CDefinitions
 from func.backends.c.loop_nests import NestWriter, index_text
+from func.backends.c.routine_text import EXTERNALS, fma_text
 from func.backends.loops.kernels import DType, LibraryCall, StridedRef
+from func.backends.routines import dense_factors as dense
+from func.backends.routines import dense_spectra as spectra
+from func.backends.routines import matrix_parts as parts
+from func.backends.routines.typed import STRIDES, reading
 
 
 class CMatrix(NamedTuple):
     """An operand at one index of the batch: the text of its address, the elements from one row to the next (1 for
-    vectors), the dtype."""
+    vectors), the dtype, and whether columns lie in memory instead of rows."""
 
     start: str
     stride: int
     dtype: DType
+    by_columns: bool = False
+
+    def turned(self) -> CMatrix:
+        """The transpose."""
+        return self._replace(by_columns=not self.by_columns)
 
 
 class CRoutineCall(NamedTuple):
-    """The operands of a routine, the addresses of its areas of scratch memory, and the functions that the program has
-    so far."""
+    """The operands of a routine, the areas of scratch memory, and the functions that the program has so far."""
 
     definitions: CDefinitions
     outs: list[CMatrix]
     args: list[CMatrix]
-    areas: list[str]
+    areas: list[CMatrix]
+
+    def of(self, routine: Callable[..., Any], *args: CMatrix | int | str | None, fixed: int | None = None) -> str:
+        """The call of a routine, which is defined for the dtype of the first operand that is no integer."""
+        source = reading(routine)
+        dtype = next((arg.dtype for arg in args if isinstance(arg, CMatrix) and arg.dtype.kind in "fc"), None)
+        listed = [item for item in source.parameters.items() if fixed is None or item[0] not in source.fixed]
+        texts: list[str] = []
+        for (name, kind), arg in zip(listed, args, strict=True):
+            strides = [ending for ending in STRIDES.get(kind, ()) if ending]
+            if isinstance(arg, CMatrix):
+                both = [str(arg.stride), "1"][:: -1 if arg.by_columns else 1]
+                texts += [_pointer(arg, name in source.written), *both[: len(strides)]]
+            else:
+                texts += ["NULL", *["0" for _ in strides]] if arg is None else [_text(arg)]
+        return f"{self.definitions.routine(routine, dtype, fixed)}({', '.join(texts)})"
+
+    def first_zero(self, n: int, a: CMatrix) -> str:
+        """The call that looks for a zero on a diagonal."""
+        return self.of(parts.first_zero, n, a._replace(stride=a.stride + 1))
+
+
+def _text(arg: int | str) -> str:
+    return flag(arg) if isinstance(arg, bool) else str(arg)
 
 
 Write: TypeAlias = Callable[..., str]
@@ -104,12 +135,16 @@ def _batched(
     write = ROUTINES.get(item.routine)
     if write is None:
         raise UnsupportedRoutine(f"{item.routine} is a call of a library")
-    areas = []
+    areas: list[CMatrix] = []
     if item.routine in AREAS:
         word = stored_type(args[0].dtype) + (" complex" if args[0].dtype.kind == "c" else "")
         starts = _starts(item)[:-1]
         words = [word] * (len(starts) - 1) + ["int32_t"]
-        areas = [f"({kind} *)(void *)({outs[-1].start} + {at})" for kind, at in zip(words, starts, strict=True)]
+        dtypes = [args[0].dtype] * (len(starts) - 1) + [np.dtype(np.int32)]
+        areas = [
+            CMatrix(f"({kind} *)(void *)({outs[-1].start} + {at})", params.get("n", 1), dtype)
+            for kind, at, dtype in zip(words, starts, dtypes, strict=True)
+        ]
     text = write(CRoutineCall(nests.scalars.definitions, outs, args, areas), **params)
     nests.builder.effect(text if text.endswith(";") else f"{_unless(text)};")
 
@@ -132,51 +167,6 @@ ENDS = {"float64": "", "float32": "f", "complex128": "", "complex64": "f"}
 """What the names of the C library's functions end with."""
 LETTERS = {"float64": "d", "float32": "s", "complex128": "z", "complex64": "c"}
 """What the names of LAPACK's and BLAS's functions begin with."""
-PLACES = ("LAPACK", "BLAS")
-"""What lines begin with that are for code with LAPACK or BLAS; they are compiled with FUNC_LAPACK and FUNC_CBLAS."""
-
-
-def _places(dtype: DType) -> dict[str, str]:
-    """What stands for the places of a text, for a dtype."""
-    is_complex, end = dtype.kind == "c", ENDS[dtype.name]
-    part, double = stored_type(dtype), dtype.itemsize == (16 if is_complex else 8)
-    word = f"{part}_complex" if is_complex else part
-    return {
-        "_TYPE": f"_{word}",
-        "TYPE": f"{part} complex" if is_complex else part,
-        "LETTER": LETTERS[dtype.name],
-        "BITS": "64" if double else "32",
-        "REALABS(": f"fabs{end}(",
-        "(REAL)": f"({part})",
-        "REAL ": f"{part} ",
-        "sizeof(REAL)": f"sizeof({part})",
-        "COMPLEX": flag(is_complex),
-        "CONJ(": f"conj{end}(" if is_complex else "(",
-        "COPYSIGN(": f"copysign{end}(",
-        "SIZE(": f"func_size_{word}(" if is_complex else f"fabs{end}(",
-        "ABS(": f"{'c' if is_complex else 'f'}abs{end}(",
-        "FREXP(": f"frexp{end}(",
-        "HYPOT(": f"hypot{end}(",
-        "LDEXP(": f"ldexp{end}(",
-        "RE(": f"creal{end}(" if is_complex else "(",
-        "SQRT(": f"sqrt{end}(",
-        "LOG(": f"log{end}(",
-        "PLUS(": f"func_fma_{word}(",
-        "UNIT": "unit * (value / size)" if is_complex else "value < 0 ? -unit : unit",
-        "TINY": "2.3e-308" if double else "1.2e-38f",
-        "LEAST": "1e-280" if double else "1e-30f",
-        "MOST": "1e280" if double else "1e30f",
-        "EPSILON": "1.1102230246251565e-16" if double else "5.9604645e-8f",
-    }
-
-
-SIZE = """\
-static REAL func_size_TYPE(TYPE z) {
-    return REALABS(creal(z)) + REALABS(cimag(z));
-}"""
-"""The modulus of complex numbers by which LAPACK chooses pivots."""
-
-
 SINES = """\
 /* Sines and cosines of n numbers, by what a number has beside a multiple of pi / 2, in four parts, and polynomials. */
 static void func_sines(ptrdiff_t n, const double *restrict x, double *restrict sines, double *restrict cosines) {
@@ -213,58 +203,68 @@ static void func_sines(ptrdiff_t n, const double *restrict x, double *restrict s
 }"""
 
 
-def defined(call: CRoutineCall, dtype: DType, *texts: str) -> str:
-    """Define functions for a dtype, each after those that it calls; the name of the last."""
-    places, name = _places(dtype), ""
-    for text in texts:
-        text = _with_libraries(text, dtype)
-        for place, value in places.items():
-            text = text.replace(place, value)
-        match = re.search(r"static \w+(?: complex)? (func_\w+)\(", text)
-        assert match is not None
-        name = match[1]
-        if dtype.kind == "c" and places["SIZE("] in text and not name.startswith("func_size_"):
-            defined(call, dtype, SIZE if ENDS[dtype.name] == "" else SIZE.replace("(z)", "f(z)"))
-        call.definitions.texts.setdefault(name, text)
-        if places["PLUS("] in text:
-            call.definitions.texts.setdefault(places["PLUS("][:-1], fma_text(places["TYPE"]))
-        if "func_minus_product_" in text:
-            product = c_products.product_text(places["TYPE"], "minus_product")
-            call.definitions.texts.setdefault(f"func_minus_product_{places['TYPE']}", product)
-    return name
+GETRF = """\
+static bool func_getrf_TYPE(ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t a_down, ptrdiff_t a_across, int32_t *pivots) {
+    const int layout = a_down == 1 ? LAPACK_COL_MAJOR : LAPACK_ROW_MAJOR;
+    const lapack_int stride = (lapack_int)(a_down == 1 ? a_across : a_down);
+    const lapack_int info = LAPACKE_LETTERgetrf(layout, (lapack_int)m, (lapack_int)n, a, stride, (lapack_int *)pivots);
+    for (ptrdiff_t i = 0; i < (m < n ? m : n); ++i) {
+        --pivots[i];
+    }
+    return info != 0;
+}"""
+POTRF = """\
+static bool func_potrf_TYPE(ptrdiff_t n, TYPE *a, ptrdiff_t a_down, bool lower) {
+    const char part = lower ? 'L' : 'U';
+    const bool none = LAPACKE_LETTERpotrf(LAPACK_ROW_MAJOR, part, (lapack_int)n, a, (lapack_int)a_down) != 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = i + 1; j < n; ++j) {
+            a[lower ? i * a_down + j : j * a_down + i] = 0;
+        }
+    }
+    return none;
+}"""
+TRSM = """\
+static void func_trsm_TYPE(ptrdiff_t n, ptrdiff_t k, const TYPE *a, ptrdiff_t a_down, ptrdiff_t a_across, bool lower,
+                           bool unit, TYPE *b, ptrdiff_t b_down, ptrdiff_t b_across) {
+    const bool turned = a_across != 1, left = b_across == 1;
+    cblas_LETTERtrsm(CblasRowMajor, left ? CblasLeft : CblasRight, lower != turned ? CblasLower : CblasUpper,
+                turned == left ? CblasTrans : CblasNoTrans, unit ? CblasUnit : CblasNonUnit, (int)(left ? n : k),
+                (int)(left ? k : n), 1, a, (int)(turned ? a_across : a_down), b, (int)(left ? b_down : b_across));
+}"""
 
 
-def _with_libraries(text: str, dtype: DType) -> str:
-    """A text whose lines for libraries stand under the macros that choose them; BLAS is for real numbers."""
-    lines: list[str] = []
-    last = ""
-    for line in text.split("\n"):
-        if line.startswith(("REALS", "COMPLEXES")):
-            if line.startswith("REALS") == (dtype.kind == "c"):
-                continue
-            line = line.removeprefix("REALS").removeprefix("COMPLEXES")
-        library = next((place for place in PLACES if line.startswith(place)), "")
-        if library != last:
-            lines += ["#endif"] if last else []
-            lines += [f"#ifdef FUNC_{'CBLAS' if library == 'BLAS' else library}"] if library else []
-        last = library
-        lines.append(line.removeprefix(library))
-    joined = "\n".join(lines)
-    if dtype.kind == "c":
-        joined = re.sub(r"#ifdef FUNC_CBLAS\n.*?#endif\n", "", joined, flags=re.S)
-    return joined
+def _of_library(name: str, macro: str, text: str) -> None:
+    """Make a function of a library known, which is compiled with a macro only."""
+
+    def texts(dtype: DType) -> dict[str, str]:
+        word = stored_type(dtype)
+        full = f"{word}_complex" if dtype.kind == "c" else word
+        whole = text.replace("_TYPE", f"_{full}").replace("TYPE", full.replace("_", " "))
+        whole = whole.replace("LETTER", LETTERS[dtype.name])
+        return {f"func_{name}_{full}": f"#ifdef {macro}\n{whole}\n#endif"}
+
+    EXTERNALS[name] = texts
 
 
-def pointer(operand: CMatrix) -> str:
-    """The address of an operand as one of its elements."""
-    if operand.dtype.kind != "c":
+def _minus_product(dtype: DType) -> dict[str, str]:
+    """A product that is taken off, with what it calls."""
+    word = stored_type(dtype)
+    product = c_products.product_text(word, "minus_product")
+    return {f"func_fma_{word}": fma_text(word), f"func_minus_product_{word}": product}
+
+
+EXTERNALS["minus_product"] = _minus_product
+_of_library("getrf", "FUNC_LAPACK", GETRF)
+_of_library("potrf", "FUNC_LAPACK", POTRF)
+_of_library("trsm", "FUNC_CBLAS", TRSM)
+
+
+def _pointer(operand: CMatrix, is_written: bool) -> str:
+    """The address of an operand as one of its elements; that of an area of scratch memory is one already."""
+    if operand.dtype.kind != "c" or operand.start.startswith("("):
         return operand.start
-    return f"(const {stored_type(operand.dtype)} complex *)({operand.start})"
-
-
-def target(operand: CMatrix) -> str:
-    """The address of an operand that is written."""
-    return pointer(operand).replace("const ", "")
+    return f"({'' if is_written else 'const '}{stored_type(operand.dtype)} complex *)({operand.start})"
 
 
 def flag(value: bool) -> str:
@@ -272,232 +272,135 @@ def flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _either(matrix: CMatrix, turned: bool) -> str:
-    """A matrix that lies by rows, or by columns, with its two strides."""
-    down, across = (1, matrix.stride) if turned else (matrix.stride, 1)
-    return f"{pointer(matrix)}, {down}, {across}"
-
-
-LINES = factorizations.TAKE, factorizations.INNER
-TRIANGLES = *LINES, factorizations.MINUS, factorizations.TRIANGULAR
-CHOLESKY = (
-    *(*TRIANGLES, factorizations.CHOLESKY_TILE, factorizations.CHOLESKY_ROWS),
-    factorizations.CHOLESKY,
-)
-FACTOR = *TRIANGLES, factorizations.EXCHANGE, factorizations.PANEL, factorizations.LU
-FOURS = factorizations.INNER_OF_FOUR, factorizations.TAKE_FROM_FOUR
-REFLECT = *LINES, *FOURS, factorizations.NORM, factorizations.REFLECTOR, factorizations.REFLECT
-QR = *REFLECT, factorizations.QR
-LU_SOLVES = *FACTOR, factorizations.TRIANGULAR, factorizations.LU_SOLVE, factorizations.COPY
-"""Functions and what they call."""
-
-
 @c_routine("potrf")
 def _potrf(call: CRoutineCall, *, n: int, lower: bool) -> str:
-    (a,) = call.outs
-    name = defined(call, a.dtype, *CHOLESKY)
-    return f"{name}({n}, {target(a)}, {a.stride}, {flag(lower)})"
+    return call.of(dense.cholesky, n, call.outs[0], lower)
 
 
 @c_routine("potri")
 def _potri(call: CRoutineCall, *, n: int) -> str:
-    (a,) = call.outs
-    name = defined(call, a.dtype, factorizations.FIRST_ZERO, factorizations.TAKE, factorizations.CHOLESKY_INVERSE)
-    return f"{name}({n}, {target(a)}, {a.stride})"
+    return call.of(dense.cholesky_inverse, n, call.outs[0])
 
 
 @c_routine("trtrs")
 def _trtrs(call: CRoutineCall, *, n: int, k: int, lower: bool, trans: str, unit: bool, left: bool) -> str:
     (x,), (a,) = call.outs, call.args
-    name = defined(call, a.dtype, *TRIANGLES)
     turned = (trans != "N") != (not left)
     conjugate = trans == "C" and a.dtype.kind == "c"
-    b = f"{x.stride}, 1" if left else f"1, {x.stride}"
-    solve = (
-        f"{name}({n}, {k}, {_either(a, turned)}, {flag(lower != turned)}, {flag(unit)}, {flag(conjugate)}, "
-        f"{target(x)}, {b})"
-    )
-    if unit:
-        return f"{solve};"
-    zero = defined(call, a.dtype, factorizations.FIRST_ZERO)
-    return f"({solve}, {zero}({n}, {pointer(a)}, {a.stride + 1}))"
+    factor, right = a.turned() if turned else a, x if left else x.turned()
+    solve = call.of(dense.triangular, n, k, factor, lower != turned, unit, conjugate, right)
+    return f"{solve};" if unit else f"({solve}, {call.first_zero(n, a)})"
 
 
 @c_routine("solve", lambda n, k: (n * n,))
 def _solve(call: CRoutineCall, *, n: int, k: int) -> str:
-    (a, b), x = call.args, call.outs[0]
-    name = defined(call, a.dtype, *LU_SOLVES, factorizations.SOLVE)
-    matrix, pivots = call.areas
-    matrices = f"{pointer(a)}, {a.stride}, {pointer(b)}, {b.stride}, {target(x)}, {x.stride}"
-    return f"{name}({n}, {k}, {matrices}, {matrix}, {pivots})"
+    return call.of(dense.solve, n, k, *call.args, call.outs[0], *call.areas)
 
 
 @c_routine("inverse", lambda n, strict: (n * n,))
 def _inverse(call: CRoutineCall, *, n: int, strict: bool) -> str:
-    (a,), out = call.args, call.outs[0]
-    fill = defined(call, a.dtype, factorizations.DIAGONAL)
-    name = defined(call, a.dtype, *LU_SOLVES, factorizations.DIAGONAL, factorizations.INVERSE)
-    matrix, pivots = call.areas
-    invert = f"{name}({n}, {pointer(a)}, {a.stride}, {target(out)}, {out.stride}, {matrix}, {pivots})"
-    if strict:
-        return invert
-    return f"if ({invert}) {{ {fill}({n}, {target(out)}, {out.stride}, 1, NAN, NAN); }};"
+    invert = call.of(dense.inverse, n, call.args[0], call.outs[0], *call.areas)
+    return invert if strict else f"if ({invert}) {{ {call.of(parts.diagonal, n, call.outs[0], 'NAN', 'NAN')}; }};"
 
 
 @c_routine("factors")
 def _factors(call: CRoutineCall, *, n: int, turned: bool) -> str:
     (factors, pivots), (a,) = call.outs, call.args
+    a, factors = a.turned() if turned else a, factors.turned()
     if a.dtype.kind == "f" and n <= 16:
-        name = defined(call, a.dtype, factorizations.SMALL_LU.replace("WIDE", "8" if n <= 8 else "16"))
-        return f"{name}({n}, {_either(a, turned)}, {target(factors)}, 1, {factors.stride}, {pivots.start});"
-    copy = defined(call, a.dtype, factorizations.COPY)
-    name = defined(call, a.dtype, *FACTOR)
-    return (
-        f"{copy}({n}, {n}, {_either(a, turned)}, {target(factors)}, 1, {factors.stride}); "
-        f"{name}({n}, {n}, {target(factors)}, 1, {factors.stride}, {pivots.start});"
-    )
+        return f"{call.of(dense.lu_of, n, a, factors, pivots, fixed=8 if n <= 8 else 16)};"
+    return f"{call.of(parts.copy, n, n, a, factors)}; {call.of(dense.lu, n, n, factors, pivots)};"
 
 
 @c_routine("lu", lambda m, n: ())
 def _lu(call: CRoutineCall, *, m: int, n: int) -> str:
     (factors, pivots, order, _), (a,) = call.outs, call.args
-    copy = defined(call, a.dtype, factorizations.COPY)
-    name = defined(call, a.dtype, *FACTOR)
-    call.definitions.texts.setdefault("func_order", factorizations.ORDER)
-    return (
-        f"{copy}({m}, {n}, {_either(a, False)}, {target(factors)}, {factors.stride}, 1); "
-        f"{_unless(f'{name}({m}, {n}, {target(factors)}, {factors.stride}, 1, {pivots.start})')} "
-        f"func_order({m}, {min(m, n)}, {pivots.start}, {order.start});"
-    )
+    copy, factor = call.of(parts.copy, m, n, a, factors), _unless(call.of(dense.lu, m, n, factors, pivots))
+    return f"{copy}; {factor} {call.of(parts.order_of, m, min(m, n), pivots, order)};"
 
 
 @c_routine("order")
 def _order(call: CRoutineCall, *, n: int) -> str:
-    call.definitions.texts.setdefault("func_order", factorizations.ORDER)
-    return f"func_order({n}, {n}, {call.args[0].start}, {call.outs[0].start})"
+    return call.of(parts.order_of, n, n, call.args[0], call.outs[0])
 
 
 @c_routine("getrs")
 def _getrs(call: CRoutineCall, *, n: int, k: int, trans: str, turned: bool) -> str:
     (factors, pivots), (b,) = call.args, call.outs
-    name = defined(call, b.dtype, *TRIANGLES, factorizations.LU_SOLVE)
-    zero = defined(call, b.dtype, factorizations.FIRST_ZERO)
     conjugate = trans == "C" and b.dtype.kind == "c"
-    return (
-        f"({name}({n}, {k}, {_either(factors, turned)}, {pivots.start}, {flag(trans != 'N')}, {flag(conjugate)}, "
-        f"{target(b)}, {b.stride}, 1), {zero}({n}, {pointer(factors)}, {factors.stride + 1}))"
-    )
+    left = factors.turned() if turned else factors
+    return f"({call.of(dense.lu_solve, n, k, left, pivots, trans != 'N', conjugate, b)}, {call.first_zero(n, factors)})"
 
 
 @c_routine("exchanges")
 def _exchanges(call: CRoutineCall, *, n: int, k: int, back: bool) -> str:
     """Exchange the rows of a matrix; an error where the factors have a zero on their diagonal."""
     (factors, pivots), (b,) = call.args, call.outs
-    name = defined(call, b.dtype, factorizations.EXCHANGES)
-    zero = defined(call, b.dtype, factorizations.FIRST_ZERO)
-    exchange = f"{name}({n}, {k}, {pivots.start}, {flag(back)}, {target(b)}, {b.stride})"
-    return f"({exchange}, {zero}({n}, {pointer(factors)}, {factors.stride + 1}))"
+    return f"({call.of(dense.exchanges, n, k, pivots, back, b)}, {call.first_zero(n, factors)})"
 
 
 @c_routine("getri", lambda n, turned, safe: ())
 def _getri(call: CRoutineCall, *, n: int, turned: bool, safe: bool) -> str:
-    (factors, pivots), out = call.args, call.outs[0]
-    fill = defined(call, out.dtype, factorizations.DIAGONAL)
-    name = defined(call, out.dtype, *TRIANGLES, factorizations.LU_SOLVE)
-    zero = defined(call, out.dtype, factorizations.FIRST_ZERO)
-    unit = f"{fill}({n}, {target(out)}, 1, {out.stride}, 1, 0)"
-    solve = (
-        f"{name}({n}, {n}, {_either(factors, turned)}, {pivots.start}, false, false, {target(out)}, 1, {out.stride})"
-    )
-    is_singular = f"{zero}({n}, {pointer(factors)}, {factors.stride + 1})"
-    if safe:
-        return f"{unit}; if (!{is_singular}) {{ {solve}; }};"
-    return f"({unit}, {solve}, {is_singular})"
+    (factors, pivots), out = call.args, call.outs[0].turned()
+    unit = call.of(parts.diagonal, n, out, "1", "0")
+    solve = call.of(dense.lu_solve, n, n, factors.turned() if turned else factors, pivots, False, False, out)
+    is_singular = call.first_zero(n, factors)
+    return f"{unit}; if (!{is_singular}) {{ {solve}; }};" if safe else f"({unit}, {solve}, {is_singular})"
+
+
+def _determinant(call: CRoutineCall, n: int, sign: CMatrix, logarithm: CMatrix | str) -> str:
+    """Statements that factor a copy of a matrix, and write the sign and the logarithm of its determinant."""
+    matrix, pivots = call.areas
+    opening = f"{call.of(parts.copy, n, n, call.args[0], matrix)}; {call.of(dense.lu, n, n, matrix, pivots)}"
+    diagonal = matrix._replace(stride=n + 1)
+    return f"{opening}; {call.of(parts.determinant, n, diagonal, 0, pivots, sign, logarithm)};"
 
 
 @c_routine("det", lambda n: (n * n,))
 def _det(call: CRoutineCall, *, n: int) -> str:
-    (a,), out = call.args, call.outs[0]
-    copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, *FACTOR)
-    name = defined(call, a.dtype, factorizations.DETERMINANT)
-    matrix, pivots = call.areas
-    word = stored_type(a.dtype)
-    value = target(out)
-    return (
-        f"{copy}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1); {factor}({n}, {n}, {matrix}, {n}, 1, {pivots}); "
-        f"{{ {word} logarithm; {name}({n}, {matrix}, {n + 1}, {pivots}, {value}, &logarithm); "
-        f"*({value}) *= exp{ENDS[a.dtype.name]}(logarithm); }};"
-    )
+    out = call.outs[0]
+    opening = f"{{ {stored_type(out.dtype)} logarithm; {_determinant(call, n, out, '&logarithm')}"
+    return f"{opening} *({_pointer(out, True)}) *= exp{ENDS[out.dtype.name]}(logarithm); }};"
 
 
 @c_routine("slogdet", lambda n: (n * n,))
 def _slogdet(call: CRoutineCall, *, n: int) -> str:
-    (a,), (sign, size, _) = call.args, call.outs
-    copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, *FACTOR)
-    name = defined(call, a.dtype, factorizations.DETERMINANT)
-    matrix, pivots = call.areas
-    return (
-        f"{copy}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1); {factor}({n}, {n}, {matrix}, {n}, 1, {pivots}); "
-        f"{name}({n}, {matrix}, {n + 1}, {pivots}, {target(sign)}, {size.start});"
-    )
+    return _determinant(call, n, *call.outs[:2])
 
 
 @c_routine("factored_slogdet")
 def _factored_slogdet(call: CRoutineCall, *, n: int) -> str:
-    (sign, size), (factors, pivots) = call.outs, call.args
-    name = defined(call, factors.dtype, factorizations.DETERMINANT)
-    return f"{name}({n}, {pointer(factors)}, {factors.stride + 1}, {pivots.start}, {target(sign)}, {size.start});"
+    factors, pivots = call.args
+    return f"{call.of(parts.determinant, n, factors._replace(stride=factors.stride + 1), 0, pivots, *call.outs)};"
 
 
 @c_routine("qr", lambda m, n, complete: (m * (max(m, n) if complete else n), min(m, n)))
 def _qr(call: CRoutineCall, *, m: int, n: int, complete: bool) -> str:
-    (q, r, _), (a,) = call.outs, call.args
-    columns = m if complete else min(m, n)
-    copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, *QR)
-    upper = defined(call, a.dtype, factorizations.UPPER)
-    basis = defined(call, a.dtype, factorizations.QR_BASIS)
-    matrix, tau, _ = call.areas
-    return (
-        f"{copy}({m}, {n}, {_either(a, False)}, {matrix}, 1, {m}); {factor}({m}, {n}, {matrix}, {tau}); "
-        f"{upper}({columns}, {n}, {matrix}, 1, {m}, {target(r)}, {r.stride}, 1); "
-        f"{basis}({m}, {min(m, n)}, {columns}, {matrix}, {m}, {tau}); "
-        f"{copy}({m}, {columns}, {matrix}, 1, {m}, {target(q)}, {q.stride}, 1);"
+    (q, r, _), (matrix, tau, _) = call.outs, call.areas
+    columns, rows = m if complete else min(m, n), matrix._replace(stride=m)
+    steps = (
+        call.of(parts.copy, m, n, call.args[0], rows.turned()),
+        call.of(dense.qr, m, n, rows, tau),
+        call.of(parts.upper, columns, n, rows.turned(), r),
+        call.of(dense.qr_basis, m, min(m, n), columns, rows, tau),
+        call.of(parts.copy, m, columns, rows.turned(), q),
     )
+    return f"{'; '.join(steps)};"
 
 
 @c_routine("qr_raw", lambda m, n: ())
 def _qr_raw(call: CRoutineCall, *, m: int, n: int) -> str:
-    (h, tau, _), (a,) = call.outs, call.args
-    copy = defined(call, a.dtype, factorizations.COPY)
-    factor = defined(call, a.dtype, *QR)
-    return (
-        f"{copy}({m}, {n}, {_either(a, False)}, {target(h)}, 1, {m}); {factor}({m}, {n}, {target(h)}, {target(tau)});"
-    )
-
-
-ROTATE = *REFLECT, spectral_routines.SCALE, spectral_routines.ROTATE
-SINGULAR = (
-    *(*ROTATE, factorizations.EXCHANGE, factorizations.QR_BASIS, spectral_routines.RENEW_FOUR),
-    *(spectral_routines.RENEW, spectral_routines.BIDIAGONAL, spectral_routines.ROTATION, spectral_routines.SMALLER),
-    *(spectral_routines.DIAGONALIZE, spectral_routines.SINGULAR),
-)
+    h, tau = call.outs[0]._replace(stride=m), call.outs[1]
+    return f"{call.of(parts.copy, m, n, call.args[0], h.turned())}; {call.of(dense.qr, m, n, h, tau)};"
 
 
 @c_routine("eigh", lambda n, lower, vectors: (n * n, n, n, 3 * n))
 def _eigh(call: CRoutineCall, *, n: int, lower: bool, vectors: bool) -> str:
     (a,), w = call.args, call.outs[0]
-    mirror = defined(call, a.dtype, spectral_routines.MIRROR)
-    name = defined(call, a.dtype, *ROTATE, spectral_routines.TRIDIAGONAL, spectral_routines.EIGH)
     matrix, e, tau, work, _ = call.areas
-    e = e.replace(" complex", "", 1)
-    v, stride = (target(call.outs[1]), call.outs[1].stride) if vectors else ("NULL", 0)
-    return (
-        f"({mirror}({n}, {pointer(a)}, {a.stride}, {flag(lower)}, {flag(a.dtype.kind == 'c')}, {matrix}), "
-        f"{name}({n}, {matrix}, {w.start}, {v}, {stride}, {e}, {tau}, {work}))"
-    )
+    e = e._replace(start=e.start.replace(" complex", "", 1))
+    find = call.of(spectra.eigh, n, matrix, w, call.outs[1] if vectors else None, e, tau, work)
+    return f"({call.of(spectra.mirror, n, a, lower, a.dtype.kind == 'c', matrix)}, {find})"
 
 
 def _svd_areas(m: int, n: int, vectors: bool, full: bool) -> tuple[int, ...]:
@@ -513,36 +416,22 @@ def _svd(call: CRoutineCall, *, m: int, n: int, vectors: bool, full: bool) -> st
     short, long = sorted((m, n))
     columns = (long if full else short) if vectors else 0
     matrix, left, right, work, _ = call.areas
-    bases = f"{columns}, {left}, {right}" if vectors else "0, NULL, NULL"
-    rotate = defined(call, a.dtype, *SINGULAR)
-    find = f"{rotate}({long}, {short}, {matrix}, {bases}, {s.start}, {work})"
-    opening = _tall(call, a, m, n, matrix)
+    left, right = left._replace(stride=long), right._replace(stride=short)
+    bases = (left, right) if vectors else (None, None)
+    opening = f"{_tall(call, a, m, n, matrix)} "
+    opening += _unless(call.of(spectra.singular, long, short, matrix, columns, *bases, s, work))
     if not vectors:
-        return f"{opening} {_unless(find)};"
+        return f"{opening};"
     u, vh = call.outs[1:3]
-    copy = defined(call, a.dtype, factorizations.COPY)
     (left, left_columns), (right, right_columns) = ((left, columns), (right, short))[:: 1 if m >= n else -1]
-    return (
-        f"{opening} {_unless(find)} "
-        f"{copy}({m}, {left_columns}, {left}, 1, {m}, {target(u)}, {u.stride}, 1); "
-        f"{_adjoint(call, a.dtype, n, right_columns, f'{right}, 1, {n}', f'{target(vh)}, {vh.stride}, 1')}"
-    )
+    copy = call.of(parts.copy, m, left_columns, left.turned(), u)
+    return f"{opening} {copy}; {call.of(parts.adjoint, n, right_columns, right.turned(), vh)};"
 
 
-def _adjoint(call: CRoutineCall, dtype: DType, m: int, n: int, start: str, place: str) -> str:
-    """A statement that copies the adjoint of a matrix of m rows and n columns; texts have its address and strides."""
-    if dtype.kind == "c":
-        return f"{defined(call, dtype, spectral_routines.ADJOINT)}({m}, {n}, {start}, {place});"
-    address, down, across = place.rsplit(", ", 2)
-    return f"{defined(call, dtype, factorizations.COPY)}({m}, {n}, {start}, {address}, {across}, {down});"
-
-
-def _tall(call: CRoutineCall, a: CMatrix, m: int, n: int, place: str) -> str:
+def _tall(call: CRoutineCall, a: CMatrix, m: int, n: int, place: CMatrix) -> str:
     """A statement that copies A, or its adjoint where that has fewer columns, row by row."""
-    if m < n:
-        return _adjoint(call, a.dtype, m, n, f"{pointer(a)}, {a.stride}, 1", f"{place}, {m}, 1")
-    copy = defined(call, a.dtype, factorizations.COPY)
-    return f"{copy}({m}, {n}, {pointer(a)}, {a.stride}, 1, {place}, {n}, 1);"
+    routine = parts.adjoint if m < n else parts.copy
+    return f"{call.of(routine, m, n, a, place._replace(stride=min(m, n)))};"
 
 
 @c_routine("lstsq", lambda m, n, k, limit: _svd_areas(m, n, True, False))
@@ -550,48 +439,24 @@ def _lstsq(call: CRoutineCall, *, m: int, n: int, k: int, limit: float) -> str:
     (x, residuals, s, _), (a, b) = call.outs, call.args
     short, long = sorted((m, n))
     matrix, left, right, work, _ = call.areas
-    rotate = defined(call, a.dtype, *SINGULAR)
-    name = defined(call, a.dtype, *LINES, spectral_routines.LEAST_SQUARES)
-    single = ENDS[a.dtype.name] == "f"
-    bound = real(limit if limit >= 0 else float(np.finfo(a.dtype).eps), single)
-    return (
-        f"{_tall(call, a, m, n, matrix)} "
-        f"{_unless(f'{rotate}({long}, {short}, {matrix}, {short}, {left}, {right}, {s.start}, {work})')} "
-        f"{name}({m}, {n}, {k}, {pointer(a)}, {a.stride}, {pointer(b)}, {b.stride}, {left}, {right}, {s.start}, "
-        f"{bound}, {target(x)}, {x.stride}, {residuals.start});"
-    )
+    left, right = left._replace(stride=long), right._replace(stride=short)
+    find = _unless(call.of(spectra.singular, long, short, matrix, short, left, right, s, work))
+    bound = real(limit if limit >= 0 else float(np.finfo(a.dtype).eps), ENDS[a.dtype.name] == "f")
+    solve = call.of(spectra.least_squares, m, n, k, a, b, left, right, s, bound, x, residuals)
+    return f"{_tall(call, a, m, n, matrix)} {find} {solve};"
 
 
 @c_routine("solve_known", lambda n, k, kind, lower: (n * n, 2 * n))
 def _solve_known(call: CRoutineCall, *, n: int, k: int, kind: str, lower: bool) -> str:
-    (a, b), x = call.args, call.outs[0]
-    dtype = a.dtype
-    texts = (
-        *LU_SOLVES,
-        *CHOLESKY,
-        factorizations.FIRST_ZERO,
-        spectral_routines.FACTORED_SOLVE,
-        spectral_routines.INVERSE_NORM,
-        spectral_routines.COLUMN_NORM,
-        spectral_routines.SOLVE_KNOWN,
-    )
-    name = defined(call, dtype, *texts)
-    matrix, space, pivots = call.areas
+    (a, b), (matrix, space, pivots) = call.args, call.areas
     number = {"positive": 1, "triangular": 3 if lower else 2}.get(kind, 0)
     if kind == "general":
-        opening = f"{defined(call, dtype, factorizations.COPY)}({n}, {n}, {_either(a, False)}, {matrix}, {n}, 1)"
+        opening = call.of(parts.copy, n, n, a, matrix)
     elif kind == "triangular":
-        upper = defined(call, dtype, factorizations.UPPER)
-        down, across = ("1", str(n)) if lower else (str(n), "1")
-        opening = f"{upper}({n}, {n}, {_either(a, lower)}, {matrix}, {down}, {across})"
+        opening = call.of(parts.upper, n, n, *((a.turned(), matrix.turned()) if lower else (a, matrix)))
     else:
-        hermitian = flag(kind != "symmetric" and dtype.kind == "c")
-        mirror = defined(call, dtype, spectral_routines.MIRROR)
-        opening = f"{mirror}({n}, {pointer(a)}, {a.stride}, {flag(lower)}, {hermitian}, {matrix})"
-    return (
-        f"({opening}, {name}({n}, {k}, {number}, {matrix}, {pointer(b)}, {b.stride}, {target(x)}, {x.stride}, "
-        f"{pivots}, {space}))"
-    )
+        opening = call.of(spectra.mirror, n, a, lower, kind != "symmetric" and a.dtype.kind == "c", matrix)
+    return f"({opening}, {call.of(spectra.solve_known, n, k, number, matrix, b, call.outs[0], pivots, space)})"
 
 
 IS_BEFORE = {"f": "*x < *y || (*y != *y && *x == *x)", "c": ordering_and_transforms.COMPLEX_ORDER}
@@ -621,11 +486,13 @@ def _sines(call: CRoutineCall, *, n: int) -> str:
 
 def _drawn(call: CRoutineCall, name: str, *arguments: Any) -> str:
     """The call of a function of random numbers: for a key, then the arguments."""
-    from func.backends.c import random_routines, special_functions  # start-up time: few programs need them
+    from func.backends.c import random_routines  # start-up time: few programs need them
+    from func.backends.routines import special_families
 
-    for texts in (random_routines.TEXTS, special_functions.TEXTS):
-        for known, text in texts.items():
-            call.definitions.texts.setdefault(known, text)
+    for known, text in random_routines.TEXTS.items():
+        call.definitions.texts.setdefault(known, text)
+    for quantile in ("gammaincinv", "gammainccinv", "ndtri"):
+        call.definitions.routine(special_families.ROUTINES[quantile])
     return f"{name}({', '.join(map(str, arguments))});"
 
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import ir
 from func.backends.c.declarations import BIT, c_type, literal, stored_type
 from func.backends.c.element_operations import CScalars
 from func.backends.c.expressions import ATOM, CBuilder, Piece
-from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import neutral
 from func.backends.llvm.codegen.stage_plans import StagePlan, accumulated, is_sum
-from func.backends.llvm.scalars.ir_values import Pair, Value, constant, element
-from func.backends.llvm.scalars.operations import EXTREMA
 from func.backends.loops import kernels
 from func.backends.loops.chunking import length_of, row_groups
+from func.backends.scalars.ir_values import Pair, Value, constant, element
+from func.backends.scalars.operations import EXTREMA
 
 LANES = 8
 """Lanes of a reduction."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from func.backends.c.declarations import DOUBLE
 from func.backends.c.element_operations import CDefinitions, CScalars
-from func.backends.llvm.scalars.ir_values import Pair, Value
 from func.backends.loops.kernels import DType
+from func.backends.scalars.ir_values import Pair, Value
 
 PRELUDE = """\
 #ifdef __CUDACC_RTC__

@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from func.backends import ir
 from func.backends.c.declarations import c_type, literal, stored_type
 from func.backends.c.expressions import CBuilder
 from func.backends.c.loop_nests import LONG, Accumulator, BodyWriter, Memory, NestWriter, StageWriter, index_text
 from func.backends.cuda.dialect import CudaDefinitions, CudaScalars, vector_length
 from func.backends.cuda.nest_forms import READS, accesses_of, needed_by, operations_of
-from func.backends.llvm import ir
 from func.backends.llvm.codegen.stage_plans import StagePlan, accumulated
-from func.backends.llvm.scalars.ir_values import Value
 from func.backends.loops import kernels
 from func.backends.loops.chunking import length_of, row_groups
 from func.backends.records import Record
+from func.backends.scalars.ir_values import Value
 
 WARP = 32
 THREADS = 256

@@ -54,8 +54,9 @@ def digest(*parts: str) -> str:
 @functools.cache
 def source_fingerprint() -> str:
     """The version of func with every edit: names, sizes and times of the files that generate code."""
-    sources = Path(__file__).parent
-    return digest(*sorted([file_stamp(sources.parents[1] / "__init__.py"), *_folder_stamps(sources)]))
+    backends = Path(__file__).parents[1]
+    stamps = [stamp for name in ("ir", "llvm", "routines", "scalars") for stamp in _folder_stamps(backends / name)]
+    return digest(*sorted([file_stamp(backends.parent / "__init__.py"), *stamps]))
 
 
 @functools.cache

@@ -20,14 +20,14 @@ Text: TypeAlias = Callable[[], Any]
 
 PROVIDERS = tuple(
     [
-        f"func.backends.llvm.{name}"
+        f"func.backends.{name}"
         for name in (
-            "math.own_functions",
-            "threads.pool",
-            "call_stubs.numpy_sorts",
-            "linalg.thin_products",
-            "math.scipy_exports",
-            "linalg.scipy_library",
+            "llvm.math.own_functions",
+            "llvm.threads.pool",
+            "llvm.call_stubs.numpy_sorts",
+            "llvm.linalg.thin_products",
+            "scalars.scipy_exports",
+            "llvm.linalg.scipy_library",
         )
     ]
 )

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from func.backends.llvm import routine_code
 from func.errors import ArgumentError
-from func.sparse_derivatives.integer_loops import Floats, integer_loops
 
 
-@integer_loops
+@routine_code.native_routine
 def greedy_distance_two(  # type: ignore[no-untyped-def]
     order, count, columns_start, columns_rows, rows_start, rows_columns, colors, marks
 ):
@@ -42,7 +42,7 @@ def greedy_distance_two(  # type: ignore[no-untyped-def]
     return used
 
 
-@integer_loops
+@routine_code.native_routine
 def greedy_star(  # type: ignore[no-untyped-def]
     order, count, starts, neighbours, edges, colors, forbidden, first_from, first_to, first_edge, treated, star, hub
 ):
@@ -106,7 +106,7 @@ def greedy_star(  # type: ignore[no-untyped-def]
     return used
 
 
-@integer_loops
+@routine_code.native_routine
 def greedy_acyclic(  # type: ignore[no-untyped-def]
     order, count, starts, neighbours, edges, colors, forbidden, first_from, first_edge, visit_from, visit_to, parent
 ):
@@ -168,7 +168,7 @@ def greedy_acyclic(  # type: ignore[no-untyped-def]
     return used
 
 
-@integer_loops
+@routine_code.native_routine
 def leaves_first(count, ends, others, starts, edges_at, degrees, queue, removed, below, above):  # type: ignore[no-untyped-def]
     """The edges of a forest, each after those below it: `queue` has them, `below` and `above` the ends of each."""
     length = 0
@@ -195,8 +195,10 @@ def leaves_first(count, ends, others, starts, edges_at, degrees, queue, removed,
     return length
 
 
-@integer_loops
-def substitute(count, places, below, above, products: Floats, sums: Floats, values: Floats):  # type: ignore[no-untyped-def]
+@routine_code.native_routine
+def substitute(  # type: ignore[no-untyped-def]
+    count, places, below, above, products: routine_code.Floats, sums: routine_code.Floats, values: routine_code.Floats
+):
     """Each edge's value: its product without the values of the edges below."""
     for i in range(0, count):
         values[i] = products[places[i]] - sums[below[i]]

@@ -294,7 +294,8 @@ def test_every_module_is_analysed() -> None:
         ("interpreters/compile/inlining.py", "func.interpreters.compile.native.rules", COMPILER),
         ("interpreters/compile/passes/rewriting/algebra.py", "func.interpreters.compile.passes.reroll.reroll", PASSES),
         ("backends/loops/kernels.py", "func.backends.llvm.machine", INSIDE_BACKENDS),
-        ("backends/llvm/ir/ir_types.py", "func.backends.llvm.codegen.printer", LLVM),
+        ("backends/scalars/operations.py", "func.backends.llvm.machine", INSIDE_BACKENDS),
+        ("backends/llvm/symbols.py", "func.backends.llvm.codegen.printer", LLVM),
     ],
 )
 def test_import_upwards_is_refused(

@@ -10,11 +10,11 @@ import ctypes
 import functools
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.machine import compile_ir
 from func.backends.llvm.math.elementary import Elementary
 from func.backends.llvm.math.own_functions import host_features
-from func.backends.llvm.math.registry import FUNCTIONS
+from func.backends.scalars.math.registry import FUNCTIONS
 
 NAMES = {
     f"{function.libmvec}{suffix}": (name, suffix)

@@ -4,7 +4,8 @@ import ctypes
 
 import numpy as np
 
-from func.backends.llvm import ir, machine
+from func.backends import ir
+from func.backends.llvm import machine
 from func.backends.llvm.linalg.matrix_copies import Matrix
 
 POINTER = ir.PointerType()

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.machine import MachineCode, compile_ir
 from func.backends.llvm.threads import pool
 from func.backends.llvm.threads.pool_code import POINTER, VOID, WORD, PoolBuilder

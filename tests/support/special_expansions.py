@@ -1,10 +1,11 @@
-"""What the Chebyshev expansions of `backends/c/special_tables.py` are, by mpmath.
+"""What the Chebyshev expansions of `backends/routines/special_tables.py` are, by mpmath.
 
 `python -m tests.support.special_expansions` prints that module anew.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import mpmath
 from mpmath import mp, mpf
 
 DIGITS, NODES = 40, 72
+INDENTED = textwrap.TextWrapper(112, initial_indent=" " * 8, subsequent_indent=" " * 8)
 CUT = mpf(2) ** -56
 """The share of the largest coefficient below which coefficients at the end are left out."""
 
@@ -132,11 +134,13 @@ def module_text() -> str:
         "Written by `python -m tests.support.special_expansions`, where the functions are defined.",
         '"""',
         "",
+        "# fmt: off",
         "EXPANSIONS: dict[str, tuple[float, float, tuple[float, ...]]] = {",
     ]
     for name, (low, high, _) in EXPANSIONS.items():
-        lines.append(f'    "{name}": ({low!r}, {high!r}, {tuple(coefficients(name))!r}),')
-    return "\n".join([*lines, "}", ""])
+        numbers = ", ".join(map(repr, coefficients(name)))
+        lines += [f'    "{name}": ({low!r}, {high!r}, (', *INDENTED.wrap(numbers), "    )),"]
+    return "\n".join([*lines, "}", "# fmt: on", ""])
 
 
 if __name__ == "__main__":

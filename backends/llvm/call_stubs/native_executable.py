@@ -17,7 +17,7 @@ from func.backends.loops.interface import FOUND_NAN, ArraySpec, Interface
 from func.backends.records import Record
 
 if TYPE_CHECKING:
-    from func.backends.llvm import ir
+    from func.backends import ir
     from func.backends.loops.kernels import NativeProgram
 
 LONG_CALL = 1 << 15

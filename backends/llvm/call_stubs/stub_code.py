@@ -11,6 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from func.backends.ir import (
+    Block,
+    DoubleType,
+    Function,
+    FunctionType,
+    IntType,
+    IRBuilder,
+    Module,
+    PointerType,
+    Type,
+    Value,
+    VoidType,
+)
 from func.backends.llvm.call_stubs import capi
 from func.backends.llvm.call_stubs.signature import OVERLAP
 from func.backends.llvm.call_stubs.stub_table import (
@@ -27,19 +40,6 @@ from func.backends.llvm.call_stubs.stub_table import (
     Output,
     OutputKind,
     Separate,
-)
-from func.backends.llvm.ir import (
-    Block,
-    DoubleType,
-    Function,
-    FunctionType,
-    IntType,
-    IRBuilder,
-    Module,
-    PointerType,
-    Type,
-    Value,
-    VoidType,
 )
 
 POINTER, VOID, DOUBLE = PointerType(), VoidType(), DoubleType()

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.codegen.counted_loops import INDEX, BufferPointers, number
-from func.backends.llvm.scalars.ir_values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
-from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops import kernels
+from func.backends.scalars.ir_values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
+from func.backends.scalars.operations import Scalars
 
 
 class CodeContext(NamedTuple):

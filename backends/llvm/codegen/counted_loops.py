@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.loops.kernels import Buffer, DType
 from func.backends.number_types import kind_of
 

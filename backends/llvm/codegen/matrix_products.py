@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.codegen.bodies import CodeContext
 from func.backends.llvm.codegen.counted_loops import LoopChunk, loop, number, span
 from func.backends.llvm.codegen.parallel import Task
@@ -19,9 +19,9 @@ from func.backends.llvm.linalg import blas, routines, thin_products
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
 from func.backends.llvm.linalg.matrix_copies import Matrix
 from func.backends.llvm.math.own_functions import Features
-from func.backends.llvm.scalars.ir_values import constant, element, splat, stored, widened
 from func.backends.loops.kernels import Chunking, Dot, DType, StridedRef
 from func.backends.loops.product_blocks import is_turned, step_of
+from func.backends.scalars.ir_values import constant, element, splat, stored, widened
 
 ROWS = 4
 """Columns of a block whose sums run along the summed axis."""

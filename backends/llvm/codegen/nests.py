@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
 from func.backends.llvm.codegen.counted_loops import BufferPointers, LoopChunk, loop, number, span
 from func.backends.llvm.codegen.parallel import ChunkErrors, Task, emit_stage, filling, privatize
 from func.backends.llvm.codegen.row_blocks import RowBlocks, row_plan
 from func.backends.llvm.codegen.stages import StageLoops
-from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops.chunking import chunkings_of, length_of, row_groups
 from func.backends.loops.kernels import Buffer, Chunking, LoopNest
+from func.backends.scalars.operations import Scalars
 
 
 class NestPrinter:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.codegen.bodies import CodeContext
 from func.backends.llvm.codegen.counted_loops import INDEX, neutral, number
-from func.backends.llvm.scalars.ir_values import Pair, Value, Variable, constant, lane, shuffled, width_of
 from func.backends.loops.kernels import DType
+from func.backends.scalars.ir_values import Pair, Value, Variable, constant, lane, shuffled, width_of
 
 ANY, ALL = frozenset({"logical_or", "maximum", "bitwise_or"}), frozenset({"logical_and", "minimum", "bitwise_and"})
 """Reductions of bits that test whether any bit is set, and whether all are."""

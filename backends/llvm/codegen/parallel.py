@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.codegen.bodies import CodeContext
 from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, LoopChunk, neutral, number
 from func.backends.llvm.codegen.pairwise_sums import folded
 from func.backends.llvm.codegen.stages import StageLoops
-from func.backends.llvm.scalars.ir_values import Value, each, read, stored, write
-from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops import kernels
 from func.backends.loops.chunking import chunk_stride
 from func.backends.loops.traversal import operands_of
+from func.backends.scalars.ir_values import Value, each, read, stored, write
+from func.backends.scalars.operations import Scalars
 
 PARALLEL = "func_parallel"
 """The function of the thread pool: (task, data, number of chunks)."""

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from func.backends import ir
 from func.backends.hashing import new_hash
-from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, loop, number
 from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import ERRORS, Task, copying
 from func.backends.llvm.linalg.blas_threads import BlasThreads
-from func.backends.llvm.math import scipy_exports
 from func.backends.llvm.math.elementary import Elementary
 from func.backends.llvm.math.own_functions import Features
-from func.backends.llvm.scalars.ir_values import stored
-from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops import kernels
 from func.backends.loops.chunking import chunkings_of
 from func.backends.loops.traversal import all_items, buffers_of
+from func.backends.scalars import scipy_exports
+from func.backends.scalars.ir_values import stored
+from func.backends.scalars.operations import Scalars
 
 if TYPE_CHECKING:
     from func.backends.llvm.codegen.matrix_products import DotPrinter

@@ -20,15 +20,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
 from func.backends.llvm.codegen.counted_loops import number, span
 from func.backends.llvm.codegen.stages import StageLoops
-from func.backends.llvm.scalars.ir_values import Value, constant, part_of, read, stored, write
 from func.backends.loops import kernels
 from func.backends.loops.chunking import FRAME, PLAIN, SLOW, work
 from func.backends.loops.traversal import operands_of, refs_of
 from func.backends.records import Record
+from func.backends.scalars.ir_values import Value, constant, part_of, read, stored, write
 
 VECTORS = 2
 """Vector registers of a block's rows: two of them hide the latency of elementary functions."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from func.backends.llvm.codegen.counted_loops import LoopChunk
 from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
-from func.backends.llvm.scalars.ir_values import part_of
 from func.backends.loops import kernels
 from func.backends.loops.chunking import length_of, stage_groups
 from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.traversal import refs_of
+from func.backends.scalars.ir_values import part_of
 
 LIGHT, MIDDLE = 32, 200
 """Instructions of the longest bodies that take four, and two, registers at a time in long loops."""

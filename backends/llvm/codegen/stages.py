@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
 from func.backends.llvm.codegen.counted_loops import INDEX, LoopChunk, blocks, neutral, number, span
 from func.backends.llvm.codegen.pairwise_sums import PairwiseSums, folded
 from func.backends.llvm.codegen.stage_plans import TWICE, StagePlan, accumulated, is_sum
-from func.backends.llvm.scalars.ir_values import (
+from func.backends.loops import kernels
+from func.backends.loops.traversal import operands_of, refs_of
+from func.backends.scalars.ir_values import (
     Value,
     Variable,
     chosen,
@@ -26,8 +28,6 @@ from func.backends.llvm.scalars.ir_values import (
     width_of,
     write,
 )
-from func.backends.loops import kernels
-from func.backends.loops.traversal import operands_of, refs_of
 
 
 class StageLoops:

@@ -7,7 +7,7 @@ result: no data is moved. Shapes and strides are numbers known when the code is 
 
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg.matrix_copies import Matrix
 from func.backends.llvm.linalg.routines import call, constant, leading, routine, triangle
 

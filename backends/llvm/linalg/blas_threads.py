@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg.matrix_copies import INT
 from func.backends.llvm.linalg.scipy_library import GET, SET, thread_functions
 

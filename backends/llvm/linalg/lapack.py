@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_trsm
-from func.backends.llvm.linalg.matrix_copies import INT, Matrix, loop, number, slot
+from func.backends.llvm.linalg.matrix_copies import INT, Matrix, number, slot
 from func.backends.llvm.linalg.routines import call, leading, routine, triangle
+from func.backends.llvm.routine_code import call_routine
+from func.backends.routines import matrix_parts
 
 FINE = ir.Constant(INT, 0)
 
@@ -99,16 +101,4 @@ def emit_trtri(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool = True) 
 
 def emit_first_zero(builder: ir.IRBuilder, n: int, a: Matrix) -> ir.Value:
     """The place of the first zero on the diagonal, counted from 1; 0 where there is none."""
-    first = slot(builder)
-    builder.store(FINE, first)
-    kind = matrix_copies.element(a.dtype)
-    with loop(builder, n) as steps:
-        i = builder.sub(number(n - 1), steps)
-        place = a.shifted(builder, builder.mul(i, number(a.ld + 1)))
-        value = builder.load(place.at, typ=kind, align=matrix_copies.alignment(a.dtype))
-        zero = builder.fcmp_ordered("==", value, ir.Constant(kind, None))
-        if a.dtype.kind == "c":
-            zero = builder.and_(*(builder.extract_element(zero, ir.Constant(INT, part)) for part in (0, 1)))
-        count = builder.trunc(builder.add(i, number(1)), INT)
-        builder.store(builder.select(zero, count, builder.load(first, typ=INT)), first)
-    return builder.load(first, typ=INT)
+    return call_routine(builder, matrix_parts.first_zero, a.dtype, n, a.at, a.ld + 1)

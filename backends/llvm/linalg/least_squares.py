@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_gemm
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeAlias
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg import lapack, least_squares, lu, matrix_copies, sorts, spectra, structured_solves
 from func.backends.llvm.linalg.blas import emit_trsm, emit_trsv
 from func.backends.llvm.linalg.lapack import FINE

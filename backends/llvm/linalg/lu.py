@@ -4,19 +4,17 @@ The conventions are those of `lapack`; exchanges of rows are counted from 0. Det
 and the logarithm are accumulated along U's diagonal.
 """
 
-import math
 from typing import Any
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_trsm, emit_trsv
-from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, emit_first_zero, run, scratch_size, sizes_of
+from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of
 from func.backends.llvm.linalg.matrix_copies import INDEX, INT, Matrix, address_at, emit_transpose, loop, number
 from func.backends.llvm.linalg.routines import call, routine
-from func.backends.llvm.linalg.small_lu import emit_small_lu, is_small
-from func.backends.loops.kernels import DType
-
-REAL, IMAGINARY = ir.Constant(INT, 0), ir.Constant(INT, 1)
+from func.backends.llvm.routine_code import call_routine
+from func.backends.routines import matrix_parts
+from func.backends.routines.small_lu import LEAST_ROWS, MOST_ROWS, small_lu
 
 
 def lu_scratch(dtype: Any, m: int, n: int) -> int:
@@ -47,8 +45,8 @@ def emit_getrf(builder: ir.IRBuilder, n: int, a: Matrix, pivots: ir.Value) -> ir
     """Overwrite a square matrix, column by column in memory, with its LU factors, and write the exchanges of rows."""
     if n == 0:
         return FINE
-    if is_small(n, a):
-        emit_small_lu(builder, n, a, pivots)
+    if a.dtype.kind == "f" and LEAST_ROWS <= n <= MOST_ROWS and a.ld <= n:
+        call_routine(builder, small_lu, a.dtype, n, a.at, pivots)
         return FINE
     status = run(builder, routine(a.dtype, "getrf"), n, n, a.at, max(a.ld, n), pivots)
     _add(builder, n, pivots, pivots, -1)
@@ -64,20 +62,8 @@ def _add(builder: ir.IRBuilder, count: int, source: ir.Value, target: ir.Value, 
 
 def emit_order(builder: ir.IRBuilder, m: int, count: int, pivots: ir.Value, order: ir.Value) -> ir.Value:
     """Write the order (int64) of m rows after their exchanges; the status is not 0 where one is with no row."""
-    status = matrix_copies.slot(builder, INT)
-    builder.store(FINE, status)
-    with loop(builder, m) as i:
-        builder.store(i, address_at(builder, "int64", order, i))
-    with loop(builder, count) as i:
-        given = builder.sext(builder.load(address_at(builder, "int32", pivots, i), typ=INT), INDEX)
-        is_row = builder.icmp_unsigned("<", given, number(m))
-        builder.store(builder.select(is_row, builder.load(status, typ=INT), ir.Constant(INT, 1)), status)
-        j = builder.select(is_row, given, i)
-        places = [address_at(builder, "int64", order, place) for place in (i, j)]
-        values = [builder.load(place, typ=INDEX) for place in places]
-        for value, place in zip(values, reversed(places), strict=True):
-            builder.store(value, place)
-    return builder.load(status, typ=INT)
+    failed = call_routine(builder, matrix_parts.order_of, None, m, count, pivots, order)
+    return builder.zext(failed, INT)
 
 
 def emit_getrs(
@@ -208,14 +194,19 @@ def det_scratch(dtype: Any, n: int) -> int:
 
 def emit_det(builder: ir.IRBuilder, n: int, a: Matrix, out: ir.Value, scratch: ir.Value) -> None:
     """Write the determinant, 0 for a singular matrix."""
-    sign, logarithm = _slogdet(builder, n, a, scratch)
-    size = _libm(builder, "exp", logarithm)
+    kind, modulus = matrix_copies.element(a.dtype), matrix_copies.real_element(a.dtype)
+    logarithm = matrix_copies.slot(builder, modulus)
+    emit_slogdet(builder, n, a, out, logarithm, scratch)
+    name = "exp" if modulus == matrix_copies.DOUBLE else "expf"
+    exp = builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(modulus, [modulus]), name)
+    size: ir.Value = builder.call(exp, [builder.load(logarithm, typ=modulus)])
     if a.dtype.kind == "c":
-        zero = ir.Constant(size.type, 0.0)
-        value = _times(builder, sign, _complex(builder, size, zero))
-    else:
-        value = builder.fmul(sign, size)
-    builder.store(value, out, align=matrix_copies.alignment(a.dtype))
+        pair: ir.Value = ir.Constant(kind, ir.Undefined)
+        for part in (0, 1):
+            pair = builder.insert_element(pair, size, ir.Constant(INT, part))
+        size = pair
+    align = matrix_copies.alignment(a.dtype)
+    builder.store(builder.fmul(builder.load(out, typ=kind, align=align), size), out, align=align)
 
 
 def emit_slogdet(
@@ -223,85 +214,15 @@ def emit_slogdet(
 ) -> None:
     """Write the determinant's sign, for complex matrices a number of modulus 1, and the logarithm of its modulus; 0 and
     -inf for a singular matrix."""
-    for value, place in zip(_slogdet(builder, n, a, scratch), (sign, logarithm), strict=True):
-        builder.store(value, place, align=matrix_copies.alignment(a.dtype))
+    start, pivots = areas(builder, scratch, _determinant_areas(a.dtype, n))
+    if n:
+        emit_transpose(builder, n, n, a, Matrix(start, n, a.dtype))
+        run(builder, routine(a.dtype, "getrf"), n, n, start, n, pivots)
+    call_routine(builder, matrix_parts.determinant, a.dtype, n, start, n + 1, 1, pivots, sign, logarithm)
 
 
 def emit_factored_slogdet(
     builder: ir.IRBuilder, n: int, lu: Matrix, pivots: ir.Value, sign: ir.Value, logarithm: ir.Value
 ) -> None:
     """Write what `emit_slogdet` does, from LU factors and exchanges of rows."""
-    status = emit_first_zero(builder, n, lu)
-    values = _along_diagonal(builder, n, lu, pivots, 0, status)
-    for value, place in zip(values, (sign, logarithm), strict=True):
-        builder.store(value, place, align=matrix_copies.alignment(lu.dtype))
-
-
-def _slogdet(builder: ir.IRBuilder, n: int, a: Matrix, scratch: ir.Value) -> tuple[ir.Value, ir.Value]:
-    start, pivots = areas(builder, scratch, _determinant_areas(a.dtype, n))
-    matrix = Matrix(start, n, a.dtype)
-    status: ir.Value = FINE
-    if n:
-        emit_transpose(builder, n, n, a, matrix)
-        status = run(builder, routine(a.dtype, "getrf"), n, n, start, n, pivots)
-    return _along_diagonal(builder, n, matrix, pivots, 1, status)
-
-
-def _along_diagonal(
-    builder: ir.IRBuilder, n: int, lu: Matrix, pivots: ir.Value, first: int, status: ir.Value
-) -> tuple[ir.Value, ir.Value]:
-    """The sign and the logarithm by factors, and by exchanges that count rows from `first`."""
-    kind, modulus = matrix_copies.element(lu.dtype), matrix_copies.real_element(lu.dtype)
-    one = ir.Constant(kind, [1.0, 0.0] if lu.dtype.kind == "c" else 1.0)
-    sign, logarithm = matrix_copies.slot(builder, kind), matrix_copies.slot(builder, modulus)
-    builder.store(one, sign)
-    builder.store(ir.Constant(modulus, 0.0), logarithm)
-    with builder.if_else(builder.icmp_signed("==", status, FINE)) as (regular, singular):
-        with regular, loop(builder, n) as i:
-            place = lu.shifted(builder, builder.mul(i, number(lu.ld + 1)))
-            value = builder.load(place.at, typ=kind, align=matrix_copies.alignment(lu.dtype))
-            turned, size = _factor(builder, lu.dtype, builder.load(sign, typ=kind), value)
-            row = builder.trunc(builder.add(i, number(first)), INT)
-            pivot = builder.load(address_at(builder, "int32", pivots, i), typ=INT)
-            stays = builder.icmp_signed("==", pivot, row)
-            builder.store(builder.select(stays, turned, builder.fneg(turned)), sign)
-            total = builder.fadd(builder.load(logarithm, typ=modulus), _libm(builder, "log", size))
-            builder.store(total, logarithm)
-        with singular:
-            builder.store(ir.Constant(kind, None), sign)
-            builder.store(ir.Constant(modulus, -math.inf), logarithm)
-    return builder.load(sign, typ=kind), builder.load(logarithm, typ=modulus)
-
-
-def _factor(builder: ir.IRBuilder, dtype: DType, sign: ir.Value, value: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The product of the sign and the value's own sign, and the value's modulus."""
-    if dtype.kind == "c":
-        parts = [builder.extract_element(value, part) for part in (REAL, IMAGINARY)]
-        size = _libm(builder, "hypot", *parts)
-        unit = _complex(builder, *(builder.fdiv(part, size) for part in parts))
-        return _times(builder, sign, unit), size
-    negative = builder.fcmp_ordered("<", value, ir.Constant(value.type, 0.0))
-    return (
-        builder.select(negative, builder.fneg(sign), sign),
-        builder.select(negative, builder.fneg(value), value),
-    )
-
-
-def _complex(builder: ir.IRBuilder, real: ir.Value, imaginary: ir.Value) -> ir.Value:
-    pair = builder.insert_element(ir.Constant(ir.VectorType(real.type, 2), ir.Undefined), real, REAL)
-    return builder.insert_element(pair, imaginary, IMAGINARY)
-
-
-def _times(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    a, b, c, d = (builder.extract_element(value, part) for value in (x, y) for part in (REAL, IMAGINARY))
-    real = builder.fsub(builder.fmul(a, c), builder.fmul(b, d))
-    return _complex(builder, real, builder.fadd(builder.fmul(a, d), builder.fmul(b, c)))
-
-
-def _libm(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> ir.Value:
-    kind = arguments[0].type
-    full = name + ("f" if kind == matrix_copies.FLOAT else "")
-    function = builder.module.globals.get(full)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(kind, [kind] * len(arguments)), full)
-    return builder.call(function, arguments)
+    call_routine(builder, matrix_parts.determinant, lu.dtype, n, lu.at, lu.ld + 1, 0, pivots, sign, logarithm)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg.matrix_copies import DOUBLE, FLOAT, INT, POINTER, element
 from func.backends.llvm.linalg.scipy_library import PREFIX, address_of, capsule, capsule_name
 

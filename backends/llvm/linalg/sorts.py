@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir, symbols
-from func.backends.llvm.linalg.lapack import FINE
-from func.backends.llvm.linalg.matrix_copies import INDEX, INT, POINTER, Matrix, loop, number, slot
+from func.backends import ir
+from func.backends.llvm import symbols
+from func.backends.llvm.linalg.matrix_copies import INDEX, INT, POINTER, Matrix, loop, number
+from func.backends.llvm.routine_code import call_routine
+from func.backends.routines import matrix_parts
 
 PREFIX = "func_numpy_"
 
@@ -41,18 +43,7 @@ def emit_argsort(builder: ir.IRBuilder, length: int, x: Matrix, order: Matrix, k
 
 def emit_inverse_order(builder: ir.IRBuilder, length: int, order: Matrix, inverse: Matrix) -> ir.Value:
     """Write the inverse of a permutation; the status is not 0 where a number is none of its places."""
-    status = slot(builder)
-    builder.store(FINE, status)
-    with loop(builder, length) as i:
-        builder.store(number(0), builder.gep(inverse.at, [i], source_etype=INDEX))
-    with loop(builder, length) as i:
-        place = builder.load(builder.gep(order.at, [i], source_etype=INDEX), typ=INDEX)
-        is_inside = builder.icmp_unsigned("<", place, number(length))
-        place = builder.select(is_inside, place, number(0))
-        builder.store(i, builder.gep(inverse.at, [place], source_etype=INDEX))
-        outside = builder.zext(builder.icmp_unsigned("==", is_inside, ir.Constant(ir.IntType(1), 0)), INT)
-        builder.store(builder.or_(builder.load(status, typ=INT), outside), status)
-    return builder.load(status, typ=INT)
+    return call_routine(builder, matrix_parts.inverse_order, None, length, order.at, inverse.at)
 
 
 def _call(builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:

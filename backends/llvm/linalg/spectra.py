@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of
 from func.backends.llvm.linalg.matrix_copies import Matrix, emit_transpose, emit_upper
 from func.backends.llvm.linalg.routines import routine

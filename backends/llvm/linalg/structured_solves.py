@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size
 from func.backends.llvm.linalg.matrix_copies import INT, Matrix, emit_transpose, real_element, slot
 from func.backends.llvm.linalg.routines import call, routine

@@ -3,7 +3,7 @@ cache: when native code multiplies them by itself.
 
 BLAS copies both operands into the order of its inner loop, and expects to read the copies hundreds of times. Where the
 result has few rows, copying the second operand takes as long as multiplying; where sums have few terms, it is the
-results that are read and written too often. The function of `thin_product_code.py` copies less: the second operand by
+results that are read and written too often. `backends/routines/thin_product.py` copies less: the second operand by
 panels, which stay in the first-level cache, and the first one only where its rows do not lie in memory.
 
 Compiled programs from the cache need the address alone, so nothing here imports what prints code.
@@ -15,6 +15,8 @@ import importlib
 import re
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from func.backends.llvm.machine import MachineCode, compile_ir
 from func.backends.llvm.math.own_functions import Features
@@ -39,6 +41,12 @@ SMALL = 1 << 20
 """Multiplications up to which OpenBLAS has code that copies nothing."""
 VECTORS = {512: 4, 256: 2}
 """Vectors of columns of a panel, by the bits of a vector."""
+DEPTH = {512: 128, 256: 256}
+"""Terms of a step: so many rows of a panel take half of a first-level cache or less."""
+MOST_TURNED = 8
+"""Rows and columns of the squares that are transposed in registers: larger ones are longer code."""
+ROW_BYTES = 120 * 1024
+"""Memory for copied rows: it stays in the second-level cache."""
 LEAST_BITS = 256
 """Bits of vectors that this code is written for: of narrower ones the registers do not hold the sums."""
 
@@ -100,9 +108,23 @@ def address_of(name: str) -> int | None:
 def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
     """The key of the code of this function, and what prints its module; None for other names."""
     match = NAME.fullmatch(name)
-    return None if match is None else (name, lambda: _printer().thin_product_module(name, match))
+    return None if match is None else (name, lambda: _module(name, int(match["bits"]), int(match["width"])))
 
 
-def _printer() -> Any:
-    """The module that prints the function: the import is needed only where it is not on disk."""
-    return importlib.import_module("func.backends.llvm.linalg.thin_product_code")
+def _module(name: str, bits: int, width: int) -> Any:
+    """The module of void name(m, n, k, x, rows and columns of x, y, rows and columns of y, out, rows of out)."""
+    ir, routine_code, routines = [  # needed only where the code is not on disk
+        importlib.import_module(f"func.backends.{name}")
+        for name in ("ir", "llvm.routine_code", "routines.thin_product")
+    ]
+    module, lane = ir.Module(name), bits // width
+    module.vector_bytes = bits // 8
+    fixed = {
+        "lane": lane,
+        "side": min(lane, MOST_TURNED),
+        "panel": lane * VECTORS[bits],
+        "depth": DEPTH[bits],
+        "copied_size": 8 * ROW_BYTES // width,
+    }
+    routine_code.function_of(module, routines.thin_product, np.dtype(f"f{width // 8}"), name, fixed)
+    return module

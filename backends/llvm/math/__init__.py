@@ -1,5 +1,5 @@
 """Elementary functions on vectors of any length.
 
-A vector of IR comes in; the instructions of sine, exponential and the like come out, as calls of glibc's libmvec
-where it has the function and as polynomials elsewhere.
+A vector of IR comes in; a call of glibc's libmvec comes out where it has the function, and elsewhere one of the
+functions of `backends/scalars/math/`, compiled once for all programs.
 """

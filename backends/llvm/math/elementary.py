@@ -11,12 +11,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from func.backends.llvm import ir, symbols
+from func.backends import ir
+from func.backends.llvm import symbols
 from func.backends.llvm.math.own_functions import OWN_PREFIX, Features
-from func.backends.llvm.math.registry import FUNCTIONS, PARTS, body_of, fixup_of
+from func.backends.scalars.math.registry import FUNCTIONS, PARTS, body_of, fixup_of
 
 if TYPE_CHECKING:
-    from func.backends.llvm.math.vector_arithmetic import Emitter, Real
+    from func.backends.scalars.math.vector_arithmetic import Emitter, Real
 
 
 # The letter of an instruction set in the names of the vector ABI.
@@ -35,7 +36,7 @@ def names() -> dict[str, int]:
 class Elementary:
     """Emits calls of elementary functions into one module.
 
-    >>> from func.backends.llvm import ir
+    >>> from func.backends import ir
     >>> module = ir.Module()
     >>> vector = ir.VectorType(ir.DoubleType(), 6)
     >>> function = ir.Function(module, ir.FunctionType(vector, [vector]), "f")
@@ -169,7 +170,7 @@ class Elementary:
 
     def emitter(self, builder: ir.IRBuilder, kind: ir.VectorType) -> Emitter:
         """An emitter of code on vectors of a type."""
-        from func.backends.llvm.math.vector_arithmetic import Emitter  # start-up time: for own polynomials only
+        from func.backends.scalars.math.vector_arithmetic import Emitter  # start-up time: for own polynomials only
 
         width = 64 if isinstance(kind.element, ir.DoubleType) else 32
         return Emitter(builder, kind.count, width, self.features.fma, self.call, self.lane_by_lane, self.features.bits)

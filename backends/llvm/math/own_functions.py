@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from func.backends.llvm import symbols
 from func.backends.llvm.host import host
 from func.backends.llvm.machine import MachineCode, compile_ir
-from func.backends.llvm.math.registry import FUNCTIONS
 
 
 class Features(NamedTuple):
@@ -78,7 +77,11 @@ def address_of(name: str) -> int | None:
 def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
     """The key of the code of a function, and what prints its module; None if it is not one of these functions."""
     match = OWN_NAME.fullmatch(name)
-    if match is None or match["name"] not in FUNCTIONS or FUNCTIONS[match["name"]].intrinsic:
+    if match is None:
+        return None
+    from func.backends.scalars.math.registry import FUNCTIONS  # start-up time: many programs have libmvec's alone
+
+    if match["name"] not in FUNCTIONS or FUNCTIONS[match["name"]].intrinsic:
         return None
     return name, lambda: _printer().own_module(name, match)
 

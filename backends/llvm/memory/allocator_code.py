@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from func.backends.llvm.ir import (
+from func.backends.ir import (
     ArrayType,
     Function,
     FunctionType,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.llvm.codegen.printer import STATUS, Printer
 from func.backends.llvm.host import host

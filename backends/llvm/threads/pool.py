@@ -83,7 +83,7 @@ def _linked_trampoline() -> MachineCode:
 
 def trampoline_module() -> Any:
     """`func_parallel`, which calls the pool with the number of the first chunk that is left, or runs this chunk."""
-    from func.backends.llvm import ir  # the import is needed only if the object code is not on disk
+    from func.backends import ir  # the import is needed only if the object code is not on disk
 
     void, pointer, word = ir.VoidType(), ir.PointerType(), ir.IntType(64)
     task_type = ir.FunctionType(void, [pointer, word])

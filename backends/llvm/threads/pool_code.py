@@ -15,8 +15,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from func.backends.llvm.host import host
-from func.backends.llvm.ir import (
+from func.backends.ir import (
     ArrayType,
     Constant,
     Function,
@@ -30,6 +29,7 @@ from func.backends.llvm.ir import (
     Value,
     VoidType,
 )
+from func.backends.llvm.host import host
 from func.backends.thread_count import MAX_THREADS
 
 VOID, POINTER = VoidType(), PointerType()

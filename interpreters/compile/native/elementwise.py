@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-import func.backends.llvm.scalars.operations  # noqa: F401  fills the table of operations
+import func.backends.scalars.operations  # noqa: F401  fills the table of operations
 from func.backends.llvm import symbols
 from func.backends.llvm.math.elementary import names
-from func.backends.llvm.math.scipy_exports import IN_SINGLE, symbol
-from func.backends.llvm.scalars.operation_table import operation
 from func.backends.loops.kernels import CALLED, DType
 from func.backends.loops.values import ArrayValue, uniform
 from func.backends.number_types import is_bfloat16, is_narrow, is_number, kind_of
+from func.backends.scalars.operation_table import operation
+from func.backends.scalars.scipy_exports import IN_SINGLE, symbol
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, native
 from func.interpreters.core import Aval

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from func.backends.c.special_families import MOST
-from func.backends.c.special_functions import ARITY
-from func.backends.llvm.scalars.floats import FRACTION
 from func.backends.loops.kernels import Buffer, DType, StridedRef
 from func.backends.loops.values import ArrayValue
 from func.backends.number_types import is_narrow, kind_of
+from func.backends.routines.special_families import ARITY, MOST_ORDERS
+from func.backends.scalars.floats import FRACTION
 from func.interpreters.compile.native.linalg import INT64, fresh, result, run
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.rules import TranslationContext, printed
@@ -108,7 +107,7 @@ def _is_whole(context: TranslationContext, x: ArrayValue) -> bool:
 def _slope_of_gamma(context: TranslationContext) -> ArrayValue:
     """Derivatives of gamma variates by their parameter, and of the digamma function."""
     name, order, dtype = context.equation.primitive.name, context.params["order"], context.out.dtype
-    if kind_of(dtype) != "f" or dtype.itemsize > 8 or order > MOST:
+    if kind_of(dtype) != "f" or dtype.itemsize > 8 or order > MOST_ORDERS:
         raise NotNative(f"{name} of {dtype} and of order {order}")
     function = "gamma_slope" if name == "random_gamma_slope" else "polygamma"
     args = [context.convert(x, DOUBLE) for x in context.args]

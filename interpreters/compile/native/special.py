@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from func.backends.llvm.scalars.operations import HALF
 from func.backends.loops.values import ArrayValue
+from func.backends.scalars.operations import HALF
 from func.backends.support.arrays import scipy_of
 from func.interpreters.compile.native.elementwise import BOOL, by_scipy
 from func.interpreters.compile.native.not_native import NotNative

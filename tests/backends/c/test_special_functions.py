@@ -11,8 +11,8 @@ import pytest
 
 import func
 from func import random, special
-from func.backends.c import special_tables
-from func.backends.c.special_functions import ARITY
+from func.backends.routines import special_tables
+from func.backends.routines.special_families import ARITY
 from func.interpreters.compile.native.printed import WITH_SLOPES
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.core.wiring import primitive_named

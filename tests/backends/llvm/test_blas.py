@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("llvmlite")
 pytest.importorskip("scipy")
 
-from func.backends.llvm import ir, machine
+from func.backends import ir
+from func.backends.llvm import machine
 from func.backends.llvm.linalg import blas, matrix_copies, routines, scipy_library
 from tests.support.native_matrices import DTYPES, Calls, assert_close, padded, random, run, triangular
 
@@ -203,7 +204,7 @@ def test_a_process_that_only_links(tmp_path):
 import sys
 sys.path.insert(0, {str(machine.__file__).partition("func")[0]!r})
 import ctypes
-from func.backends.llvm import ir
+from func.backends import ir
 from func.backends.llvm import machine
 
 def make():

@@ -17,7 +17,8 @@ import llvmlite.ir
 import numpy as np
 
 import func
-from func.backends.llvm import ir, machine
+from func.backends import ir
+from func.backends.llvm import machine
 
 pytestmark = pytest.mark.skipif(not machine.available(), reason="no native code on this machine")
 
@@ -317,7 +318,7 @@ SCRIPT = """
 import sys, json
 import llvmlite.ir
 import func.backends.llvm
-sys.modules["func.backends.llvm.ir"] = func.backends.llvm.ir = llvmlite.ir
+sys.modules["func.backends.ir"] = func.backends.ir = llvmlite.ir
 from func.backends.llvm.codegen.printer import Printer
 from tests.backends.llvm.test_ir import programs
 Printer._length = lambda self: 0  # it counts the instructions of blocks, which llvmlite's have under another name

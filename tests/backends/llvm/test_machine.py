@@ -10,7 +10,8 @@ import pytest
 
 llvm = pytest.importorskip("llvmlite.binding")
 
-from func.backends.llvm import compiler, ir, machine  # noqa: E402
+from func.backends import ir  # noqa: E402
+from func.backends.llvm import compiler, machine  # noqa: E402
 from func.backends.llvm.host import host, known  # noqa: E402
 
 

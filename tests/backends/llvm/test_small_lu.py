@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 import func
-from func.backends.llvm.linalg.small_lu import LEAST_ROWS, MOST_ROWS, WIDTH
+from func.backends.routines.small_lu import LEAST_ROWS, MOST_ROWS, WIDTH
 from func.interpreters.primitives.linalg.inverses import lu_factors
 
 SIZES = (LEAST_ROWS - 1, LEAST_ROWS, 4 * WIDTH - 1, 4 * WIDTH, 41, 100)

@@ -14,6 +14,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import func
+from func.backends.llvm.routine_code import NativeRoutine
 from func.errors import ArgumentError
 from func.sparse_derivatives import derivatives
 from func.sparse_derivatives.coloring import (
@@ -28,7 +29,6 @@ from func.sparse_derivatives.coloring import (
     leaves_first,
     substitute,
 )
-from func.sparse_derivatives.integer_loops import IntegerLoops
 
 X = np.random.default_rng(0).normal(size=40)
 
@@ -398,7 +398,7 @@ def test_acyclic_colorings_let_every_entry_be_found(
         assert colors <= color_columns(pattern).max() + 1
 
 
-class PlainLoops(IntegerLoops):
+class PlainLoops(NativeRoutine):
     """The loops without LLVM."""
 
     def __call__(self, *args: Any) -> int:

@@ -114,7 +114,7 @@ for name in only:
     function, *args = CASES[name]
     func.jit(function)(*args)
 print(loaded("llvmlite", "func.interpreters.compile.passes.", "func.interpreters.compile.native.translate"))
-print(loaded("func.backends.llvm.codegen.", "func.backends.llvm.ir.", "func.backends.loops.fusion"))
+print(loaded("func.backends.llvm.codegen.", "func.backends.ir.", "func.backends.loops.fusion"))
 """
 
 
