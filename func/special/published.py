@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from func.interpreters.core import Array, operand
-from func.interpreters.primitives.elementwise.builder import Pointwise
+from func.interpreters.primitives.elementwise.pointwise import Pointwise
 from func.interpreters.primitives.special.builders import PUBLIC, PublicFunction
 from func.special.protocol import implements_scipy, in_first_loop
 
