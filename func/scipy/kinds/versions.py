@@ -14,7 +14,7 @@ from func.interpreters.host.refusals import hide_outside
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def version_of(scipy_function: Callable[..., Any] | None) -> Callable[[F], F]:
+def version_of(scipy_function: Any) -> Callable[[F], F]:
     """The decorated function computes for traced arguments, SciPy's for all others."""
 
     def decorate(own: F) -> F:
