@@ -25,7 +25,7 @@ from func.scipy.linalg.reductions import cossin, hessenberg, ldl, matrix_balance
 from func.scipy.linalg.forms import cdf2rdf, rsf2csf
 from func.scipy.linalg.user_functions import expm_cond, funm
 from func.scipy.linalg.qr_products import qr_multiply
-from func.scipy.linalg.properties import bandwidth, ishermitian, issymmetric
+from func.scipy.linalg.forms import bandwidth, ishermitian, issymmetric
 from func.scipy.linalg.riccati import solve_continuous_are, solve_discrete_are
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary

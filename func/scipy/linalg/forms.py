@@ -1,4 +1,4 @@
-"""From real Schur forms to complex ones, and from complex eigenvalues to real blocks."""
+"""Forms of matrices: real and complex Schur forms, blocks of eigenvalues, bands and symmetry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from func.backends.support.linalg import complex_dtype
 from func.host.scipy_hooks import holds_traced
-from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, operand, shape_of
+from func.interpreters.core import Array, concrete, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.linalg import checks
 from func.scipy.linalg.scipy_values import adjoint, over_batch, scipy_function
 
@@ -89,3 +89,19 @@ def cdf2rdf(w: Array, v: Array) -> tuple[Array, Array]:
     diagonal = np.where(is_first, 0.5j, np.where(is_second, 0.5, 1.0))
     beside = np.where(is_pair, 0.5, np.where(is_off, -0.5j, 0))
     return wr, np.real(v @ np.where(own, diagonal[..., :, None], beside))
+
+
+def bandwidth(a: Array) -> tuple[int, int]:
+    """How many lower and upper diagonals of a matrix have elements that are not zero."""
+    found: tuple[int, int] = scipy_function("bandwidth")(concrete(a))
+    return found
+
+
+def issymmetric(a: Array, atol: float | None = None, rtol: float | None = None) -> Any:
+    """Whether a matrix equals its transpose, exactly or within tolerances."""
+    return scipy_function("issymmetric")(concrete(a), atol=atol, rtol=rtol)
+
+
+def ishermitian(a: Array, atol: float | None = None, rtol: float | None = None) -> Any:
+    """Whether a matrix equals its conjugate transpose, exactly or within tolerances."""
+    return scipy_function("ishermitian")(concrete(a), atol=atol, rtol=rtol)

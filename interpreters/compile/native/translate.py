@@ -12,13 +12,12 @@ import numpy as np
 from func.backends import is_device_array
 from func.backends.loops.buffer_assignment import assign_buffers
 from func.backends.loops.chunking import chunk_loops
-from func.backends.loops.dead_code import eliminate_dead_code
 from func.backends.loops.fusion import Fuser
 from func.backends.loops.inplace_results import write_in_place
 from func.backends.loops.interface import ArraySpec
 from func.backends.loops.kernels import Buffer, NativeProgram, StridedRef, row_major
+from func.backends.loops.nest_cleanup import eliminate_dead_code, share_parts
 from func.backends.loops.pipelining import pipeline_loops
-from func.backends.loops.shared_parts import share_parts
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native import contraction, elementwise, reductions, special, structural
 from func.interpreters.compile.native.not_native import NotNative, RuleError

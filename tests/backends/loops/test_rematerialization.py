@@ -11,9 +11,9 @@ import func
 
 pytest.importorskip("llvmlite")
 
-from func.backends.loops.dead_code import eliminate_dead_code
 from func.backends.loops.kernels import Apply, Load, LoopNest, NestStage, Register, Store, StridedRef
 from func.backends.loops.kernels import Buffer as Memory
+from func.backends.loops.nest_cleanup import eliminate_dead_code
 
 RNG = np.random.default_rng(0)
 A, B, C = RNG.normal(size=(3, 60, 60))

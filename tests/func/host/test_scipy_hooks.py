@@ -23,7 +23,7 @@ from scipy.linalg import expm as bound_expm
 from scipy.linalg import solve as bound_solve
 
 import func
-from func.host import scipy_hooks
+from func.host import scipy_hooks, scipy_table
 
 A = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
 B = np.ones(3)
@@ -142,7 +142,7 @@ def test_imports(script, expected):
 
 
 def test_every_entry_of_the_table_exists():
-    for module, text in scipy_hooks.TABLE.items():
+    for module, text in scipy_table.TABLE.items():
         scipy_module = __import__(module, fromlist=["x"])
         for entry in scipy_hooks.entries(scipy_module, text):
             value = scipy_module
@@ -169,11 +169,11 @@ def test_flags_and_device():
     func.vmap(f)(np.ones((2, 3, 4)))
 
 
-@pytest.mark.parametrize("module", sorted([module for module in scipy_hooks.TABLE if "._" not in module]))
+@pytest.mark.parametrize("module", sorted([module for module in scipy_table.TABLE if "._" not in module]))
 def test_funcs_modules_have_what_scipys_have(module):
     own, scipy_module = [__import__(name, fromlist=["x"]) for name in (f"func.{module}", module)]
     assert all(hasattr(own, name) for name in scipy_module.__all__)
-    for entry in scipy_hooks.entries(scipy_module, scipy_hooks.TABLE[module]):
+    for entry in scipy_hooks.entries(scipy_module, scipy_table.TABLE[module]):
         name = entry.removesuffix("()").removesuffix("!").replace(".", "_")
         assert name.startswith(("~", "=", "-")) or name in vars(own) or hasattr(own, name), name
 

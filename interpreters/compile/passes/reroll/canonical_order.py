@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.loops.shared_parts import BESIDE
+from func.backends.loops.nest_cleanup import BESIDE
 from func.interpreters.compile.passes.equation_builder import count_uses
 from func.interpreters.primitives.structural.slicing import embed, getitem, update
 from func.interpreters.program.equality import canonical
