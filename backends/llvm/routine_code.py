@@ -522,7 +522,7 @@ class RoutineWriter:
             self.places = outside | {self.lanes[0]: 0}
         for index, stride in terms:
             step = self.converted(index, "int")
-            if stride and self.stride(stride).text != "1":
+            if stride and str(self.stride(stride)) != str(INDEX(1)):
                 step = b.mul(step, self.stride(stride), flags=("nsw",))
             place = step if place is None else b.add(place, step, flags=("nsw",))
         self.places = outside

@@ -12,6 +12,7 @@ import pytest
 
 import func.backends.llvm
 import func.backends.loops
+import func.backends.scalars
 import func.interpreters.compile
 import func.interpreters.primitives
 from func.interpreters.core.primitive import Primitive
@@ -78,7 +79,7 @@ def test_programs_have_every_primitive_that_translations_name() -> None:
     for family in compiled.FAMILIES:
         tried |= {name.partition("*")[0] for name in f"{family.operations} {family.last} {family.first}".split()}
     named = {}
-    for package in (func.interpreters.compile, func.backends.loops, func.backends.llvm):
+    for package in (func.interpreters.compile, func.backends.loops, func.backends.scalars, func.backends.llvm):
         for module in _modules(package):
             if not module.__name__.endswith(".printed"):
                 named |= dict.fromkeys(_named(module), module.__name__)

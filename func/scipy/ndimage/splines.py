@@ -264,6 +264,9 @@ def by_parts(name: str) -> Callable[..., Any]:
             total = total + unit * call(part, output=np.dtype(float), **options)
         return delivered(total, output, x, is_complex=True)
 
+    function.__doc__ = (
+        f"scipy.ndimage.{name} on traced and plain arrays: SciPy's own code, by real parts."
+    )
     return function
 
 
@@ -277,7 +280,7 @@ spline_filter1d, spline_filter, map_coordinates, geometric_transform, affine_tra
 _zoom = by_parts("zoom")
 
 
-@functools.wraps(_scipy.zoom)
+@functools.wraps(_scipy.zoom, ("__module__", "__name__", "__qualname__"))
 def zoom(input: Array, zoom: Any, *args: Any, **kwargs: Any) -> Array:
     """SciPy's zoom, which has no derivative in `zoom`: the result depends on it through its rounded shape alone."""
     if holds_traced(zoom):

@@ -19,8 +19,8 @@ pytest.importorskip("llvmlite")
 import func
 import func.special
 from func.backends.llvm import symbols
-from func.backends.llvm.math.registry import FUNCTIONS
 from func.backends.scalars import scipy_exports
+from func.backends.scalars.math.registry import FUNCTIONS
 from func.interpreters.compile.native.not_native import NotNative
 from func.interpreters.compile.native.translate import translate
 from func.interpreters.core import PRIMITIVES, Primitive
