@@ -264,9 +264,7 @@ def by_parts(name: str) -> Callable[..., Any]:
             total = total + unit * call(part, output=np.dtype(float), **options)
         return delivered(total, output, x, is_complex=True)
 
-    function.__doc__ = (
-        f"scipy.ndimage.{name} on traced and plain arrays: SciPy's own code, by real parts."
-    )
+    function.__doc__ = f"scipy.ndimage.{name} on traced and plain arrays: SciPy's own code, by real parts."
     return function
 
 
