@@ -165,7 +165,7 @@ def rows_of(x: Numbers, stride: int) -> Rows:
 
 def reals_of(x: Numbers) -> Reals:
     """The memory of numbers for real ones."""
-    return x.view(x.real.dtype)
+    return x.view(np.real(x).dtype)
 
 
 def lgamma(x: float) -> float:

@@ -182,7 +182,8 @@ def transform(
             signature.bind(f, *args, **options)
             return functools.partial(public, **chosen)
         check_callable(f, short_name)
-        return _transformed(public, f, chosen, make(f, *args, **options))
+        function: Any = f
+        return _transformed(public, function, chosen, make(function, *args, **options))
 
     if decorates:
         public.__dict__["__signature__"] = signature.replace(parameters=[first.replace(default=None), *parameters])

@@ -131,7 +131,7 @@ def generic_gradient_magnitude(
     ]
     if not terms:
         return delivered(x, output, x)
-    square = sum([t * t for t in terms[1:]], terms[0] * terms[0])
+    square: Any = sum([t * t for t in terms[1:]], terms[0] * terms[0])
     is_zero = square == 0
     length = fnp.where(is_zero, 0.0, fnp.sqrt(fnp.where(is_zero, 1.0, square)))
     return delivered(fnp.astype(length, square.dtype), output, x)
