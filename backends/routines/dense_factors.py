@@ -74,7 +74,7 @@ def inner(n: int, x: Vector, conjugate: bool, y: Vector) -> Number:
 
 
 def dense_inner(n: int, x: Numbers, y: Numbers) -> Number:
-    """The sum of the products of so many numbers next to each other, a multiple of the lanes."""
+    """The dot product of numbers that are contiguous; their count is a multiple of the lanes."""
     sums: Numbers = zeros(LANES)
     for i in range(0, n, LANES):
         for lane in range(LANES):

@@ -159,7 +159,7 @@ def ilogb(x: Real) -> int:
 
 
 def rows_of(x: Numbers, stride: int) -> Rows:
-    """Numbers as rows, so many elements apart."""
+    """Numbers as rows with a stride in elements."""
     return x[: x.size // stride * stride].reshape(-1, stride)
 
 

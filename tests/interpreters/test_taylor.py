@@ -100,3 +100,14 @@ def test_no_coefficients_of_constants() -> None:
     (out,) = taylor_flat(lambda x, y: [y * 2.0], 3, [1.0, 3.0], [[1.0, 0.0, 0.0], None])
     assert out[0] == 6.0
     assert len(out) == 4
+
+
+@pytest.mark.parametrize("x", [0.3, 5.0, 19.0, -40.0])
+def test_tanh_takes_one_square_a_coefficient_and_keeps_its_digits(x: float) -> None:
+    """Far out the derivative of order k is -(-2)^k 2 exp(-2 |x|) sign(x)^(k+1), up to exp(-4 |x|)."""
+    program = func.make_program(func.derivatives(np.tanh, 10))(x)
+    assert sum([equation.primitive.name == "multiply" for equation in program.equations]) <= 70
+    if abs(x) > 10:
+        for k, derivative in enumerate(func.derivatives(np.tanh, 8)(x)[1:], 1):
+            expected = -((-2.0) ** k) * 2 * np.exp(-2 * abs(x)) * np.sign(x) ** (k + 1)
+            np.testing.assert_allclose(derivative, expected, rtol=1e-11)

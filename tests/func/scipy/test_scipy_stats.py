@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mpmath
 import numpy as np
 import pytest
@@ -204,3 +206,20 @@ def test_singular_covariances_raise_and_are_nan_in_compiled_code():
         with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
             call(x)
     assert np.isnan(func.jit(f)(x))
+
+
+@pytest.mark.parametrize(
+    ("method", "x", "expected"),
+    [
+        (scipy.stats.halflogistic.cdf, 2e-12, (0.5, -5e-13)),
+        (scipy.stats.kstwobign.logpdf, 30.0, (1 / 30 - 120, -1 / 900 - 4)),
+        (lambda x: scipy.stats.trapezoid.logpdf(x, 0.2, 0.8), 1e-9, (1e9, -1e18)),
+    ],
+)
+def test_derivatives_far_out(method: Any, x: float, expected: tuple[float, float]) -> None:
+    np.testing.assert_allclose(func.derivatives(method, 2)(x)[1:], expected, rtol=1e-12)
+
+
+def test_the_tail_of_gibrats_law_is_that_of_a_normal_law() -> None:
+    slope = func.grad(scipy.stats.gibrat.logsf)(1e50)
+    np.testing.assert_allclose(slope, func.grad(lambda x: scipy.stats.lognorm.logsf(x, 1.0))(1e50), rtol=1e-12)

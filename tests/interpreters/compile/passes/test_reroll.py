@@ -309,6 +309,20 @@ def test_the_gradient_of_a_recurrent_network_is_two_loops() -> None:
     assert [e.params["loop"].reverse for e in after.equations if e.primitive.name == "scan_call"] == [False, True]
 
 
+def test_the_slope_of_tanh_is_computed_in_the_loop_that_has_tanh() -> None:
+    """The loop keeps the slope for the backward loop, which computes no exponentials."""
+
+    def last(state: Any, inputs: Any) -> Any:
+        for row in inputs:
+            state = np.tanh(state @ MATRIX + row)
+        return np.sum(state)
+
+    program = rerolled(prepare_program(func.make_program(func.grad(last))(VECTOR, INPUTS)))
+    bodies = [e.params["body"].program for e in program.equations if e.primitive.name == "scan_call"]
+    names = [{e.primitive.name for e in body.equations} for body in bodies]
+    assert ["sech_squared" in own for own in names] == [True, False]
+
+
 def test_sums_at_the_end_become_carries_of_the_loop() -> None:
     function, args, _ = LOOPS["lotka_volterra"]
     after = assert_rerolled(func.grad(function, (0, 1)), args, 11, left=250)
