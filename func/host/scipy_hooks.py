@@ -40,9 +40,13 @@ MAX_DEPTH = 4
 
 """What each module of SciPy has hooks for."""
 HOLDERS = {
+    "scipy.interpolate": (
+        "PPoly", "BPoly", "_interpolate._PPolyBase", "NdPPoly", "BSpline", "_bsplines._BSpline", "NdBSpline",
+        "RegularGridInterpolator", "interp1d", "KroghInterpolator", "BarycentricInterpolator",
+    ),
     "scipy.signal": ("_ltisys.LinearTimeInvariant",),
     "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),
-}
+}  # fmt: skip
 """Classes of SciPy whose objects keep traced values that they are given, as attributes."""
 TREES = {"scipy.spatial.transform": ("Rotation",)}
 """Classes whose objects are trees of one leaf: `Class_leaf` and `Class_of_leaf` of func's module convert them."""
@@ -73,7 +77,13 @@ def is_key(value: Any) -> bool:
 
 def _has_traced_attribute(self: Any) -> bool:
     """`__func_holds_traced__` of the objects of `HOLDERS`."""
-    return any([holds_traced(value, MAX_DEPTH - 1) for value in vars(self).values()])
+    values = [*vars(self).values(), *[getattr(self, name, None) for name in _slots(type(self))]]
+    return any([holds_traced(value, MAX_DEPTH - 1) for value in values])
+
+
+@functools.cache
+def _slots(kind: type) -> tuple[str, ...]:
+    return tuple([name for base in kind.__mro__ for name in vars(base).get("__slots__", ())])
 
 
 class Hook:
@@ -275,14 +285,16 @@ def install(module: str) -> None:
         for part in path.split("."):
             holder, value = value, _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
         name = entry if entry.startswith("-") else entry[: entry.startswith(("~", "="))] + path.replace(".", "_")
-        if isinstance(value, types.BuiltinFunctionType):
+        is_cython = type(value).__name__ in ("cython_function_or_method", "fused_cython_function")
+        if isinstance(value, types.BuiltinFunctionType) or (is_cython and isinstance(holder, types.ModuleType)):
             value = _function_in_python(holder, path.rpartition(".")[2], value)
-        if type(value).__name__ == "cython_function_or_method" and "." in path:
+        elif is_cython and "." in path:
             value = _in_python(getattr(scipy_module, path.split(".")[0]), path.split(".")[1], value)
         if isinstance(value, type):
             _add_class_hook(value, target, name)
-        elif isinstance(value, types.FunctionType):
-            add_hook(value, target, name, always, keyed)
+        for function in (value.fget, value.fset) if isinstance(value, property) else (value,):
+            if isinstance(function, types.FunctionType):
+                add_hook(function, target, name, always, keyed)
 
 
 def entries(module: types.ModuleType, table: str) -> Iterator[str]:
@@ -296,6 +308,12 @@ def entries(module: types.ModuleType, table: str) -> Iterator[str]:
             yield from [f"{entry[:-1]}{name}" for name in getattr(module, entry[1:-2]).__all__]
         else:
             yield entry
+
+
+def target_names(module: types.ModuleType) -> set[str]:
+    """The names in func's module to which the hooks of a module of SciPy lead."""
+    rows = entries(module, TABLE[module.__name__])
+    return {row.removesuffix("()").replace(".", "_") for row in rows if not row.startswith(("~", "=", "-"))}
 
 
 @functools.cache

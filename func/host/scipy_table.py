@@ -51,24 +51,39 @@ TABLE: dict[str, str] = {
         ~OdeSolution.__call__
     """,
     "scipy.interpolate": """
-        AAA AAA.__call__ Akima1DInterpolator BPoly.__call__ BPoly.__init__ BPoly.construct_fast BPoly.extend
-        BPoly.from_derivatives BPoly.from_power_basis BPoly.integrate BSpline BSpline.__call__
-        BSpline.basis_element BSpline.construct_fast BSpline.design_matrix BSpline.from_power_basis
-        BSpline.insert_knot BSpline.integrate BarycentricInterpolator BarycentricInterpolator.__call__
-        BarycentricInterpolator.add_xi BarycentricInterpolator.derivative BarycentricInterpolator.set_yi
+        _ppoly.{evaluate_nd, fix_continuity}
+        {_interpolate, _ndgriddata, _rgi}._ndim_coords_from_arrays
+        ~PPoly.{__init__, extend, derivative, antiderivative, from_spline, from_bernstein_basis}
+        PPoly.{__call__, integrate, solve}
+        ~BPoly.{__init__, extend, derivative, antiderivative, from_derivatives,
+        from_power_basis}
+        BPoly.{__call__, integrate}
+        ~NdPPoly.{__init__, __call__, derivative, antiderivative, integrate, integrate_1d}
+        ~CubicHermiteSpline.__init__ CubicSpline.__init__ ~PchipInterpolator.__init__
+        PchipInterpolator._find_derivatives Akima1DInterpolator.__init__
+        BSpline.{__init__, __call__, design_matrix, from_power_basis, insert_knot, integrate}
+        ~BSpline.{basis_element, derivative, antiderivative} =BSpline.{t, c, construct_fast}
+        =PPoly.{c, x, construct_fast} =BPoly.{c, x, construct_fast} =NdBSpline.{t, c}
+        _bsplines.{_insert, _BSpline.__init__, _BSpline.insert_knot} _dierckx.find_interval
+        ~NdBSpline.{__init__, derivative} NdBSpline.{__call__, _bspline_derivative_along_axis, design_matrix}
+        _ndbspline._preprocess_inputs
+        AAA AAA.__call__
+        ~BarycentricInterpolator.{__call__, add_xi, derivative, derivatives, set_yi}
+        BarycentricInterpolator.{__init__, _evaluate, _evaluate_derivatives}
         BivariateSpline.__call__ BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator
-        CubicHermiteSpline CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
-        KroghInterpolator.derivative KroghInterpolator.derivatives LSQBivariateSpline
+        FloaterHormannInterpolator InterpolatedUnivariateSpline
+        KroghInterpolator.{__init__, _evaluate, _evaluate_derivatives} ~KroghInterpolator.{derivative, derivatives}
+        LSQBivariateSpline
         -LSQSphereBivariateSpline -LSQSphereBivariateSpline.__call__ LSQUnivariateSpline
-        LinearNDInterpolator LinearNDInterpolator.__call__ NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__
-        NearestNDInterpolator NearestNDInterpolator.__call__ PPoly.__call__ PPoly.__init__ PPoly.construct_fast
-        PPoly.extend PPoly.from_bernstein_basis PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator
+        LinearNDInterpolator LinearNDInterpolator.__call__
+        NearestNDInterpolator NearestNDInterpolator.__call__
         RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ RectBivariateSpline
-        -RectSphereBivariateSpline -RectSphereBivariateSpline.__call__ RegularGridInterpolator
-        RegularGridInterpolator.__call__ SmoothBivariateSpline.__init__ -SmoothSphereBivariateSpline
+        -RectSphereBivariateSpline -RectSphereBivariateSpline.__call__ ~RegularGridInterpolator.__init__
+        RegularGridInterpolator.{__call__, _construct_spline} =RegularGridInterpolator.{grid, values}
+        _rgi._check_points SmoothBivariateSpline.__init__ -SmoothSphereBivariateSpline
         -SmoothSphereBivariateSpline.__call__ UnivariateSpline UnivariateSpline.__call__
         UnivariateSpline.derivatives UnivariateSpline.integral approximate_taylor_polynomial()
-        ~barycentric_interpolate bisplev bisplrep griddata insert interp1d interp1d.__call__ interpn
+        ~barycentric_interpolate bisplev bisplrep griddata insert interp1d.{__init__, __call__} interpn
         ~krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
         make_splrep pade ~pchip_interpolate spalde ~splantider ~splder splev splint splprep splrep sproot
     """,

@@ -18,6 +18,7 @@ from typing import Any
 
 import scipy.interpolate as _scipy
 
+from func.host.scipy_hooks import target_names
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.interpolate import (
     bsplines,
@@ -33,23 +34,20 @@ from func.scipy.interpolate import (
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
-_OWN = {
-    name: value
-    for module in (bsplines, cubic, fitpack_curves, fits, gridded, one_variable, piecewise, scattered, through_points)
-    for name, value in vars(module).items()
-    if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
-}
-"""What the modules of this package define; `Class_method` is what the hook of a method of SciPy's leads to."""
+_MODULES = (bsplines, cubic, fitpack_curves, fits, gridded, one_variable, piecewise, scattered, through_points)
+globals().update(
+    {name: value for module in _MODULES for name, value in vars(module).items() if name in target_names(_scipy)}
+)
+"""`Class_method` is what the hook of a method of SciPy's leads to, `_module_function` that of a private function."""
 
-__all__ = [name for name in _scipy.__all__ if name in _OWN]
+__all__ = [name for name in _scipy.__all__ if name in globals()]
 
 
 @_without_engine_frames
 def __getattr__(name: str) -> Any:
-    return _OWN[name] if name in _OWN else getattr(_scipy, name)
+    return getattr(_scipy, name)
 
 
-globals().update({name: _OWN[name] for name in __all__})
 _put_at_boundary(globals())
 
 

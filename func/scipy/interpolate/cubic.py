@@ -1,4 +1,4 @@
-"""Cubic interpolators: the slopes at the nodes make a piecewise cubic of Hermite's form.
+"""The slopes at the nodes of cubic interpolators; SciPy's own code checks the data and makes the object.
 
 The slopes of CubicSpline solve SciPy's tridiagonal system, with its boundary conditions; those of PchipInterpolator and
 Akima1DInterpolator are means of neighbouring slopes, chosen by signs. At data where the choice changes, the derivative
@@ -7,91 +7,56 @@ is that of the chosen side.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host.interception import resolved
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve, solve_banded
-from func.scipy.interpolate.data_arguments import (
-    column,
-    common,
-    first_axis,
-    floats,
-    is_finite,
-    reals,
-    require,
+from func.scipy.interpolate.data_arguments import column, common
+from func.scipy.kinds.traces import in_original, numpy_with, part
+
+_prepare_input: Any = inspect.unwrap(_scipy.CubicHermiteSpline.__init__).__globals__["prepare_input"]
+_NAMESPACE = {"xp": np} if "xp" in inspect.signature(_prepare_input).parameters else {}
+"""The array namespace, which SciPy's function takes from 1.16 on."""
+_validate_bc = part(
+    _scipy.CubicSpline._validate_bc,
+    np=numpy_with(allclose=lambda a, b, **options: fnp.all(fnp.isclose(a, b, **options))),
 )
-from func.scipy.interpolate.piecewise import PPoly
-from func.scipy.kinds.versions import version_of
+"""SciPy's check of conditions, which asks for one value where `np.allclose` asks for several."""
 
 
-def prepared(x: Any, y: Any, axis: int, dydx: Any = None) -> tuple[Array, Array, Array, int, Any]:
-    """Nodes, their distances, values and slopes with the axis of interpolation first, and that axis; all checked."""
-    x, y = reals(x), floats(y)
-    if dydx is not None:
-        dydx = floats(dydx)
-        if shape_of(y) != shape_of(dydx):
-            raise ValueError("The shapes of `y` and `dydx` must be identical.")
-        y, dydx = common(y, dydx)
-    y, place = first_axis(y, axis)
-    if dydx is not None:
-        dydx = fnp.moveaxis(dydx, place, 0)
-    if len(shape_of(x)) != 1:
-        raise ValueError("`x` must be 1-dimensional.")
-    if shape_of(x)[0] < 2:
-        raise ValueError("`x` must contain at least 2 elements.")
-    if shape_of(x)[0] != shape_of(y)[0]:
-        raise ValueError(f"The length of `y` along `axis`={place} doesn't match the length of `x`")
-    for name, values in (("x", x), ("y", y), *([("dydx", dydx)] if dydx is not None else [])):
-        if not is_finite(values):
-            raise ValueError(f"`{name}` must contain only finite values.")
-    dx = fnp.diff(x)
-    require(dx > 0, "`x` must be strictly increasing sequence.")
-    return x, dx, y, place, dydx
+def _prepared(x: Any, y: Any, axis: int) -> tuple[Array, Array, Array, int]:
+    """Nodes, their distances, values with the axis of interpolation first, and that axis; checked by SciPy."""
+    prepared: tuple[Array, Array, Array, int] = in_original(_prepare_input, x, y, axis, **_NAMESPACE)[:4]
+    return prepared
 
 
-class CubicHermiteSpline(PPoly, _scipy.CubicHermiteSpline):  # type: ignore[misc]
-    """The piecewise cubic with given values and slopes, as scipy.interpolate.CubicHermiteSpline."""
-
-    @version_of(_scipy.CubicHermiteSpline.__init__)
-    def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
-        x, dx, y, axis, dydx = prepared(x, y, axis, dydx)
-        self._hermite(x, dx, y, dydx, axis, True if extrapolate is None else extrapolate)
-
-    def _hermite(self, x: Array, dx: Array, y: Array, slopes: Array, axis: int, extrapolate: Any) -> None:
-        h = column(dx, len(shape_of(y)))
-        chord = fnp.diff(y, axis=0) / h
-        bend = (slopes[:-1] + slopes[1:] - 2.0 * chord) / h
-        c = fnp.stack(common(bend / h, (chord - slopes[:-1]) / h - bend, slopes[:-1], y[:-1]))
-        self._init(c, x, extrapolate)
-        self.axis = axis
+def _fill(self: Any, x: Array, dx: Array, y: Array, slopes: Array, axis: int, extrapolate: Any) -> None:
+    """Make an object of SciPy's with these values and slopes."""
+    h = column(dx, len(shape_of(y)))
+    chord = fnp.diff(y, axis=0) / h
+    bend = (slopes[:-1] + slopes[1:] - 2.0 * chord) / h
+    c = fnp.stack(common(bend / h, (chord - slopes[:-1]) / h - bend, slopes[:-1], y[:-1]))
+    _scipy.PPoly.__init__(self, c, x, extrapolate=extrapolate)
+    self.axis = axis
 
 
-class PchipInterpolator(CubicHermiteSpline, _scipy.PchipInterpolator):  # type: ignore[misc]
-    """The monotone piecewise cubic of Fritsch and Butland, as scipy.interpolate.PchipInterpolator.
-
-    Differentiable in nodes, values and points.
-    """
-
-    @version_of(_scipy.PchipInterpolator.__init__)
-    def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
-        x, dx, y, axis, _ = prepared(x, y, axis)
-        if dtype_of(y).kind == "c":
-            raise ValueError(
-                "`PchipInterpolator` only works with real values for `y`. If you are trying to use the real components "
-                "of the passed array, use `np.real` on the array before passing to `PchipInterpolator`."
-            )
-        self._hermite(x, dx, y, pchip_slopes(dx, y), axis, True if extrapolate is None else extrapolate)
-
-
-def pchip_slopes(dx: Array, y: Array) -> Array:
+def PchipInterpolator__find_derivatives(x: Any, y: Any, xp: Any = None) -> Array:
     """Harmonic means of the slopes of neighbouring chords; zero where their signs differ.
 
     Source: F. N. Fritsch and J. Butland (1984), SIAM J. Sci. Comput. 5(2), 300-304.
     """
+    y, dx = resolved(y), fnp.diff(fnp.reshape(resolved(x), (-1,)))
+    return pchip_slopes(dx, y)
+
+
+def pchip_slopes(dx: Array, y: Array) -> Array:
+    """The same for the distances of the nodes."""
     h = column(dx, len(shape_of(y)))
     chord = fnp.diff(y, axis=0) / h
     if shape_of(y)[0] == 2:
@@ -115,38 +80,22 @@ def _end_slope(h0: Array, h1: Array, m0: Array, m1: Array) -> Array:
     return fnp.where(turned, 0.0, fnp.where(steep, 3.0 * m0, d))
 
 
-class Akima1DInterpolator(CubicHermiteSpline, _scipy.Akima1DInterpolator):  # type: ignore[misc]
-    """Akima's piecewise cubic, or the modified one, as scipy.interpolate.Akima1DInterpolator.
+def Akima1DInterpolator___init__(
+    self: Any, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None
+) -> None:
+    """Akima's piecewise cubic, or the modified one.
 
     Source: H. Akima (1970), J. ACM 17(4), 589-602.
     """
-
-    @version_of(_scipy.Akima1DInterpolator.__init__)
-    def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
-        if method not in {"akima", "makima"}:
-            raise NotImplementedError(f"`method`={method} is unsupported.")
-        x, dx, y, axis, _ = prepared(x, y, axis)
-        if dtype_of(y).kind == "c":
-            raise ValueError(
-                "`Akima1DInterpolator` only works with real values for `y`. If you are trying to use the real "
-                "components of the passed array, use `np.real` on the array before passing to `Akima1DInterpolator`."
-            )
-        slopes = _akima_slopes(dx, y, method == "makima")
-        self._hermite(x, dx, y, slopes, axis, False if extrapolate is None else extrapolate)
-
-    def extend(self, c: Any, x: Any, right: bool = True) -> None:
-        """Refused, as by SciPy."""
-        raise NotImplementedError("Extending a 1-D Akima interpolator is not yet implemented")
-
-    @classmethod
-    def from_spline(cls, tck: Any, extrapolate: Any = None) -> Any:
-        """Refused, as by SciPy."""
-        raise NotImplementedError("This method does not make sense for an Akima interpolator.")
-
-    @classmethod
-    def from_bernstein_basis(cls, bp: Any, extrapolate: Any = None) -> Any:
-        """Refused, as by SciPy."""
-        raise NotImplementedError("This method does not make sense for an Akima interpolator.")
+    if method not in {"akima", "makima"}:
+        raise NotImplementedError(f"`method`={method} is unsupported.")
+    x, dx, y, axis = _prepared(x, y, axis)
+    if dtype_of(y).kind == "c":
+        raise ValueError(
+            "`Akima1DInterpolator` only works with real values for `y`. If you are trying to use the real components "
+            "of the passed array, use `np.real` on the array before passing to `Akima1DInterpolator`."
+        )
+    _fill(self, x, dx, y, _akima_slopes(dx, y, method == "makima"), axis, extrapolate or False)
 
 
 def _akima_slopes(dx: Array, y: Array, modified: bool) -> Array:
@@ -169,70 +118,16 @@ def _akima_slopes(dx: Array, y: Array, modified: bool) -> Array:
     return fnp.where(uneven, mixed, 0.5 * (m[3:] + m[:-3]))
 
 
-class CubicSpline(CubicHermiteSpline, _scipy.CubicSpline):  # type: ignore[misc]
-    """The cubic spline through points, as scipy.interpolate.CubicSpline.
-
-    Differentiable in nodes, values, boundary values and points.
-
-    Example:
-        >>> import numpy as np, func
-        >>> from scipy.interpolate import CubicSpline
-        >>> x = np.arange(4.0)
-        >>> func.grad(lambda y: CubicSpline(x, y, bc_type="natural")(1.5))(np.ones(4)).round(3)
-        array([-0.075,  0.575,  0.575, -0.075])
-    """
-
-    @version_of(_scipy.CubicSpline.__init__)
-    def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
-        x, dx, y, axis, _ = prepared(x, y, axis)
-        conditions, y = _conditions(bc_type, y, axis)
-        if extrapolate is None:
-            extrapolate = "periodic" if conditions[0] == "periodic" else True
-        slopes = fnp.zeros_like(y) if 0 in shape_of(y) else _spline_slopes(x, dx, y, conditions)
-        self._hermite(x, dx, y, slopes, axis, extrapolate)
-
-
-def _conditions(bc_type: Any, y: Array, axis: int) -> tuple[list[Any], Array]:
-    """Both boundary conditions: a name or (order, value); and values in a dtype that holds complex conditions."""
-    shape = shape_of(y)[1:]
-    if isinstance(bc_type, str):
-        if bc_type == "periodic":
-            first, last = y[0], y[shape_of(y)[0] - 1]
-            require(
-                fnp.isclose(first, last, rtol=1e-15, atol=1e-15),
-                f"The first and last `y` point along axis {axis} must be identical (within machine precision) when "
-                "bc_type='periodic'.",
-            )
-        bc_type = (bc_type, bc_type)
-    if len(bc_type) != 2:
-        raise ValueError("`bc_type` must contain 2 elements to specify start and end conditions.")
-    names = [bc for bc in bc_type if isinstance(bc, str)]
-    if "periodic" in names and names != ["periodic", "periodic"]:
-        raise ValueError(
-            "'periodic' `bc_type` is defined for both curve ends and cannot be used with other boundary conditions."
-        )
-    out: list[Any] = []
-    for bc in bc_type:
-        if isinstance(bc, str):
-            if bc in ("clamped", "natural"):
-                out.append((1 if bc == "clamped" else 2, np.zeros(shape)))
-            elif bc in ("not-a-knot", "periodic"):
-                out.append(bc)
-            else:
-                raise ValueError(f"bc_type={bc} is not allowed.")
-            continue
-        try:
-            order, value = bc
-        except Exception as error:
-            raise ValueError("A specified derivative value must be given in the form (order, value).") from error
-        if order not in (1, 2):
-            raise ValueError("The specified derivative order must be 1 or 2.")
-        value = floats(value)
-        if shape_of(value) != shape:
-            raise ValueError(f"`deriv_value` shape {shape_of(value)} is not the expected one {shape}.")
-        y = common(y, value)[0] if dtype_of(value).kind == "c" else y
-        out.append((order, value))
-    return out, y
+def CubicSpline___init__(
+    self: Any, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None
+) -> None:
+    """The twice continuously differentiable piecewise cubic through data."""
+    x, dx, y, axis = _prepared(x, y, axis)
+    conditions, y = _validate_bc(bc_type, y, shape_of(y)[1:], axis)
+    if extrapolate is None:
+        extrapolate = "periodic" if conditions[0] == "periodic" else True
+    slopes = fnp.zeros_like(y) if 0 in shape_of(y) else _spline_slopes(x, dx, y, conditions)
+    _fill(self, x, dx, y, slopes, axis, extrapolate)
 
 
 def _spline_slopes(x: Array, dx: Array, y: Array, bc: list[Any]) -> Array:

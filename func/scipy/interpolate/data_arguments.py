@@ -9,6 +9,7 @@ import numpy as np
 
 import func.numpy as fnp
 from func.host import scipy_hooks
+from func.host.interception import resolved
 from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -91,6 +92,13 @@ def refuse(what: str, instead: str) -> UnsupportedFunctionError:
     return UnsupportedFunctionError(f"{what} of traced values has no traced version{at_line()}\n{instead}")
 
 
+def stored(self: Any, name: str) -> Array:
+    """An array that an object of SciPy's keeps, in itself or in a second object, as its version has it."""
+    inner = getattr(self, "_delegate_to", self)
+    value = getattr(inner, f"_{name}", None)
+    return resolved(getattr(inner, name) if value is None else value)
+
+
 def queries(x: Any) -> tuple[Array, tuple[int, ...]]:
     """Query points as one vector of real numbers, and their shape."""
     x = reals(x)
@@ -153,3 +161,21 @@ def picked(c: Array, *places: Array) -> Array:
     for place, length in zip(places, shape, strict=False):
         flat = flat * length + place
     return fnp.take(fnp.reshape(c, (int(np.prod(shape[:count])), *shape[count:])), flat, axis=0)
+
+
+def coordinates(points: Any, ndim: int | None = None) -> Array:
+    """Points (…, ndim) of an array, or of a tuple of coordinates that broadcast."""
+    points = resolved(points)
+    if isinstance(points, tuple) and len(points) == 1:
+        points = points[0]
+    if isinstance(points, tuple):
+        return fnp.stack(fnp.broadcast_arrays(*[to_dtype(array_of(p), DOUBLE) for p in points]), axis=-1)
+    points = reals(points, "xi")
+    if len(shape_of(points)) == 1:
+        return fnp.reshape(points, (-1, 1) if ndim is None else (-1, ndim))
+    return fnp.reshape(points, (1, 1)) if not shape_of(points) else points
+
+
+def write(output: Any, result: Array) -> None:
+    """Write the result of a compiled function to the array that SciPy's code passes."""
+    output[...] = to_dtype(result, output.dtype)

@@ -19,7 +19,7 @@ from func.host import scipy_hooks
 from func.interpreters.core import Array, shape_of
 from func.numpy.argument_checks import to_dtype
 from func.scipy.interpolate.basis import basis, full, knot_intervals, spline_values
-from func.scipy.interpolate.bsplines import BSpline, BSpline_insert_knot, BSpline_integrate
+from func.scipy.interpolate.bsplines import BSpline_integrate
 from func.scipy.interpolate.collocation import (
     coefficients,
     least_squares,
@@ -250,7 +250,7 @@ def make_splrep(
         return make_interp_spline(x, y, k=k)
     x, y, w = _curve_data(x, y, w, k)
     ends = _end_arrays((x[0] if xb is None else xb, x[shape_of(x)[0] - 1] if xe is None else xe))
-    return BSpline.construct_fast(*_made_near(x, y, w, ends, k, s, t, nest), k)
+    return _scipy.BSpline.construct_fast(*_made_near(x, y, w, ends, k, s, t, nest), k)
 
 
 def _made_near(
@@ -291,11 +291,11 @@ def make_splprep(
         weights = fnp.ones_like(u) if w is None else reals(w, "w")
         ends = _end_arrays((u[0] if ub is None else ub, u[shape_of(u)[0] - 1] if ue is None else ue))
         knots, c = _made_near(u, fnp.transpose(points), weights, ends, k, s, t, nest)
-        return BSpline.construct_fast(knots, c, k, axis=1), u
+        return _scipy.BSpline.construct_fast(knots, c, k, axis=1), u
     if t is not None or nest is not None:
         raise ValueError("s==0 is for interpolation only")
     made = make_interp_spline(u, fnp.transpose(points), k=k)
-    return BSpline.construct_fast(made.t, made.c, k, axis=1), u
+    return _scipy.BSpline.construct_fast(made.t, made.c, k, axis=1), u
 
 
 def _is_parametric(c: Any) -> bool:
@@ -352,7 +352,7 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
         raise refuse("scipy.interpolate.splint with full_output", "The integral alone differentiates.")
     if _is_parametric(c):
         return _each(c, lambda row: splint(a, b, (t, row, k)))
-    spline = BSpline.construct_fast(reals(t, "t"), floats(c), k)
+    spline = _scipy.BSpline.construct_fast(reals(t, "t"), floats(c), k)
     return BSpline_integrate(spline, a, b, extrapolate=False)
 
 
@@ -398,8 +398,8 @@ def sproot(tck: Any, mest: int = 10) -> Any:
 def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
     """The same spline with a knot more, m times, as scipy.interpolate.insert."""
     if isinstance(tck, _scipy.BSpline):
-        made = BSpline_insert_knot(tck, x, m)
-        return BSpline(made.t, made.c, made.k)
+        made = tck.insert_knot(x, m)
+        return _scipy.BSpline(made.t, made.c, made.k)
     t, c, k = tck
     if per:
         raise refuse("scipy.interpolate.insert with per=1", "Use BSpline.insert_knot of a periodic spline.")
@@ -408,7 +408,7 @@ def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
         return made[0][0], [row[1] for row in made], k
     t, c = reals(t, "t"), floats(c)
     n = shape_of(t)[0] - k - 1
-    spline = BSpline_insert_knot(BSpline.construct_fast(t, c[:n], k), x, m)
+    spline = _scipy.BSpline.construct_fast(t, c[:n], k).insert_knot(x, m)
     return spline.t, full(spline.t, spline.c), k
 
 

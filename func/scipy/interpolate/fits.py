@@ -14,7 +14,6 @@ from func.interpreters.core import Array, shape_of
 from func.linalg import solve, solve_banded
 from func.numpy.argument_checks import to_dtype
 from func.scipy.interpolate.basis import basis, knot_intervals
-from func.scipy.interpolate.bsplines import BSpline
 from func.scipy.interpolate.collocation import (
     coefficients,
     end_knots,
@@ -108,11 +107,11 @@ def make_interp_spline(
     if k == 0:
         if any(value is not None for value in (t, left, right)):
             raise ValueError("Too much info for k=0: t and bc_type can only be None.")
-        return BSpline.construct_fast(fnp.concatenate([x, x[n - 1 :]]), y, 0, axis=axis)
+        return _scipy.BSpline.construct_fast(fnp.concatenate([x, x[n - 1 :]]), y, 0, axis=axis)
     if k == 1 and t is None:
         if left is not None or right is not None:
             raise ValueError("Too much info for k=1: bc_type can only be None.")
-        return BSpline.construct_fast(fnp.concatenate([x[:1], x, x[n - 1 :]]), y, 1, axis=axis)
+        return _scipy.BSpline.construct_fast(fnp.concatenate([x[:1], x, x[n - 1 :]]), y, 1, axis=axis)
     k = operator.index(k)
     if periodic and t is not None:
         raise NotImplementedError("For periodic case t is constructed automatically and can not be passed manually")
@@ -133,11 +132,11 @@ def make_interp_spline(
     require((x[0] >= t[k]) & (x[n - 1] <= t[shape_of(t)[0] - k]), f"Out of bounds w/ x = {x}.")
     if periodic:
         c = periodic_coefficients(x, y, t, k)
-        return BSpline.construct_fast(t, c, k, extrapolate="periodic", axis=axis)
+        return _scipy.BSpline.construct_fast(t, c, k, extrapolate="periodic", axis=axis)
     c = coefficients(
         x, y, t, k, _boundary(left, shape_of(y)[1:], k, x[0]), _boundary(right, shape_of(y)[1:], k, x[n - 1])
     )
-    return BSpline.construct_fast(t, c, k, axis=axis)
+    return _scipy.BSpline.construct_fast(t, c, k, axis=axis)
 
 
 @version_of(_scipy.make_lsq_spline)
@@ -179,7 +178,7 @@ def make_lsq_spline(
     )
     m = knot_intervals(t, k, x)
     c = least_squares(basis(t, k, x, m) * w[:, None], m - k, y * column(w, len(shape_of(y))), nt)
-    return BSpline.construct_fast(t, c, k, axis=axis)
+    return _scipy.BSpline.construct_fast(t, c, k, axis=axis)
 
 
 def _divided(x: Sequence[Array]) -> list[Array]:
@@ -234,7 +233,7 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
     ends = [c0 * (t[5] + t[4] - 2.0 * t[3]) + c1, c0 * (t[5] - t[3]) + c1]
     others = [d0 * (t[e - 4] - t[e - 6]) + d1, d0 * (2.0 * t[e - 4] - t[e - 5] - t[e - 6]) + d1]
     c = fnp.reshape(fnp.concatenate([*ends, c[1 : n - 1], *others]), (n + 2, *rest))
-    return BSpline.construct_fast(t, c, 3, axis=axis)
+    return _scipy.BSpline.construct_fast(t, c, 3, axis=axis)
 
 
 def cross_validated(fit: Array, bend: Array, y: Array, w: Array) -> Array:

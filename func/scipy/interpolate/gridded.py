@@ -13,7 +13,6 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
-from func.host import scipy_hooks
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve_triangular
 from func.numpy.argument_checks import to_dtype
@@ -23,6 +22,7 @@ from func.scipy.interpolate.cubic import pchip_slopes
 from func.scipy.interpolate.data_arguments import (
     DOUBLE,
     array_of,
+    coordinates,
     floats,
     holds,
     is_made_of_traced,
@@ -34,11 +34,11 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
     require,
+    stored,
 )
 from func.scipy.interpolate.fitpack_curves import through_data
-from func.scipy.interpolate.held_attributes import HeldAttribute, HoldsTraced
-from func.scipy.interpolate.piecewise import coordinates
 from func.scipy.interpolate.smoothing import knots_at_data, smoothed_grid
+from func.scipy.kinds.traces import in_original
 from func.scipy.kinds.versions import version_of
 
 _DEGREES = {
@@ -48,17 +48,11 @@ _TENSOR = {"slinear", "cubic", "quintic"}
 _METHODS = ["linear", "nearest", *_DEGREES]
 
 
-def _checked_grid(points: Any, values: Array) -> tuple[tuple[Array, ...], tuple[int, ...]]:
-    """Rising grid vectors, and the axes along which they were falling."""
-    if len(points) > len(shape_of(values)):
-        raise ValueError(f"There are {len(points)} point arrays, but values has {len(shape_of(values))} dimensions")
+def _rgi__check_points(points: Any) -> tuple[tuple[Array, ...], tuple[int, ...]]:
+    """Rising grid vectors, and the axes along which they were falling; unknown vectors pass as rising."""
     grid, falling = [], []
     for i, p in enumerate(points):
         p = reals(p, "points")
-        if len(shape_of(p)) != 1:
-            raise ValueError(f"The points in dimension {i} must be 1-dimensional")
-        if shape_of(values)[i] != shape_of(p)[0]:
-            raise ValueError(f"There are {shape_of(p)[0]} points and {shape_of(values)[i]} values in dimension {i}")
         if not holds(fnp.diff(p) > 0):
             if not holds(fnp.diff(p) < 0):
                 raise ValueError(f"The points in dimension {i} must be strictly ascending or descending")
@@ -68,50 +62,8 @@ def _checked_grid(points: Any, values: Array) -> tuple[tuple[Array, ...], tuple[
     return tuple(grid), tuple(falling)
 
 
-class RegularGridInterpolator(HoldsTraced, _scipy.RegularGridInterpolator):  # type: ignore[misc]
-    """Interpolation on a rectangular grid, as scipy.interpolate.RegularGridInterpolator.
-
-    Differentiable in grid, values and points. With `bounds_error` points outside raise an error; where they are not
-    known, in staged code, their values are NaN.
-    """
-
-    _held_names = ("grid", "values", "fill_value")
-    grid, values, fill_value = HeldAttribute(), HeldAttribute(), HeldAttribute()
-
-    @version_of(_scipy.RegularGridInterpolator.__init__)
-    def __init__(
-        self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan, *,
-        solver: Any = None, solver_args: Any = None,
-    ) -> None:  # fmt: skip
-        if method not in _METHODS:
-            raise ValueError(f"Method '{method}' is not defined")
-        if (solver is not None or solver_args) and method not in _TENSOR:
-            raise ValueError(f"method ={method!r} does not accept the 'solver' argument.")
-        values = array_of(values)
-        if dtype_of(values).kind not in "fc":
-            values = to_dtype(values, DOUBLE)
-        grid, self._descending_dimensions = _checked_grid(points, values)
-        if self._descending_dimensions:
-            values = fnp.flip(values, axis=self._descending_dimensions)
-        _check_sizes(grid, method)
-        if fill_value is not None and not np.can_cast(
-            dtype_of(array_of(fill_value)), dtype_of(values), casting="same_kind"
-        ):
-            raise ValueError("fill_value must be either 'None' or of a type compatible with values")
-        if method == "pchip" and dtype_of(values).kind == "c":
-            raise ValueError("`PchipInterpolator` only works with real values.")
-        self.method, self.bounds_error, self._spline = method, bounds_error, None
-        self._hold(grid=grid, values=values, fill_value=fill_value)
-
-    def _store(self, *, grid: Any, values: Any, fill_value: Any) -> None:
-        scipy_hooks.original(_scipy.RegularGridInterpolator.__init__)(
-            self, grid, values, self.method, self.bounds_error, fill_value
-        )
-
-    @version_of(_scipy.RegularGridInterpolator.__call__)
-    def __call__(self, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
-        """Evaluate at points (…, ndim)."""
-        return RegularGridInterpolator___call__(self, xi, method, nu=nu)
+def RegularGridInterpolator__construct_spline(self: Any, method: str, solver: Any = None, **options: Any) -> None:
+    """No spline: evaluation solves banded systems, one axis after the other."""
 
 
 def _check_sizes(grid: Sequence[Array], method: str) -> None:
@@ -131,7 +83,7 @@ def RegularGridInterpolator___call__(self: Any, xi: Any, method: Any = None, *, 
         raise ValueError(f"Method '{method}' is not defined")
     if nu is not None and method not in _TENSOR:
         raise ValueError(f"Can only compute derivatives for methods {_TENSOR}, got method ={method!r}.")
-    grid, values = self.grid, array_of(self.values)
+    grid, values = stored(self, "grid"), array_of(stored(self, "values"))
     _check_sizes(grid, method)
     ndim = len(grid)
     xi = coordinates(xi, ndim)
@@ -250,19 +202,12 @@ def _one_axis(p: Array, y: Array, x: Array, method: str, paired: bool) -> Array:
     return out
 
 
-@version_of(_scipy.interpn)
 def interpn(
     points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
 ) -> Any:
-    """Interpolation on a rectangular grid, as scipy.interpolate.interpn."""
-    if method not in [*_METHODS, "splinef2d"]:
-        raise ValueError(
-            "interpn only understands the methods 'linear', 'nearest', 'slinear', 'cubic', 'quintic', 'pchip', and "
-            f"'splinef2d'. You provided {method}."
-        )
+    """Interpolation on a rectangular grid, as scipy.interpolate.interpn; of FITPACK's surface func writes it anew."""
     if method != "splinef2d":
-        made = RegularGridInterpolator(points, values, method=method, bounds_error=bounds_error, fill_value=fill_value)
-        return made(xi)
+        return in_original(_scipy.interpn, points, values, xi, method, bounds_error, fill_value)
     values = floats(values)
     if len(shape_of(values)) > 2:
         raise ValueError("The method splinef2d can only be used for 2-dimensional input data")

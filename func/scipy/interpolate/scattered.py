@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.interpolate as _scipy
+from scipy.interpolate import interp1d
 from scipy.spatial import Delaunay, KDTree
 
 import func.numpy as fnp
@@ -26,6 +27,7 @@ from func.scipy.interpolate.data_arguments import (
     DOUBLE,
     array_of,
     common,
+    coordinates,
     floats,
     is_made_of_traced,
     is_never,
@@ -34,8 +36,6 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
 )
-from func.scipy.interpolate.one_variable import interp1d
-from func.scipy.interpolate.piecewise import coordinates
 from func.scipy.kinds.versions import version_of
 from func.transforms.custom import stop_gradient
 

@@ -8,8 +8,8 @@ Source: J.-P. Berrut and L. N. Trefethen (2004), SIAM Review 46(3), 501-517.
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,80 +33,38 @@ from func.scipy.interpolate.data_arguments import (
     is_traced,
     nan_where,
     numbers,
-    queries,
     reals,
     refuse,
-    shaped,
 )
+from func.scipy.kinds.traces import in_original, part
 from func.scipy.kinds.versions import version_of
 
-
-def _set_values(self: Any, yi: Any, axis: int, n: int) -> Array:
-    """Note the shape of the values, and return them as (n, r)."""
-    y = floats(yi)
-    shape = shape_of(y)
-    if not shape:
-        y, shape = fnp.reshape(y, (1,)), (1,)
-    if not -len(shape) <= axis < len(shape):
-        raise np.exceptions.AxisError(axis, len(shape))
-    axis %= len(shape)
-    if shape[axis] != n:
-        raise ValueError("x and y arrays must be equal in length along interpolation axis.")
-    self._y_axis, self._y_extra_shape = axis, shape[:axis] + shape[axis + 1 :]
-    self.dtype = COMPLEX.type if dtype_of(y).kind == "c" else np.float64
-    return fnp.reshape(fnp.moveaxis(y, axis, 0), (n, -1))
+_BASE: Any = next(kind for kind in _scipy.KroghInterpolator.__mro__ if kind.__name__ == "_Interpolator1D")
 
 
-def _finished(self: Any, out: Array, x_shape: tuple[int, ...]) -> Array:
-    """Values (queries, r) in the shape that the values of the nodes ask for."""
-    return shaped(fnp.reshape(out, (shape_of(out)[0], *self._y_extra_shape)), x_shape, self._y_axis)
+def _set_up(self: Any, xi: Any, yi: Any, axis: int) -> None:
+    """The shape and dtype of the values, checked by SciPy."""
+    in_original(_BASE.__init__, self, xi, yi, axis)
 
 
-def derivative_rows(self: Any, x: Any, der: int | None, rows: Callable[[Any, Array, int], list[Array]]) -> Array:
-    """The derivatives of orders below der (default: the number of nodes), along the first axis."""
-    points, shape = queries(x)
-    count = int(self.n if der is None else der)
-    return fnp.stack([_finished(self, row, shape) for row in rows(self, points, count)])
-
-
-class KroghInterpolator(_scipy.KroghInterpolator):  # type: ignore[misc]
-    """The polynomial through points, repeated ones with derivatives, as scipy.interpolate.KroghInterpolator.
+def KroghInterpolator___init__(self: Any, xi: Any, yi: Any, axis: int = 0) -> None:
+    """The polynomial through points, repeated ones with derivatives.
 
     Differentiable in nodes, values and points; which nodes are repeated is found from their numbers.
     """
-
-    @version_of(_scipy.KroghInterpolator.__init__)
-    def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
-        nodes = reals(xi, "xi")
-        n = shape_of(nodes)[0]
-        y = _set_values(self, yi, axis, n)
-        self.xi, self.yi = nodes, y
-        self.n, self.r = n, shape_of(y)[1]
-        if n > 30:
-            warnings.warn(
-                f"{n} degrees provided, degrees higher than about thirty cause problems with numerical instability "
-                "with 'KroghInterpolator'",
-                stacklevel=2,
-            )
-        self.c = _newton_coefficients(nodes, y, numbers(nodes, "which nodes are repeated"))
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "xi", "c")
-
-    @version_of(_scipy.KroghInterpolator.__call__)
-    def __call__(self, x: Any) -> Any:
-        """Evaluate the polynomial."""
-        return krogh_values(self, x)
-
-    @version_of(_scipy.KroghInterpolator.derivatives)
-    def derivatives(self, x: Any, der: Any = None) -> Any:
-        """The derivatives of orders below der, along the first axis."""
-        return derivative_rows(self, x, der, krogh_rows)
-
-    @version_of(_scipy.KroghInterpolator.derivative)
-    def derivative(self, x: Any, der: Any = 1) -> Any:
-        """One derivative."""
-        return derivative_rows(self, x, int(der) + 1, krogh_rows)[int(der)]
+    nodes = reals(xi, "xi")
+    n = shape_of(nodes)[0]
+    yi = floats(yi)
+    _set_up(self, nodes, yi, axis)
+    self.xi, self.yi = nodes, in_original(_BASE._reshape_yi, self, yi)
+    self.n, self.r = shape_of(self.yi)
+    if n > 30:
+        warnings.warn(
+            f"{n} degrees provided, degrees higher than about thirty cause problems with numerical instability "
+            "with 'KroghInterpolator'",
+            stacklevel=2,
+        )
+    self.c = _newton_coefficients(nodes, self.yi, numbers(nodes, "which nodes are repeated"))
 
 
 def _newton_coefficients(xi: Array, y: Array, known: Any) -> Array:
@@ -153,10 +111,16 @@ def _repeated_rows(xi: Array, y: Array, c: list[Array], k: int, repeated: int) -
     return [rest] * (k + 1)
 
 
-def krogh_rows(self: Any, points: Array, count: int) -> list[Array]:
-    """The derivatives (queries, r) of Newton's form, of orders below count."""
-    c, xi = floats(self.c), reals(self.xi)
+def KroghInterpolator__evaluate(self: Any, x: Any) -> Array:
+    """Values (queries, r) of Newton's form."""
+    return KroghInterpolator__evaluate_derivatives(self, x, 1)[0]
+
+
+def KroghInterpolator__evaluate_derivatives(self: Any, x: Any, der: int | None = None) -> Array:
+    """The derivatives (der, queries, r) of Newton's form, of orders below der."""
+    points, c, xi = reals(x), floats(self.c), reals(self.xi)
     n = int(self.n)
+    count = n if der is None else int(der)
     size = min(count, n)
     powers: list[Any] = [fnp.ones_like(points)] + [fnp.zeros_like(points)] * (size - 1)
     rows = [powers[m][:, None] * c[0] for m in range(size)]
@@ -164,13 +128,7 @@ def krogh_rows(self: Any, points: Array, count: int) -> list[Array]:
         w = points - xi[k - 1]
         powers = [w * powers[m] + (m * powers[m - 1] if m else 0.0) for m in range(size)]
         rows = [row + power[:, None] * c[k] for row, power in zip(rows, powers, strict=True)]
-    return rows + [rows[0] * 0.0] * (count - size)
-
-
-def krogh_values(self: Any, x: Any) -> Array:
-    """Values of Newton's form."""
-    points, shape = queries(x)
-    return _finished(self, krogh_rows(self, points, 1)[0], shape)
+    return fnp.stack(rows + [rows[0] * 0.0] * (count - size))
 
 
 def near(nodes: Array, points: Array) -> tuple[Array, Array]:
@@ -190,131 +148,41 @@ def barycentric(nodes: Array, weights: Array, values: Array, points: Array) -> A
     return (w @ values) / fnp.sum(w, axis=1)[:, None]
 
 
-class BarycentricInterpolator(_scipy.BarycentricInterpolator):  # type: ignore[misc]
-    """The polynomial through points in the barycentric form, as scipy.interpolate.BarycentricInterpolator.
+class _InOrder:
+    """A generator whose permutation is the identity, for SciPy's order of products."""
 
-    Differentiable in nodes, values and points, also at the nodes.
-    """
-
-    @version_of(_scipy.BarycentricInterpolator.__init__)
-    def __init__(self, xi: Any, yi: Any = None, axis: int = 0, *, wi: Any = None, rng: Any = None, **old: Any) -> None:
-        self.xi = reals(xi, "xi")
-        self.n = shape_of(self.xi)[0]
-        self.yi: Any = None
-        self._y_extra_shape: Any = None
-        self._y_axis, self.dtype = axis, None
-        self._diff_cij = self._diff_baryint = None
-        self.set_yi(yi, axis)
-        self._inv_capacity = 4.0 / (fnp.max(self.xi) - fnp.min(self.xi))
-        if wi is not None:
-            self.wi = array_of(wi)
-            return
-        self.wi = self._weights()
-
-    def _weights(self) -> Array:
-        eye = np.eye(self.n, dtype=bool)
-        gaps = fnp.where(eye, 1.0, self._inv_capacity * (self.xi[:, None] - self.xi))
-        product = fnp.prod(gaps, axis=1)
-        if not holds(product != 0):
-            raise ValueError("Interpolation points xi must be distinct.")
-        return 1.0 / product
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "xi", "yi", "wi")
-
-    def set_yi(self, yi: Any, axis: Any = None) -> None:
-        """Set other values for the same nodes."""
-        if yi is None:
-            self.yi = None
-            return
-        self.yi = _set_values(self, yi, self._y_axis if axis is None else axis, shape_of(self.xi)[0])
-        self.n, self.r = shape_of(self.yi)
-        self._diff_baryint = None
-
-    def add_xi(self, xi: Any, yi: Any = None) -> None:
-        """Add nodes, and their values."""
-        xi = reals(xi, "xi")
-        old: Any = self.yi
-        if yi is not None:
-            if old is None:
-                raise ValueError("No previous yi value to update!")
-            y = fnp.moveaxis(floats(yi), self._y_axis, 0)
-            if shape_of(y)[1:] != self._y_extra_shape:
-                raise ValueError(f"Data must be of shape (N, {self._y_extra_shape}) with N along the axis")
-            self.yi = fnp.concatenate(common(old, fnp.reshape(y, (shape_of(y)[0], -1))))
-        elif old is not None:
-            raise ValueError("No update to yi provided!")
-        self.xi = fnp.concatenate([self.xi, xi])
-        self.n = shape_of(self.xi)[0]
-        self.wi = self._weights()
-        self._diff_cij = self._diff_baryint = None
-
-    @version_of(_scipy.BarycentricInterpolator.__call__)
-    def __call__(self, x: Any) -> Any:
-        """Evaluate the polynomial."""
-        return BarycentricInterpolator___call__(self, x)
-
-    @version_of(_scipy.BarycentricInterpolator.derivatives)
-    def derivatives(self, x: Any, der: Any = None) -> Any:
-        """The derivatives of orders below der, along the first axis."""
-        return derivative_rows(self, x, der, barycentric_rows)
-
-    @version_of(_scipy.BarycentricInterpolator.derivative)
-    def derivative(self, x: Any, der: Any = 1) -> Any:
-        """One derivative."""
-        return derivative_rows(self, x, int(der) + 1, barycentric_rows)[int(der)]
+    permutation = staticmethod(np.arange)
 
 
-def barycentric_rows(self: Any, points: Array, count: int) -> list[Array]:
-    """The derivatives (queries, r) of orders below count: the form of the derivatives at the nodes."""
-    xi, wi, values = reals(self.xi), reals(self.wi), floats(self.yi)
+_set_nodes = part(inspect.unwrap(_scipy.BarycentricInterpolator.__init__), check_random_state=lambda rng: _InOrder)
+
+
+def BarycentricInterpolator___init__(
+    self: Any, xi: Any, yi: Any = None, axis: int = 0, *, wi: Any = None, rng: Any = None, random_state: Any = None
+) -> None:
+    """The polynomial through points in the barycentric form; nothing random."""
+    _set_nodes(self, xi, yi, axis, wi=wi)
+
+
+def BarycentricInterpolator__evaluate(self: Any, x: Any) -> Array:
+    """Values (queries, r) of the barycentric form, which is smooth at the nodes too."""
+    return barycentric(reals(self.xi), reals(self.wi), floats(self.yi), reals(x))
+
+
+def BarycentricInterpolator__evaluate_derivatives(
+    self: Any, x: Any, der: int | None = None, all_lower: bool = True
+) -> Array:
+    """The derivatives (der, queries, r) of orders below der: the form of the derivatives at the nodes; or the last."""
+    points, xi, wi, values = reals(x), reals(self.xi), reals(self.wi), floats(self.yi)
     eye = np.eye(int(self.n), dtype=bool)
     gaps = fnp.where(eye, 1.0, xi[:, None] - xi)
     matrix = fnp.where(eye, 0.0, wi / (gaps * wi[:, None]))
     matrix = fnp.where(eye, -fnp.sum(matrix, axis=1)[:, None], matrix)
     rows: list[Array] = []
-    for order in range(count):
+    for order in range(int(self.n if der is None else der)):
         rows.append(barycentric(xi, wi, values, points) if order < self.n else rows[0] * 0.0)
         values = matrix @ values
-    return rows
-
-
-def BarycentricInterpolator___call__(self: Any, x: Any) -> Array:
-    """Evaluation of SciPy's and func's objects at traced points."""
-    points, shape = queries(x)
-    out = barycentric(reals(self.xi), reals(self.wi), floats(self.yi), points)
-    return _finished(self, out, shape)
-
-
-def BarycentricInterpolator_derivative(self: Any, x: Any, der: Any = 1) -> Array:
-    """A derivative of SciPy's object at traced points."""
-    return derivative_rows(self, x, int(der) + 1, barycentric_rows)[int(der)]
-
-
-def BarycentricInterpolator_set_yi(self: Any, yi: Any, axis: Any = None) -> None:
-    """Traced values for SciPy's object, which becomes one of func's class."""
-    self.__class__ = BarycentricInterpolator
-    self.set_yi(yi, axis)
-
-
-def BarycentricInterpolator_add_xi(self: Any, xi: Any, yi: Any = None) -> None:
-    """Traced nodes for SciPy's object, which becomes one of func's class."""
-    self.__class__ = BarycentricInterpolator
-    self.add_xi(xi, yi)
-
-
-def _rows_of(self: Any) -> Callable[[Any, Array, int], list[Array]]:
-    return barycentric_rows if isinstance(self, _scipy.BarycentricInterpolator) else krogh_rows
-
-
-def KroghInterpolator_derivatives(self: Any, x: Any, der: Any = None) -> Array:
-    """Derivatives of SciPy's objects at traced points."""
-    return derivative_rows(self, x, der, _rows_of(self))
-
-
-def KroghInterpolator_derivative(self: Any, x: Any, der: Any = 1) -> Array:
-    """A derivative of SciPy's objects at traced points."""
-    return derivative_rows(self, x, int(der) + 1, _rows_of(self))[int(der)]
+    return fnp.stack(rows) if all_lower else rows[-1]
 
 
 def _poly1d(coefficients: Array) -> Any:
@@ -375,7 +243,7 @@ def approximate_taylor_polynomial(f: Any, x: Any, degree: int, scale: Any, order
         return scipy_hooks.original(_scipy.approximate_taylor_polynomial)(f, x, degree, scale, order)
     # In the variable (nodes - x) / scale the nodes are numbers, known also while the code is staged.
     nodes = np.cos(np.linspace(0, np.pi, n, endpoint=False))
-    derivatives = KroghInterpolator(nodes, floats(values)).derivatives(0.0, der=degree + 1)
+    derivatives = _scipy.KroghInterpolator(nodes, floats(values)).derivatives(0.0, der=degree + 1)
     factors = np.cumprod(np.r_[1.0, np.arange(1, degree + 1)])
     scales = fnp.stack([floats(scale) ** i for i in range(degree + 1)])
     rank = len(shape_of(derivatives))

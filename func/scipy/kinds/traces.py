@@ -69,17 +69,23 @@ class _Double(np.float64):
 
 
 class _NumPy(types.ModuleType):
-    """The module `numpy` with the `float64` above."""
-
-    float64 = _Double
+    """The module `numpy` with other objects behind some names."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
 
+def numpy_with(**names: Any) -> types.ModuleType:
+    """The module `numpy` with other objects behind some names."""
+    namespace = _NumPy("numpy")
+    vars(namespace).update(names)
+    return namespace
+
+
 NUMBERS: dict[str, Any] = {"float": as_float, "math": TRACED_MATH, "cmath": TRACED_CMATH}
 """What stands for the names by which SciPy's code makes numbers of Python."""
-TRACED_NUMPY = _NumPy("numpy")
+TRACED_NUMPY = numpy_with(float64=_Double)
+"""The module `numpy` whose float64 takes traced values."""
 
 
 def part(function: Any, **names: Any) -> Callable[..., Any]:
