@@ -43,6 +43,7 @@ HOLDERS = {
     "scipy.interpolate": (
         "PPoly", "BPoly", "_interpolate._PPolyBase", "NdPPoly", "BSpline", "_bsplines._BSpline", "NdBSpline",
         "RegularGridInterpolator", "interp1d", "KroghInterpolator", "BarycentricInterpolator",
+        "UnivariateSpline", "BivariateSpline", "_fitpack2._DerivedBivariateSpline",
     ),
     "scipy.signal": ("_ltisys.LinearTimeInvariant",),
     "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),

@@ -53,14 +53,14 @@ TABLE: dict[str, str] = {
     "scipy.interpolate": """
         _ppoly.{evaluate_nd, fix_continuity}
         {_interpolate, _ndgriddata, _rgi}._ndim_coords_from_arrays
-        ~PPoly.{__init__, extend, derivative, antiderivative, from_spline, from_bernstein_basis}
+        =PPoly.__init__ =BPoly.__init__ ~PPoly.{extend, derivative, antiderivative, from_spline, from_bernstein_basis}
         PPoly.{__call__, integrate, solve}
-        ~BPoly.{__init__, extend, derivative, antiderivative, from_derivatives,
+        ~BPoly.{extend, derivative, antiderivative, from_derivatives,
         from_power_basis}
         BPoly.{__call__, integrate}
         ~NdPPoly.{__init__, __call__, derivative, antiderivative, integrate, integrate_1d}
-        ~CubicHermiteSpline.__init__ CubicSpline.__init__ ~PchipInterpolator.__init__
-        PchipInterpolator._find_derivatives Akima1DInterpolator.__init__
+        ~CubicHermiteSpline.__init__ CubicSpline.__init__ PchipInterpolator.__init__
+        Akima1DInterpolator.__init__
         BSpline.{__init__, __call__, design_matrix, from_power_basis, insert_knot, integrate}
         ~BSpline.{basis_element, derivative, antiderivative} =BSpline.{t, c, construct_fast}
         =PPoly.{c, x, construct_fast} =BPoly.{c, x, construct_fast} =NdBSpline.{t, c}
@@ -70,22 +70,23 @@ TABLE: dict[str, str] = {
         AAA AAA.__call__
         ~BarycentricInterpolator.{__call__, add_xi, derivative, derivatives, set_yi}
         BarycentricInterpolator.{__init__, _evaluate, _evaluate_derivatives}
-        BivariateSpline.__call__ BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator
-        FloaterHormannInterpolator InterpolatedUnivariateSpline
+        BivariateSpline.{__call__, ev, integral, partial_derivative} CloughTocher2DInterpolator
+        FloaterHormannInterpolator InterpolatedUnivariateSpline.__init__
         KroghInterpolator.{__init__, _evaluate, _evaluate_derivatives} ~KroghInterpolator.{derivative, derivatives}
-        LSQBivariateSpline
-        -LSQSphereBivariateSpline -LSQSphereBivariateSpline.__call__ LSQUnivariateSpline
+        LSQBivariateSpline.__init__
+        -LSQSphereBivariateSpline -LSQSphereBivariateSpline.__call__ LSQUnivariateSpline.__init__
         LinearNDInterpolator LinearNDInterpolator.__call__
         NearestNDInterpolator NearestNDInterpolator.__call__
-        RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ RectBivariateSpline
-        -RectSphereBivariateSpline -RectSphereBivariateSpline.__call__ ~RegularGridInterpolator.__init__
+        RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ RectBivariateSpline.__init__
+        -RectSphereBivariateSpline -RectSphereBivariateSpline.__call__ =RegularGridInterpolator.__init__
         RegularGridInterpolator.{__call__, _construct_spline} =RegularGridInterpolator.{grid, values}
         _rgi._check_points SmoothBivariateSpline.__init__ -SmoothSphereBivariateSpline
-        -SmoothSphereBivariateSpline.__call__ UnivariateSpline UnivariateSpline.__call__
-        UnivariateSpline.derivatives UnivariateSpline.integral approximate_taylor_polynomial()
+        -SmoothSphereBivariateSpline.__call__ UnivariateSpline.{__init__, set_smoothing_factor}
+        ~UnivariateSpline.{__call__, derivatives, integral, roots, derivative, antiderivative}
+        _fitpack_impl.{spalde, splev, splint, sproot} approximate_taylor_polynomial()
         ~barycentric_interpolate bisplev bisplrep griddata insert interp1d.{__init__, __call__} interpn
         ~krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
-        make_splrep pade ~pchip_interpolate spalde ~splantider ~splder splev splint splprep splrep sproot
+        make_splrep pade ~pchip_interpolate ~spalde ~splantider ~splder ~splev ~splint splprep splrep ~sproot
     """,
     "scipy.ndimage": """
         _nd_image.correlate _nd_image.correlate1d _nd_image.fourier_filter _nd_image.fourier_shift

@@ -14,11 +14,10 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
-from func.host.interception import resolved
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve, solve_banded
 from func.scipy.interpolate.data_arguments import column, common
-from func.scipy.kinds.traces import in_original, numpy_with, part
+from func.scipy.kinds.traces import numpy_with, part
 
 _prepare_input: Any = inspect.unwrap(_scipy.CubicHermiteSpline.__init__).__globals__["prepare_input"]
 _NAMESPACE = {"xp": np} if "xp" in inspect.signature(_prepare_input).parameters else {}
@@ -32,7 +31,7 @@ _validate_bc = part(
 
 def _prepared(x: Any, y: Any, axis: int) -> tuple[Array, Array, Array, int]:
     """Nodes, their distances, values with the axis of interpolation first, and that axis; checked by SciPy."""
-    prepared: tuple[Array, Array, Array, int] = in_original(_prepare_input, x, y, axis, **_NAMESPACE)[:4]
+    prepared: tuple[Array, Array, Array, int] = _prepare_input(x, y, axis, **_NAMESPACE)[:4]
     return prepared
 
 
@@ -46,17 +45,26 @@ def _fill(self: Any, x: Array, dx: Array, y: Array, slopes: Array, axis: int, ex
     self.axis = axis
 
 
-def PchipInterpolator__find_derivatives(x: Any, y: Any, xp: Any = None) -> Array:
+def PchipInterpolator___init__(self: Any, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
+    """The monotone piecewise cubic of Fritsch and Butland."""
+    x, dx, y, axis = _prepared(x, y, axis)
+    _check_real(y, "PchipInterpolator")
+    _fill(self, x, dx, y, pchip_slopes(dx, y), axis, extrapolate)
+
+
+def _check_real(y: Array, name: str) -> None:
+    if dtype_of(y).kind == "c":
+        raise ValueError(
+            f"`{name}` only works with real values for `y`. If you are trying to use the real components of the passed "
+            f"array, use `np.real` on the array before passing to `{name}`."
+        )
+
+
+def pchip_slopes(dx: Array, y: Array) -> Array:
     """Harmonic means of the slopes of neighbouring chords; zero where their signs differ.
 
     Source: F. N. Fritsch and J. Butland (1984), SIAM J. Sci. Comput. 5(2), 300-304.
     """
-    y, dx = resolved(y), fnp.diff(fnp.reshape(resolved(x), (-1,)))
-    return pchip_slopes(dx, y)
-
-
-def pchip_slopes(dx: Array, y: Array) -> Array:
-    """The same for the distances of the nodes."""
     h = column(dx, len(shape_of(y)))
     chord = fnp.diff(y, axis=0) / h
     if shape_of(y)[0] == 2:
@@ -90,11 +98,7 @@ def Akima1DInterpolator___init__(
     if method not in {"akima", "makima"}:
         raise NotImplementedError(f"`method`={method} is unsupported.")
     x, dx, y, axis = _prepared(x, y, axis)
-    if dtype_of(y).kind == "c":
-        raise ValueError(
-            "`Akima1DInterpolator` only works with real values for `y`. If you are trying to use the real components "
-            "of the passed array, use `np.real` on the array before passing to `Akima1DInterpolator`."
-        )
+    _check_real(y, "Akima1DInterpolator")
     _fill(self, x, dx, y, _akima_slopes(dx, y, method == "makima"), axis, extrapolate or False)
 
 

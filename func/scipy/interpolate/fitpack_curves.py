@@ -7,8 +7,9 @@ Smoothing of periodic data is refused.
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ from func.scipy.interpolate.data_arguments import (
     floats,
     holds,
     is_finite,
-    is_made_of_traced,
     is_never,
     is_traced,
     numbers,
@@ -45,9 +45,6 @@ from func.scipy.interpolate.fits import make_interp_spline
 from func.scipy.interpolate.smoothing import knots_at_data, smoothed
 from func.scipy.kinds.versions import version_of
 
-_EXTENSIONS: dict[Any, int] = {
-    0: 0, "extrapolate": 0, 1: 1, "zeros": 1, 2: 2, "raise": 2, 3: 3, "const": 3,
-}  # fmt: skip
 _INSTEAD = (
     "Use s=0 (a spline through the data), give the knots t (least squares), or make_smoothing_spline with lam, which "
     "differentiate."
@@ -306,20 +303,11 @@ def _each(c: Any, function: Callable[[Any], Any]) -> list[Any]:
     return [function(row) for row in c]
 
 
-@version_of(_scipy.splev)
-def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
+def _fitpack_impl_splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     """A spline or its derivative at points, as scipy.interpolate.splev; differentiable in points and spline."""
-    if isinstance(tck, _scipy.BSpline):
-        if len(shape_of(tck.c)) > 1:
-            raise ValueError(
-                "Calling splev() with BSpline objects with c.ndim > 1 is not allowed. Use BSpline.__call__(x) instead."
-            )
-        if ext != 0:
-            raise ValueError(f"Extrapolation mode {ext} is not supported by BSpline.")
-        return tck(x, der, extrapolate=True)
     t, c, k = tck
     if _is_parametric(c):
-        return _each(c, lambda row: splev(x, (t, row, k), der, ext))
+        return _each(c, lambda row: _fitpack_impl_splev(x, (t, row, k), der, ext))
     if not 0 <= der <= k:
         raise ValueError(f"0<=der={der}<=k={k} must hold")
     if ext not in (0, 1, 2, 3):
@@ -338,32 +326,22 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     return fnp.reshape(out, shape)
 
 
-@version_of(_scipy.splint)
-def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
+def _fitpack_impl_splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     """The integral of a spline, zero outside its base interval, as scipy.interpolate.splint."""
-    if isinstance(tck, _scipy.BSpline):
-        if len(shape_of(tck.c)) > 1:
-            raise ValueError(
-                "Calling splint() with BSpline objects with c.ndim > 1 is not allowed. Use BSpline.integrate() instead."
-            )
-        return tck.integrate(a, b, extrapolate=False)
     t, c, k = tck
     if full_output:
         raise refuse("scipy.interpolate.splint with full_output", "The integral alone differentiates.")
     if _is_parametric(c):
-        return _each(c, lambda row: splint(a, b, (t, row, k)))
+        return _each(c, lambda row: _fitpack_impl_splint(a, b, (t, row, k)))
     spline = _scipy.BSpline.construct_fast(reals(t, "t"), floats(c), k)
     return BSpline_integrate(spline, a, b, extrapolate=False)
 
 
-@version_of(_scipy.spalde)
-def spalde(x: Any, tck: Any) -> Any:
+def _fitpack_impl_spalde(x: Any, tck: Any) -> Any:
     """All derivatives of a spline at a point, or a list of them for several, as scipy.interpolate.spalde."""
-    if isinstance(tck, _scipy.BSpline):
-        raise TypeError("spalde does not accept BSpline instances.")
     t, c, k = tck
     if _is_parametric(c):
-        return _each(c, lambda row: spalde(x, (t, row, k)))
+        return _each(c, lambda row: _fitpack_impl_spalde(x, (t, row, k)))
     t, c, points = reals(t, "t"), floats(c), fnp.atleast_1d(reals(x))
     n = shape_of(t)[0]
     if not holds((t[k] <= points) & (points <= t[n - k - 1])):
@@ -372,18 +350,13 @@ def spalde(x: Any, tck: Any) -> Any:
     return rows[0] if shape_of(points)[0] == 1 else [rows[i] for i in range(shape_of(points)[0])]
 
 
-@version_of(_scipy.sproot)
-def sproot(tck: Any, mest: int = 10) -> Any:
+def _fitpack_impl_sproot(tck: Any, mest: int = 10) -> Any:
     """The roots of a cubic spline, as scipy.interpolate.sproot; differentiable by the implicit function theorem."""
-    if isinstance(tck, _scipy.BSpline):
-        if len(shape_of(tck.c)) > 1:
-            raise ValueError("Calling sproot() with BSpline objects with c.ndim > 1 is not allowed.")
-        tck = (tck.t, tck.c, tck.k)
     t, c, k = tck
     if k != 3:
         raise ValueError("sproot works only for cubic (k=3) splines")
     if _is_parametric(c):
-        return _each(c, lambda row: sproot((t, row, k), mest))
+        return _each(c, lambda row: _fitpack_impl_sproot((t, row, k), mest))
     t = reals(t, "t")
     c = full(t, floats(c))
     what = "the number of roots of a spline"
@@ -412,155 +385,71 @@ def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
     return spline.t, full(spline.t, spline.c), k
 
 
-class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
-    """FITPACK's spline through data (s=0), as scipy.interpolate.UnivariateSpline; smoothing with s > 0 is refused."""
-
-    @version_of(_scipy.UnivariateSpline.__init__)
-    def __init__(
-        self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, s: Any = None, ext: Any = 0,
-        check_finite: bool = False,
-    ) -> None:  # fmt: skip
-        self._fit(x, y, w, bbox, k, ext, s=s)
-
-    def _fit(self, x: Any, y: Any, w: Any, bbox: Any, k: int, ext: Any, s: Any = None, inner: Any = None) -> None:
-        x, y = reals(x), reals(y, "y")
-        w = None if w is None else reals(w, "w")
-        m = shape_of(x)[0]
-        strict = inner is None and not is_traced(s) and s == 0
-        require(
-            fnp.diff(x) > 0 if strict else fnp.diff(x) >= 0,
-            "x must be strictly increasing" if strict else "x must be increasing",
-        )
-        if shape_of(x) != shape_of(y):
-            raise ValueError("x and y should have a same length")
-        if w is not None and shape_of(w) != shape_of(x):
-            raise ValueError("x, y, and w should have a same length")
-        if len(bbox) != 2:
-            raise ValueError("bbox shape should be (2,)")
-        if not 1 <= k <= 5:
-            raise ValueError("k should be 1 <= k <= 5")
-        if s is not None and not is_traced(s) and not s >= 0.0:
-            raise ValueError("s should be s >= 0.0")
-        if ext not in _EXTENSIONS:
-            raise ValueError(f"Unknown extrapolation mode {ext}.")
-        x, y, w = _curve_data(x, y, w, k)
-        ends = x[0] if bbox[0] is None else bbox[0], x[m - 1] if bbox[1] is None else bbox[1]
-        if inner is not None:
-            t = _with_ends(reals(inner, "t"), ends, k)
-            n = shape_of(t)[0]
-            require(fnp.diff(t[k : n - k]) > 0, "Interior knots t must satisfy Schoenberg-Whitney conditions")
-            c = near_data(x, y, w, t, k)
-        else:
-            s = float(m) if s is None else s
-            t, c, _ = _chosen(x, y, w, ends, k, s, False, self._chosen_by_scipy)
-        self._hold(t, c, k, _EXTENSIONS[ext], (x, y, w, *ends, k, s), _residual(x, y, w, t, c, k))
-
-    def _chosen_by_scipy(
-        self, x: Any, y: Any, w: Any, first: float, last: float, k: int, s: float
-    ) -> tuple[Any, float, int]:
-        """What SciPy's object for plain data chooses, which starts with the knots that it had before."""
-        twin: Any = getattr(self, "_twin", None)
-        if twin is None:
-            twin = _scipy.UnivariateSpline(x, y, w, [first, last], k, s=s)
-        else:
-            twin.set_smoothing_factor(s)
-        self._twin = twin
-        return twin._eval_args[0], float(twin.get_residual()), int(twin._data[-1])
-
-    def _hold(self, t: Array, c: Array, k: int, ext: int, data: Sequence[Any], residual: Any) -> None:
-        self._eval_args = (t, c, k)
-        self._data = (*data, shape_of(t)[0], t, c, residual, None, None, None)
-        self.ext = ext
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "_eval_args")
-
-    @classmethod
-    def _from_tck(cls, tck: Any, ext: int = 0) -> Any:
-        self = cls.__new__(cls)
-        self._hold(tck[0], tck[1], tck[2], ext, (None, None, None, None, None, tck[2], None), None)
-        return self
-
-    @version_of(_scipy.UnivariateSpline.set_smoothing_factor)
-    def set_smoothing_factor(self, s: Any) -> None:
-        """Fit again with another smoothing condition."""
-        if isinstance(self, _scipy.LSQUnivariateSpline):
-            warnings.warn("smoothing factor unchanged for LSQ spline with fixed knots", stacklevel=2)
-            return
-        data: Any = self._data
-        if not hasattr(self, "_twin"):
-            values = [numbers(v, "what smoothing chooses") for v in data[:5]]
-            self._twin = _scipy.UnivariateSpline(*values[:3], [float(v) for v in values[3:]], data[5], s=0)
-        self._fit(data[0], data[1], data[2], (data[3], data[4]), data[5], self.ext, s=s)
-
-    @version_of(_scipy.UnivariateSpline.__call__)
-    def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:
-        """Evaluate the spline or its nu-th derivative."""
-        return UnivariateSpline___call__(self, x, nu, ext)
-
-    @version_of(_scipy.UnivariateSpline.integral)
-    def integral(self, a: Any, b: Any) -> Any:
-        """The integral, zero outside the base interval."""
-        return splint(a, b, self._eval_args)
-
-    @version_of(_scipy.UnivariateSpline.derivatives)
-    def derivatives(self, x: Any) -> Any:
-        """All derivatives at a point."""
-        return spalde(x, self._eval_args)
-
-    @version_of(_scipy.UnivariateSpline.roots)
-    def roots(self) -> Any:
-        """The roots of a cubic spline."""
-        t, c, k = self._eval_args
-        if k != 3:
-            raise NotImplementedError("finding roots unsupported for non-cubic splines")
-        return sproot((t, c, k), mest=3 * (shape_of(t)[0] - 7))
-
-    @version_of(_scipy.UnivariateSpline.derivative)
-    def derivative(self, n: int = 1) -> Any:
-        """The spline of a derivative."""
-        return UnivariateSpline._from_tck(_scipy.splder(self._eval_args, n), 1 if self.ext == 3 else self.ext)
-
-    @version_of(_scipy.UnivariateSpline.antiderivative)
-    def antiderivative(self, n: int = 1) -> Any:
-        """The spline of an antiderivative."""
-        return UnivariateSpline._from_tck(_scipy.splantider(self._eval_args, n), self.ext)
+def UnivariateSpline___init__(
+    self: Any, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, s: Any = None, ext: Any = 0,
+    check_finite: bool = False,
+) -> None:  # fmt: skip
+    """FITPACK's smoothing spline."""
+    _fit(self, x, y, w, bbox, k, ext, check_finite, s=s)
 
 
-def UnivariateSpline___call__(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
-    """Evaluation of SciPy's and func's splines at traced points."""
-    if ext is not None and ext not in _EXTENSIONS:
-        raise ValueError(f"Unknown extrapolation mode {ext}.")
-    return splev(x, self._eval_args, der=nu, ext=self.ext if ext is None else _EXTENSIONS[ext])
+def InterpolatedUnivariateSpline___init__(
+    self: Any, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
+    check_finite: bool = False,
+) -> None:  # fmt: skip
+    """FITPACK's spline through data."""
+    _fit(self, x, y, w, bbox, k, ext, check_finite, s=0)
 
 
-def UnivariateSpline_integral(self: Any, a: Any, b: Any) -> Any:
-    """Integrals of SciPy's splines between traced limits."""
-    return splint(a, b, self._eval_args)
+def LSQUnivariateSpline___init__(
+    self: Any, x: Any, y: Any, t: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
+    check_finite: bool = False,
+) -> None:  # fmt: skip
+    """FITPACK's least-squares spline with given inner knots."""
+    _fit(self, x, y, w, bbox, k, ext, check_finite, inner=t)
 
 
-def UnivariateSpline_derivatives(self: Any, x: Any) -> Any:
-    """All derivatives of SciPy's splines at a traced point."""
-    return spalde(x, self._eval_args)
+def _fit(
+    self: Any, x: Any, y: Any, w: Any, bbox: Any, k: int, ext: Any, check_finite: bool, s: Any = None, inner: Any = None
+) -> None:
+    """Make the spline of data that SciPy's class checks."""
+    checked_bbox = [None] * len(bbox) if is_traced(bbox) else bbox
+    x, y, w, _, self.ext = _scipy.UnivariateSpline.validate_input(x, y, w, checked_bbox, k, s, ext, check_finite)
+    x, y, w = _curve_data(x, y, w, k)
+    m = shape_of(x)[0]
+    ends = x[0] if bbox[0] is None else bbox[0], x[m - 1] if bbox[1] is None else bbox[1]
+    if inner is not None:
+        t = _with_ends(reals(inner, "t"), ends, k)
+        n = shape_of(t)[0]
+        require(fnp.diff(t[k : n - k]) > 0, "Interior knots t must satisfy Schoenberg-Whitney conditions")
+        c = near_data(x, y, w, t, k)
+    else:
+        s = float(m) if s is None else s
+        t, c, _ = _chosen(x, y, w, ends, k, s, False, functools.partial(_chosen_by_scipy, self))
+    self._eval_args = (t, c, k)
+    self._data = (x, y, w, *ends, k, s, shape_of(t)[0], t, c, _residual(x, y, w, t, c, k), None, None, None)
 
 
-class InterpolatedUnivariateSpline(UnivariateSpline, _scipy.InterpolatedUnivariateSpline):  # type: ignore[misc]
-    """FITPACK's spline through data, as scipy.interpolate.InterpolatedUnivariateSpline."""
+def _chosen_by_scipy(
+    self: Any, x: Any, y: Any, w: Any, first: float, last: float, k: int, s: float
+) -> tuple[Any, float, int]:
+    """What SciPy's object for plain data chooses, which starts with the knots that it had before."""
+    twin: Any = getattr(self, "_twin", None)
+    if twin is None:
+        twin = _scipy.UnivariateSpline(x, y, w, [first, last], k, s=s)
+    else:
+        twin.set_smoothing_factor(s)
+    self._twin = twin
+    return twin._eval_args[0], float(twin.get_residual()), int(twin._data[-1])
 
-    @version_of(_scipy.InterpolatedUnivariateSpline.__init__)
-    def __init__(
-        self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
-        check_finite: bool = False,
-    ) -> None:  # fmt: skip
-        self._fit(x, y, w, bbox, k, ext, s=0)
 
-
-class LSQUnivariateSpline(UnivariateSpline, _scipy.LSQUnivariateSpline):  # type: ignore[misc]
-    """FITPACK's least-squares spline with given inner knots, as scipy.interpolate.LSQUnivariateSpline."""
-
-    @version_of(_scipy.LSQUnivariateSpline.__init__)
-    def __init__(
-        self, x: Any, y: Any, t: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
-        check_finite: bool = False,
-    ) -> None:  # fmt: skip
-        self._fit(x, y, w, bbox, k, ext, inner=t)
+def UnivariateSpline_set_smoothing_factor(self: Any, s: Any) -> None:
+    """Fit again with another smoothing condition."""
+    if isinstance(self, _scipy.LSQUnivariateSpline):
+        warnings.warn("smoothing factor unchanged for LSQ spline with fixed knots", stacklevel=2)
+        return
+    data: Any = self._data
+    if not hasattr(self, "_twin"):
+        values = [numbers(v, "what smoothing chooses") for v in data[:5]]
+        self._twin = _scipy.UnivariateSpline(*values[:3], [float(v) for v in values[3:]], data[5], s=0)
+    _fit(self, data[0], data[1], data[2], (data[3], data[4]), data[5], self.ext, False, s=s)

@@ -6,6 +6,7 @@ system of all axes by an iteration to a tolerance, which its values differ by.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,6 @@ from func.scipy.interpolate.data_arguments import (
     coordinates,
     floats,
     holds,
-    is_made_of_traced,
     is_never,
     is_traced,
     nan_where,
@@ -215,7 +215,7 @@ def interpn(
         raise ValueError("The method splinef2d does not support extrapolation.")
     if len(points) != len(shape_of(values)):
         raise ValueError("The method splinef2d can only be used for scalar data with one point per coordinate")
-    spline = RectBivariateSpline(points[0], points[1], values)
+    spline = _scipy.RectBivariateSpline(points[0], points[1], values)
     x = coordinates(xi, 2)
     flat = fnp.reshape(x, (-1, 2))
     outside = fnp.zeros_like(flat[:, 0], dtype=bool)
@@ -239,59 +239,24 @@ def _ends(bbox: Any, x: Array, y: Array) -> list[Any]:
     return [end if given is None else given for given, end in zip(box, least, strict=True)]
 
 
-class _Surface(_scipy.BivariateSpline):  # type: ignore[misc]
-    """What func's classes of FITPACK's surfaces share; SciPy's methods lead here through their hooks."""
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "tck")
-
-    @version_of(_scipy.BivariateSpline.__call__)
-    def __call__(self: Any, x: Any, y: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Any:
-        """Values or derivatives on the grid of x and y, or at the points (x, y)."""
-        return BivariateSpline___call__(self, x, y, dx, dy, grid)
-
-    @version_of(_scipy.BivariateSpline.ev)
-    def ev(self: Any, xi: Any, yi: Any, dx: int = 0, dy: int = 0) -> Any:
-        """Values or derivatives at points."""
-        return BivariateSpline___call__(self, xi, yi, dx, dy, False)
-
-    @version_of(_scipy.BivariateSpline.integral)
-    def integral(self: Any, xa: Any, xb: Any, ya: Any, yb: Any) -> Any:
-        """The integral over a rectangle."""
-        return BivariateSpline_integral(self, xa, xb, ya, yb)
-
-    @version_of(_scipy.BivariateSpline.partial_derivative)
-    def partial_derivative(self: Any, dx: int, dy: int) -> Any:
-        """The surface of a derivative."""
-        if dx == 0 and dy == 0:
-            return self
-        (kx, ky), (tx, ty, c) = self.degrees, self.tck
-        if not (dx >= 0 and dy >= 0):
-            raise ValueError("order of derivative must be positive or zero")
-        if not (dx < kx and dy < ky):
-            raise ValueError("order of derivative must be less than degree of spline")
-        c = fnp.reshape(c, (shape_of(tx)[0] - kx - 1, shape_of(ty)[0] - ky - 1))
-        tx, c, kx = differentiated(tx, full(tx, c), kx, dx)
-        ty, c, ky = differentiated(ty, full(ty, fnp.transpose(c[: shape_of(tx)[0] - kx - 1])), ky, dy)
-        out = object.__new__(_DerivedSurface)
-        out.tck = (tx, ty, fnp.reshape(fnp.transpose(c[: shape_of(ty)[0] - ky - 1]), (-1,)))
-        out.degrees = (kx, ky)
-        return out
-
-
-class _DerivedSurface(_Surface):
+def BivariateSpline_partial_derivative(self: Any, dx: int, dy: int) -> Any:
     """The surface of a derivative."""
+    if dx == 0 and dy == 0:
+        return self
+    (kx, ky), (tx, ty, c) = self.degrees, self.tck
+    if not (dx >= 0 and dy >= 0):
+        raise ValueError("order of derivative must be positive or zero")
+    if not (dx < kx and dy < ky):
+        raise ValueError("order of derivative must be less than degree of spline")
+    c = fnp.reshape(c, (shape_of(tx)[0] - kx - 1, shape_of(ty)[0] - ky - 1))
+    tx, c, kx = differentiated(tx, full(tx, c), kx, dx)
+    ty, c, ky = differentiated(ty, full(ty, fnp.transpose(c[: shape_of(tx)[0] - kx - 1])), ky, dy)
+    c = fnp.reshape(fnp.transpose(c[: shape_of(ty)[0] - ky - 1]), (-1,))
+    return _DERIVED._from_tck((tx, ty, c, kx, ky))
 
-    tck: Any
-    degrees: Any
 
-    def get_knots(self) -> Any:
-        """The knots in both variables."""
-        return self.tck[:2]
-
-    def get_coeffs(self) -> Any:
-        """The coefficients."""
-        return self.tck[2]
+_DERIVED: Any = inspect.unwrap(_scipy.BivariateSpline.partial_derivative).__globals__["_DerivedBivariateSpline"]
+"""SciPy's class of surfaces of derivatives."""
 
 
 def _surface_values(tck: Any, degrees: Any, x: Array, y: Array, dx: int, dy: int, grid: bool) -> Array:
@@ -352,89 +317,84 @@ def BivariateSpline_integral(self: Any, xa: Any, xb: Any, ya: Any, yb: Any) -> A
     return c[0, 0]
 
 
-class RectBivariateSpline(_Surface, _scipy.RectBivariateSpline):  # type: ignore[misc]
-    """FITPACK's surface through or near data on a grid, as scipy.interpolate.RectBivariateSpline."""
+def RectBivariateSpline___init__(
+    self: Any, x: Any, y: Any, z: Any, bbox: Any = (None,) * 4, kx: int = 3, ky: int = 3, s: Any = 0, maxit: int = 20
+) -> None:
+    """FITPACK's surface through or near data on a grid."""
+    x, y, z = fnp.reshape(reals(x), (-1,)), fnp.reshape(reals(y, "y"), (-1,)), reals(z, "z")
+    require(fnp.diff(x) > 0, "x must be strictly increasing")
+    require(fnp.diff(y) > 0, "y must be strictly increasing")
+    if shape_of(x)[0] != shape_of(z)[0]:
+        raise ValueError("x dimension of z must have same number of elements as x")
+    if shape_of(y)[0] != shape_of(z)[1]:
+        raise ValueError("y dimension of z must have same number of elements as y")
+    xb, xe, yb, ye = _ends(bbox, x, y)
+    nx, ny = shape_of(z)
+    if nx <= kx or ny <= ky:
+        raise ValueError(f"at least {kx + 1} and {ky + 1} points are needed, got {nx} and {ny}")
+    if is_traced(s) or s:
+        _smooth(self, x, y, z, [to_dtype(array_of(end), DOUBLE) for end in (xb, xe, yb, ye)], (kx, ky), s, maxit)
+        return
+    tx, c = through_data(x, z, kx, (xb, xe))
+    ty, c = through_data(y, fnp.transpose(c[:nx]), ky, (yb, ye))
+    self.tck = (tx, ty, fnp.reshape(fnp.transpose(c[:ny]), (-1,)))
+    self.degrees, self.fp = (kx, ky), 0.0
 
-    @version_of(_scipy.RectBivariateSpline.__init__)
-    def __init__(
-        self, x: Any, y: Any, z: Any, bbox: Any = (None,) * 4, kx: int = 3, ky: int = 3, s: Any = 0, maxit: int = 20
-    ) -> None:
-        x, y, z = fnp.reshape(reals(x), (-1,)), fnp.reshape(reals(y, "y"), (-1,)), reals(z, "z")
-        require(fnp.diff(x) > 0, "x must be strictly increasing")
-        require(fnp.diff(y) > 0, "y must be strictly increasing")
-        if shape_of(x)[0] != shape_of(z)[0]:
-            raise ValueError("x dimension of z must have same number of elements as x")
-        if shape_of(y)[0] != shape_of(z)[1]:
-            raise ValueError("y dimension of z must have same number of elements as y")
-        xb, xe, yb, ye = _ends(bbox, x, y)
-        nx, ny = shape_of(z)
-        if nx <= kx or ny <= ky:
-            raise ValueError(f"at least {kx + 1} and {ky + 1} points are needed, got {nx} and {ny}")
-        if is_traced(s) or s:
-            self._smooth(x, y, z, [to_dtype(array_of(end), DOUBLE) for end in (xb, xe, yb, ye)], (kx, ky), s, maxit)
-            return
-        tx, c = through_data(x, z, kx, (xb, xe))
-        ty, c = through_data(y, fnp.transpose(c[:nx]), ky, (yb, ye))
-        self.tck = (tx, ty, fnp.reshape(fnp.transpose(c[:ny]), (-1,)))
-        self.degrees, self.fp = (kx, ky), 0.0
 
-    def _smooth(
-        self, x: Array, y: Array, z: Array, ends: list[Array], degrees: tuple[int, int], s: Any, maxit: int
-    ) -> None:
-        """The surface of a smoothing condition; the knots are chosen among the numbers of x and y."""
-        px, py, pz, *box, ps = [numbers(v, "what smoothing chooses") for v in (x, y, z, *ends, s)]
-        options = {"maxit": maxit} if maxit != 20 else {}
-        plain = _scipy.RectBivariateSpline(px, py, pz, [float(e) for e in box], *degrees, s=float(ps), **options)
-        distance, (tx, ty) = float(plain.get_residual()), plain.get_knots()
-        if abs(distance - ps) > 0.0011 * ps and len(tx) + len(ty) > 2 * sum(degrees) + 4:
-            raise refuse(
-                "scipy.interpolate.RectBivariateSpline, where FITPACK does not attain s,", "Use s=0, or another s."
-            )
-        knots = (
-            knots_at_data(tx, px, x, (ends[0], ends[1]), degrees[0]),
-            knots_at_data(ty, py, y, (ends[2], ends[3]), degrees[1]),
+def _smooth(
+    self: Any, x: Array, y: Array, z: Array, ends: list[Array], degrees: tuple[int, int], s: Any, maxit: int
+) -> None:
+    """The surface of a smoothing condition; the knots are chosen among the numbers of x and y."""
+    px, py, pz, *box, ps = [numbers(v, "what smoothing chooses") for v in (x, y, z, *ends, s)]
+    options = {"maxit": maxit} if maxit != 20 else {}
+    plain = _scipy.RectBivariateSpline(px, py, pz, [float(e) for e in box], *degrees, s=float(ps), **options)
+    distance, (tx, ty) = float(plain.get_residual()), plain.get_knots()
+    if abs(distance - ps) > 0.0011 * ps and len(tx) + len(ty) > 2 * sum(degrees) + 4:
+        raise refuse(
+            "scipy.interpolate.RectBivariateSpline, where FITPACK does not attain s,", "Use s=0, or another s."
         )
-        c = smoothed_grid(x, y, z, knots, degrees, distance, s)
-        self.tck, self.degrees = (*knots, fnp.reshape(c, (-1,))), degrees
-        self.fp = fnp.sum((z - BivariateSpline___call__(self, x, y)) ** 2)
+    knots = (
+        knots_at_data(tx, px, x, (ends[0], ends[1]), degrees[0]),
+        knots_at_data(ty, py, y, (ends[2], ends[3]), degrees[1]),
+    )
+    c = smoothed_grid(x, y, z, knots, degrees, distance, s)
+    self.tck, self.degrees = (*knots, fnp.reshape(c, (-1,))), degrees
+    self.fp = fnp.sum((z - BivariateSpline___call__(self, x, y)) ** 2)
 
 
-class LSQBivariateSpline(_Surface, _scipy.LSQBivariateSpline):  # type: ignore[misc]
-    """FITPACK's least-squares surface with given inner knots, as scipy.interpolate.LSQBivariateSpline."""
-
-    @version_of(_scipy.LSQBivariateSpline.__init__)
-    def __init__(
-        self, x: Any, y: Any, z: Any, tx: Any, ty: Any, w: Any = None, bbox: Any = (None,) * 4, kx: int = 3,
-        ky: int = 3, eps: Any = None,
-    ) -> None:  # fmt: skip
-        x, y, z = [fnp.reshape(reals(v), (-1,)) for v in (x, y, z)]
-        if not shape_of(x) == shape_of(y) == shape_of(z):
-            raise ValueError("x, y, and z should have a same length")
-        w = fnp.ones_like(x) if w is None else reals(w, "w")
-        if shape_of(w) != shape_of(x):
-            raise ValueError("x, y, z, and w should have a same length")
-        require(w >= 0, "w should be positive")
-        if shape_of(x)[0] < (kx + 1) * (ky + 1):
-            raise ValueError("The length of x, y and z should be at least (kx+1) * (ky+1)")
-        xb, xe, yb, ye = [fnp.reshape(to_dtype(array_of(end), DOUBLE), (1,)) for end in _ends(bbox, x, y)]
-        tx = fnp.concatenate([*[xb] * (kx + 1), reals(tx), *[xe] * (kx + 1)])
-        ty = fnp.concatenate([*[yb] * (ky + 1), reals(ty), *[ye] * (ky + 1)])
-        matrices = []
-        for t, k, v in ((tx, kx, x), (ty, ky, y)):
-            place = knot_intervals(t, k, v)
-            columns = place[:, None] - k + np.arange(k + 1)
-            unit = columns[:, :, None] == np.arange(shape_of(t)[0] - k - 1)
-            matrices.append(fnp.sum(fnp.where(unit, basis(t, k, v, place)[:, :, None], 0.0), axis=1))
-        rows = fnp.reshape(matrices[0][:, :, None] * matrices[1][:, None, :], (shape_of(x)[0], -1))
-        q, r = fnp.linalg.qr(rows * w[:, None])
-        size = fnp.abs(fnp.diagonal(r))
-        if not holds(size > 1e-14 * fnp.max(size)):
-            raise refuse(
-                "scipy.interpolate.LSQBivariateSpline of a rank deficient system", "Take fewer knots, or more points."
-            )
-        c = solve_triangular(r, fnp.transpose(q) @ (z * w), check_finite=False)
-        self.tck, self.degrees = (tx, ty, c), (kx, ky)
-        self.fp = fnp.sum((w * (z - rows @ c)) ** 2)
+def LSQBivariateSpline___init__(
+    self: Any, x: Any, y: Any, z: Any, tx: Any, ty: Any, w: Any = None, bbox: Any = (None,) * 4, kx: int = 3,
+    ky: int = 3, eps: Any = None,
+) -> None:  # fmt: skip
+    """FITPACK's least-squares surface with given inner knots."""
+    x, y, z = [fnp.reshape(reals(v), (-1,)) for v in (x, y, z)]
+    if not shape_of(x) == shape_of(y) == shape_of(z):
+        raise ValueError("x, y, and z should have a same length")
+    w = fnp.ones_like(x) if w is None else reals(w, "w")
+    if shape_of(w) != shape_of(x):
+        raise ValueError("x, y, z, and w should have a same length")
+    require(w >= 0, "w should be positive")
+    if shape_of(x)[0] < (kx + 1) * (ky + 1):
+        raise ValueError("The length of x, y and z should be at least (kx+1) * (ky+1)")
+    xb, xe, yb, ye = [fnp.reshape(to_dtype(array_of(end), DOUBLE), (1,)) for end in _ends(bbox, x, y)]
+    tx = fnp.concatenate([*[xb] * (kx + 1), reals(tx), *[xe] * (kx + 1)])
+    ty = fnp.concatenate([*[yb] * (ky + 1), reals(ty), *[ye] * (ky + 1)])
+    matrices = []
+    for t, k, v in ((tx, kx, x), (ty, ky, y)):
+        place = knot_intervals(t, k, v)
+        columns = place[:, None] - k + np.arange(k + 1)
+        unit = columns[:, :, None] == np.arange(shape_of(t)[0] - k - 1)
+        matrices.append(fnp.sum(fnp.where(unit, basis(t, k, v, place)[:, :, None], 0.0), axis=1))
+    rows = fnp.reshape(matrices[0][:, :, None] * matrices[1][:, None, :], (shape_of(x)[0], -1))
+    q, r = fnp.linalg.qr(rows * w[:, None])
+    size = fnp.abs(fnp.diagonal(r))
+    if not holds(size > 1e-14 * fnp.max(size)):
+        raise refuse(
+            "scipy.interpolate.LSQBivariateSpline of a rank deficient system", "Take fewer knots, or more points."
+        )
+    c = solve_triangular(r, fnp.transpose(q) @ (z * w), check_finite=False)
+    self.tck, self.degrees = (tx, ty, c), (kx, ky)
+    self.fp = fnp.sum((w * (z - rows @ c)) ** 2)
 
 
 @version_of(_scipy.bisplev)
@@ -471,7 +431,7 @@ def bisplrep(
         raise TypeError("Knots_x must be given for task=-1")
     tx, ty = reals(tx), reals(ty)
     inner = tx[kx + 1 : shape_of(tx)[0] - kx - 1], ty[ky + 1 : shape_of(ty)[0] - ky - 1]
-    made = LSQBivariateSpline(x, y, z, *inner, w=w, bbox=[xb, xe, yb, ye], kx=kx, ky=ky)
+    made = _scipy.LSQBivariateSpline(x, y, z, *inner, w=w, bbox=[xb, xe, yb, ye], kx=kx, ky=ky)
     tck = [*made.tck, kx, ky]
     return (tck, made.fp, 0, "") if full_output else tck
 
