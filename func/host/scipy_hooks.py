@@ -43,7 +43,8 @@ HOLDERS = {
     "scipy.interpolate": (
         "PPoly", "BPoly", "_interpolate._PPolyBase", "NdPPoly", "BSpline", "_bsplines._BSpline", "NdBSpline",
         "RegularGridInterpolator", "interp1d", "KroghInterpolator", "BarycentricInterpolator",
-        "UnivariateSpline", "BivariateSpline", "_fitpack2._DerivedBivariateSpline",
+        "UnivariateSpline", "BivariateSpline", "_fitpack2._DerivedBivariateSpline", "RBFInterpolator", "Rbf",
+        "NearestNDInterpolator", "LinearNDInterpolator", "CloughTocher2DInterpolator", "FloaterHormannInterpolator",
     ),
     "scipy.signal": ("_ltisys.LinearTimeInvariant",),
     "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),

@@ -67,17 +67,16 @@ TABLE: dict[str, str] = {
         _bsplines.{_insert, _BSpline.__init__, _BSpline.insert_knot} _dierckx.find_interval
         ~NdBSpline.{__init__, derivative} NdBSpline.{__call__, _bspline_derivative_along_axis, design_matrix}
         _ndbspline._preprocess_inputs
-        AAA AAA.__call__
+        AAA.{__init__, __call__}
         ~BarycentricInterpolator.{__call__, add_xi, derivative, derivatives, set_yi}
         BarycentricInterpolator.{__init__, _evaluate, _evaluate_derivatives}
-        BivariateSpline.{__call__, ev, integral, partial_derivative} CloughTocher2DInterpolator
-        FloaterHormannInterpolator InterpolatedUnivariateSpline.__init__
+        BivariateSpline.{__call__, ev, integral, partial_derivative} CloughTocher2DInterpolator.__init__
+        FloaterHormannInterpolator.__init__ InterpolatedUnivariateSpline.__init__
         KroghInterpolator.{__init__, _evaluate, _evaluate_derivatives} ~KroghInterpolator.{derivative, derivatives}
         LSQBivariateSpline.__init__
         -LSQSphereBivariateSpline -LSQSphereBivariateSpline.__call__ LSQUnivariateSpline.__init__
-        LinearNDInterpolator LinearNDInterpolator.__call__
-        NearestNDInterpolator NearestNDInterpolator.__call__
-        RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ RectBivariateSpline.__init__
+        LinearNDInterpolator.{__init__, __call__} NearestNDInterpolator.{__init__, __call__}
+        RBFInterpolator.{__init__, __call__} Rbf.{__init__, __call__} RectBivariateSpline.__init__
         -RectSphereBivariateSpline -RectSphereBivariateSpline.__call__ =RegularGridInterpolator.__init__
         RegularGridInterpolator.{__call__, _construct_spline} =RegularGridInterpolator.{grid, values}
         _rgi._check_points SmoothBivariateSpline.__init__ -SmoothSphereBivariateSpline

@@ -17,7 +17,6 @@ from scipy.interpolate import interp1d
 from scipy.spatial import Delaunay, KDTree
 
 import func.numpy as fnp
-from func.host import scipy_hooks
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve
 from func.numpy.argument_checks import to_dtype
@@ -29,9 +28,7 @@ from func.scipy.interpolate.data_arguments import (
     common,
     coordinates,
     floats,
-    is_made_of_traced,
     is_never,
-    is_traced,
     numbers,
     reals,
     refuse,
@@ -109,66 +106,55 @@ def _extent(y: Array) -> tuple[Array, Array]:
     return (high + low) / 2, fnp.where(scale == 0, 1.0, scale)
 
 
-class RBFInterpolator(_scipy.RBFInterpolator):  # type: ignore[misc]
-    """Sums of radial basis functions and a polynomial through points, as scipy.interpolate.RBFInterpolator.
+def RBFInterpolator___init__(
+    self: Any, y: Any, d: Any, neighbors: Any = None, smoothing: Any = 0.0, kernel: str = "thin_plate_spline",
+    epsilon: Any = None, degree: Any = None,
+) -> None:  # fmt: skip
+    """Sums of radial basis functions and a polynomial through points.
 
     Differentiable in points, data, smoothing, epsilon and queries.
     """
-
-    @version_of(_scipy.RBFInterpolator.__init__)
-    def __init__(
-        self, y: Any, d: Any, neighbors: Any = None, smoothing: Any = 0.0, kernel: str = "thin_plate_spline",
-        epsilon: Any = None, degree: Any = None,
-    ) -> None:  # fmt: skip
-        y, d = reals(y, "y"), floats(d)
-        if len(shape_of(y)) != 2:
-            raise ValueError("`y` must be a 2-dimensional array.")
-        ny, ndim = shape_of(y)
-        if shape_of(d)[:1] != (ny,):
-            raise ValueError(f"Expected the first axis of `d` to have length {ny}.")
-        smoothing = to_dtype(array_of(smoothing), DOUBLE)
-        if shape_of(smoothing) not in ((), (ny,)):
-            raise ValueError(f"Expected `smoothing` to be a scalar or have shape ({ny},).")
-        kernel = kernel.lower()
-        if kernel not in _KERNELS:
-            raise ValueError(f"`kernel` must be one of {set(_KERNELS)}.")
-        if epsilon is None and kernel not in _SCALE_INVARIANT:
-            raise ValueError(f"`epsilon` must be specified if `kernel` is not one of {_SCALE_INVARIANT}.")
-        least = _MIN_DEGREE.get(kernel, -1)
-        degree = max(least, 0) if degree is None else int(degree)
-        if degree < -1:
-            raise ValueError("`degree` must be at least -1.")
-        if -1 < degree < least:
-            warnings.warn(
-                f"`degree` should not be below {least} except -1 when `kernel` is '{kernel}'. The interpolant may not "
-                "be uniquely solvable, and the smoothing parameter may have an unintuitive effect.",
-                UserWarning,
-                stacklevel=2,
-            )
-        self.neighbors = None if neighbors is None else int(min(neighbors, ny))
-        self.powers = _monomials(ndim, degree)
-        if len(self.powers) > (ny if self.neighbors is None else self.neighbors):
-            raise ValueError(
-                f"At least {len(self.powers)} data points are required when `degree` is {degree} and the number of "
-                f"dimensions is {ndim}."
-            )
-        self.y, self.d_shape, self.d_dtype = y, shape_of(d)[1:], np.dtype(dtype_of(d)).type
-        self.d = fnp.reshape(d, (ny, -1))
-        self.smoothing = fnp.broadcast_to(smoothing, (ny,))
-        self.kernel = kernel
-        self.epsilon = 1.0 if epsilon is None else reals(epsilon, "epsilon")
-        if self.neighbors is None:
-            self._solved = _rbf_solved(y, self.d, self.smoothing, kernel, self.epsilon, self.powers)
-        else:
-            self._tree = KDTree(numbers(y, "which points are neighbours"))
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "y", "d", "smoothing", "epsilon")
-
-    @version_of(_scipy.RBFInterpolator.__call__)
-    def __call__(self, x: Any) -> Any:
-        """Evaluate at points (n, ndim)."""
-        return RBFInterpolator___call__(self, x)
+    y, d = reals(y, "y"), floats(d)
+    if len(shape_of(y)) != 2:
+        raise ValueError("`y` must be a 2-dimensional array.")
+    ny, ndim = shape_of(y)
+    if shape_of(d)[:1] != (ny,):
+        raise ValueError(f"Expected the first axis of `d` to have length {ny}.")
+    smoothing = to_dtype(array_of(smoothing), DOUBLE)
+    if shape_of(smoothing) not in ((), (ny,)):
+        raise ValueError(f"Expected `smoothing` to be a scalar or have shape ({ny},).")
+    kernel = kernel.lower()
+    if kernel not in _KERNELS:
+        raise ValueError(f"`kernel` must be one of {set(_KERNELS)}.")
+    if epsilon is None and kernel not in _SCALE_INVARIANT:
+        raise ValueError(f"`epsilon` must be specified if `kernel` is not one of {_SCALE_INVARIANT}.")
+    least = _MIN_DEGREE.get(kernel, -1)
+    degree = max(least, 0) if degree is None else int(degree)
+    if degree < -1:
+        raise ValueError("`degree` must be at least -1.")
+    if -1 < degree < least:
+        warnings.warn(
+            f"`degree` should not be below {least} except -1 when `kernel` is '{kernel}'. The interpolant may not "
+            "be uniquely solvable, and the smoothing parameter may have an unintuitive effect.",
+            UserWarning,
+            stacklevel=2,
+        )
+    self.neighbors = None if neighbors is None else int(min(neighbors, ny))
+    self.powers = _monomials(ndim, degree)
+    if len(self.powers) > (ny if self.neighbors is None else self.neighbors):
+        raise ValueError(
+            f"At least {len(self.powers)} data points are required when `degree` is {degree} and the number of "
+            f"dimensions is {ndim}."
+        )
+    self.y, self.d_shape, self.d_dtype = y, shape_of(d)[1:], np.dtype(dtype_of(d)).type
+    self.d = fnp.reshape(d, (ny, -1))
+    self.smoothing = fnp.broadcast_to(smoothing, (ny,))
+    self.kernel = kernel
+    self.epsilon = 1.0 if epsilon is None else reals(epsilon, "epsilon")
+    if self.neighbors is None:
+        self._solved = _rbf_solved(y, self.d, self.smoothing, kernel, self.epsilon, self.powers)
+    else:
+        self._tree = KDTree(numbers(y, "which points are neighbours"))
 
 
 def _rbf_solved(y: Array, d: Array, smoothing: Array, kernel: str, epsilon: Any, powers: Any) -> tuple[Array, ...]:
@@ -239,43 +225,32 @@ _RBF_NAMES = {
 }
 
 
-class Rbf(_scipy.Rbf):  # type: ignore[misc]
-    """Radial basis functions through points, as scipy.interpolate.Rbf; norms are Euclidean or a function of yours."""
-
-    @version_of(_scipy.Rbf.__init__)
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.xi = fnp.stack([fnp.reshape(reals(a), (-1,)) for a in args[:-1]])
-        self.N = shape_of(self.xi)[1]
-        self.mode = kwargs.pop("mode", "1-D")
-        if self.mode not in ("1-D", "N-D"):
-            raise ValueError("Mode has to be 1-D or N-D.")
-        d = floats(args[-1])
-        self.di = fnp.reshape(d, (-1,)) if self.mode == "1-D" else d
-        self._target_dim = 1 if self.mode == "1-D" else shape_of(self.di)[-1]
-        if shape_of(self.di)[0] != self.N:
-            raise ValueError("All arrays must be equal length.")
-        self.norm = kwargs.pop("norm", "euclidean")
-        self.epsilon = kwargs.pop("epsilon", None)
-        if self.epsilon is None:
-            edges = fnp.max(self.xi, axis=1) - fnp.min(self.xi, axis=1)
-            flat = edges == 0
-            count = fnp.sum(fnp.where(flat, 0.0, 1.0))
-            self.epsilon = (fnp.prod(fnp.where(flat, 1.0, edges)) / self.N) ** (1.0 / count)
-        self.smooth: Any = kwargs.pop("smooth", 0.0)
-        self.function = kwargs.pop("function", "multiquadric")
-        for item, value in kwargs.items():
-            setattr(self, item, value)
-        points = fnp.transpose(self.xi)
-        matrix = _rbf_kernel(self, points, points) - np.eye(self.N) * self.smooth
-        self.nodes = solve(matrix, self.di)
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "xi", "nodes", "epsilon")
-
-    @version_of(_scipy.Rbf.__call__)
-    def __call__(self, *args: Any) -> Any:
-        """Evaluate at points, one array for each coordinate."""
-        return Rbf___call__(self, *args)
+def Rbf___init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Radial basis functions through points; norms are Euclidean or a function of yours."""
+    self.xi = fnp.stack([fnp.reshape(reals(a), (-1,)) for a in args[:-1]])
+    self.N = shape_of(self.xi)[1]
+    self.mode = kwargs.pop("mode", "1-D")
+    if self.mode not in ("1-D", "N-D"):
+        raise ValueError("Mode has to be 1-D or N-D.")
+    d = floats(args[-1])
+    self.di = fnp.reshape(d, (-1,)) if self.mode == "1-D" else d
+    self._target_dim = 1 if self.mode == "1-D" else shape_of(self.di)[-1]
+    if shape_of(self.di)[0] != self.N:
+        raise ValueError("All arrays must be equal length.")
+    self.norm = kwargs.pop("norm", "euclidean")
+    self.epsilon = kwargs.pop("epsilon", None)
+    if self.epsilon is None:
+        edges = fnp.max(self.xi, axis=1) - fnp.min(self.xi, axis=1)
+        flat = edges == 0
+        count = fnp.sum(fnp.where(flat, 0.0, 1.0))
+        self.epsilon = (fnp.prod(fnp.where(flat, 1.0, edges)) / self.N) ** (1.0 / count)
+    self.smooth: Any = kwargs.pop("smooth", 0.0)
+    self.function = kwargs.pop("function", "multiquadric")
+    for item, value in kwargs.items():
+        setattr(self, item, value)
+    points = fnp.transpose(self.xi)
+    matrix = _rbf_kernel(self, points, points) - np.eye(self.N) * self.smooth
+    self.nodes = solve(matrix, self.di)
 
 
 def _rbf_kernel(self: Any, x: Array, y: Array) -> Array:
@@ -323,21 +298,10 @@ def _scattered(points: Any, values: Any, rescale: bool) -> tuple[Array, Array, A
     return (x - offset) / scale, y, offset, scale
 
 
-class NearestNDInterpolator(_scipy.NearestNDInterpolator):  # type: ignore[misc]
-    """The value of the nearest point, as scipy.interpolate.NearestNDInterpolator; differentiable in the values."""
-
-    @version_of(_scipy.NearestNDInterpolator.__init__)
-    def __init__(self, x: Any, y: Any, rescale: bool = False, tree_options: Any = None) -> None:
-        points, _, offset, scale = _scattered(x, y, rescale)
-        self._parts = (points, array_of(y), offset, scale)
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "_parts")
-
-    @version_of(_scipy.NearestNDInterpolator.__call__)
-    def __call__(self, *args: Any, **query_options: Any) -> Any:
-        """Evaluate at points (…, d)."""
-        return NearestNDInterpolator___call__(self, *args, **query_options)
+def NearestNDInterpolator___init__(self: Any, x: Any, y: Any, rescale: bool = False, tree_options: Any = None) -> None:
+    """The value of the nearest point; differentiable in the values."""
+    points, _, offset, scale = _scattered(x, y, rescale)
+    self._parts = (points, array_of(y), offset, scale)
 
 
 def NearestNDInterpolator___call__(self: Any, *args: Any, **query_options: Any) -> Array:
@@ -377,26 +341,14 @@ def _fill_scattered(self: Any, points: Any, values: Any, fill_value: Any, rescal
     self._parts, self.fill_value = (x, y, offset, scale), fill_value
 
 
-class LinearNDInterpolator(_scipy.LinearNDInterpolator):  # type: ignore[misc]
-    """Linear interpolation on triangles or simplices, as scipy.interpolate.LinearNDInterpolator.
+def LinearNDInterpolator___init__(
+    self: Any, points: Any, values: Any, fill_value: Any = np.nan, rescale: bool = False
+) -> None:
+    """Linear interpolation on triangles or simplices.
 
     The simplices are those of the numbers of the points; differentiable in points, values and queries.
     """
-
-    def __init__(self, points: Any, values: Any, fill_value: Any = np.nan, rescale: bool = False) -> None:
-        if not is_traced(points, values, fill_value):
-            scipy_hooks.original(_scipy.LinearNDInterpolator.__init__)(self, points, values, fill_value, rescale)
-            return
-        _fill_scattered(self, points, values, fill_value, rescale)
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "_parts", "fill_value")
-
-    def __call__(self, *args: Any) -> Any:
-        """Evaluate at points (…, d); outside the convex hull the values are `fill_value`."""
-        if not is_traced(self, args):
-            return scipy_hooks.original(_scipy.LinearNDInterpolator.__call__)(self, *args)
-        return _linear_values(self, *args)
+    _fill_scattered(self, points, values, fill_value, rescale)
 
 
 def _linear_values(self: Any, *args: Any) -> Array:
@@ -452,36 +404,20 @@ def LinearNDInterpolator___call__(self: Any, *args: Any) -> Array:
     return (_cubic_values if isinstance(self, _scipy.CloughTocher2DInterpolator) else _linear_values)(self, *args)
 
 
-class CloughTocher2DInterpolator(_scipy.CloughTocher2DInterpolator):  # type: ignore[misc]
-    """Cubic interpolation on triangles, as scipy.interpolate.CloughTocher2DInterpolator.
+def CloughTocher2DInterpolator___init__(
+    self: Any, points: Any, values: Any, fill_value: Any = np.nan, tol: float = 1e-6, maxiter: int = 400,
+    rescale: bool = False,
+) -> None:  # fmt: skip
+    """Cubic interpolation on triangles.
 
     The triangles are those of the numbers of the points; differentiable in points, values and queries. The gradients
     solve their equations exactly, so that `tol` and `maxiter` are not used.
     """
-
-    def __init__(
-        self, points: Any, values: Any, fill_value: Any = np.nan, tol: float = 1e-6, maxiter: int = 400,
-        rescale: bool = False,
-    ) -> None:  # fmt: skip
-        if not is_traced(points, values, fill_value):
-            scipy_hooks.original(_scipy.CloughTocher2DInterpolator.__init__)(
-                self, points, values, fill_value, tol, maxiter, rescale
-            )
-            return
-        _fill_scattered(self, points, values, fill_value, rescale)
-        x, y, _, _ = self._parts
-        if shape_of(x)[1] != 2:
-            raise ValueError("this mode of interpolation available only for 2-D data")
-        self._slopes = gradients(self.tri, x, fnp.reshape(y, (shape_of(y)[0], -1)))
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "_parts", "fill_value")
-
-    def __call__(self, *args: Any) -> Any:
-        """Evaluate at points (…, 2); outside the convex hull the values are `fill_value`."""
-        if not is_traced(self, args):
-            return scipy_hooks.original(_scipy.CloughTocher2DInterpolator.__call__)(self, *args)
-        return _cubic_values(self, *args)
+    _fill_scattered(self, points, values, fill_value, rescale)
+    x, y, _, _ = self._parts
+    if shape_of(x)[1] != 2:
+        raise ValueError("this mode of interpolation available only for 2-D data")
+    self._slopes = gradients(self.tri, x, fnp.reshape(y, (shape_of(y)[0], -1)))
 
 
 def _cubic_values(self: Any, *args: Any) -> Array:
@@ -524,9 +460,9 @@ def griddata(
         fill = "extrapolate" if method == "nearest" else fill_value
         return interp1d(fnp.take(x, order), values, kind=method, axis=0, bounds_error=False, fill_value=fill)(xi)
     if method == "nearest":
-        return NearestNDInterpolator(x, values, rescale=rescale)(xi)
+        return _scipy.NearestNDInterpolator(x, values, rescale=rescale)(xi)
     if method == "linear":
-        return LinearNDInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
+        return _scipy.LinearNDInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
     if method == "cubic" and ndim == 2:
-        return CloughTocher2DInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
+        return _scipy.CloughTocher2DInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
     raise ValueError(f"Unknown interpolation method {method!r} for {ndim} dimensional data")

@@ -28,7 +28,6 @@ from func.scipy.interpolate.data_arguments import (
     floats,
     holds,
     is_finite,
-    is_made_of_traced,
     is_never,
     is_traced,
     nan_where,
@@ -250,48 +249,37 @@ def approximate_taylor_polynomial(f: Any, x: Any, degree: int, scale: Any, order
     return _poly1d((derivatives / column(scales * factors, rank))[::-1])
 
 
-class FloaterHormannInterpolator(_scipy.FloaterHormannInterpolator):  # type: ignore[misc]
-    """Floater and Hormann's rational function through points, as scipy.interpolate.FloaterHormannInterpolator.
+def FloaterHormannInterpolator___init__(self: Any, points: Any, values: Any, *, d: int = 3, axis: int = 0) -> None:
+    """Floater and Hormann's rational function through points.
 
     Source: M. S. Floater and K. Hormann (2007), Numer. Math. 107, 315-331.
     """
-
-    @version_of(_scipy.FloaterHormannInterpolator.__init__)
-    def __init__(self, points: Any, values: Any, *, d: int = 3, axis: int = 0) -> None:
-        z, f = array_of(points), array_of(values)
-        if dtype_of(z).kind == "c":
-            raise refuse("scipy.interpolate.FloaterHormannInterpolator at complex nodes", "Give real nodes.")
-        z = reals(z)
-        if not 0 <= d < shape_of(z)[0]:
-            raise ValueError("`d` must satisfy 0 <= d < n")
-        if len(shape_of(z)) != 1:
-            raise ValueError("`x` must be 1-D.")
-        if not len(shape_of(f)):
-            raise ValueError("`y` must be at least 1-D.")
-        if shape_of(z)[0] != shape_of(f)[axis]:
-            raise ValueError(f"`x` be of size {shape_of(f)[axis]} but got size {shape_of(z)[0]}.")
-        if not is_finite(z):
-            raise ValueError("`x` must be finite.")
-        f = fnp.moveaxis(floats(f), axis, 0)
-        if not is_finite(f):
-            finite = np.isfinite(numbers(f, "which values are finite")).reshape(shape_of(f)[0], -1).all(axis=1)
-            z, f = z[np.flatnonzero(finite)], f[np.flatnonzero(finite)]
-        order = fnp.argsort(z)
-        z, f = fnp.take(z, order), fnp.take(f, order, axis=0)
-        if not holds(fnp.diff(z) > 0):
-            first = np.unique(numbers(z, "which nodes are repeated"), return_index=True)[1]
-            z, f = z[first], f[first]
-        self._axis, self._shape = axis, shape_of(f)[1:]
-        self._support_points, self._support_values, self.weights = z, f, _floater_hormann_weights(z, d)
-        self._poles = self._residues = self._roots = None
-
-    def __func_holds_traced__(self) -> bool:
-        return is_made_of_traced(self, "_support_points", "_support_values")
-
-    @version_of(_scipy.FloaterHormannInterpolator.__call__)
-    def __call__(self, z: Any) -> Any:
-        """Evaluate the rational function."""
-        return AAA___call__(self, z)
+    z, f = array_of(points), array_of(values)
+    if dtype_of(z).kind == "c":
+        raise refuse("scipy.interpolate.FloaterHormannInterpolator at complex nodes", "Give real nodes.")
+    z = reals(z)
+    if not 0 <= d < shape_of(z)[0]:
+        raise ValueError("`d` must satisfy 0 <= d < n")
+    if len(shape_of(z)) != 1:
+        raise ValueError("`x` must be 1-D.")
+    if not len(shape_of(f)):
+        raise ValueError("`y` must be at least 1-D.")
+    if shape_of(z)[0] != shape_of(f)[axis]:
+        raise ValueError(f"`x` be of size {shape_of(f)[axis]} but got size {shape_of(z)[0]}.")
+    if not is_finite(z):
+        raise ValueError("`x` must be finite.")
+    f = fnp.moveaxis(floats(f), axis, 0)
+    if not is_finite(f):
+        finite = np.isfinite(numbers(f, "which values are finite")).reshape(shape_of(f)[0], -1).all(axis=1)
+        z, f = z[np.flatnonzero(finite)], f[np.flatnonzero(finite)]
+    order = fnp.argsort(z)
+    z, f = fnp.take(z, order), fnp.take(f, order, axis=0)
+    if not holds(fnp.diff(z) > 0):
+        first = np.unique(numbers(z, "which nodes are repeated"), return_index=True)[1]
+        z, f = z[first], f[first]
+    self._axis, self._shape = axis, shape_of(f)[1:]
+    self._support_points, self._support_values, self.weights = z, f, _floater_hormann_weights(z, d)
+    self._poles = self._residues = self._roots = None
 
 
 def _floater_hormann_weights(z: Array, d: int) -> Array:
@@ -329,19 +317,10 @@ def AAA___call__(self: Any, z: Any) -> Array:
     return fnp.moveaxis(out, 0, axis) if shape else out
 
 
-class AAA(_scipy.AAA):  # type: ignore[misc]
-    """Greedy rational approximation of plain data, as scipy.interpolate.AAA; it is evaluated at traced points too."""
-
-    def __init__(self, x: Any, y: Any, **options: Any) -> None:
-        if is_traced(x, y, options):
-            raise refuse(
-                "scipy.interpolate.AAA",
-                "Its support points and weights are chosen to a tolerance: use plain data, or "
-                "FloaterHormannInterpolator, which differentiates in its data.",
-            )
-        scipy_hooks.original(_scipy.AAA.__init__)(self, x, y, **options)
-
-    @version_of(_scipy.AAA.__call__)
-    def __call__(self, z: Any) -> Any:
-        """Evaluate the rational function."""
-        return AAA___call__(self, z)
+def AAA___init__(self: Any, x: Any, y: Any, **options: Any) -> None:
+    """Refused: greedy rational approximation is of plain data; it is evaluated at traced points too."""
+    raise refuse(
+        "scipy.interpolate.AAA",
+        "Its support points and weights are chosen to a tolerance: use plain data, or FloaterHormannInterpolator, "
+        "which differentiates in its data.",
+    )
