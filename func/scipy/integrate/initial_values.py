@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import scipy.integrate as _scipy
-from scipy.integrate import OdeSolution
-from scipy.integrate._ivp.base import DenseOutput
 from scipy.integrate._ivp.ivp import METHODS, OdeResult
 from scipy.integrate._ivp.rk import RungeKutta
 
@@ -28,9 +26,10 @@ from func.interpreters.core.errors import ArgumentError, SolverWarning, Unsuppor
 from func.interpreters.host.source import at_line, user_line
 from func.numpy import asarray
 from func.scipy.integrate.flows import Flow, by_adjoint
-from func.scipy.integrate.numbers import FLOAT, Parameters, Quickened, check_plain, numbers_of
+from func.scipy.integrate.numbers import Parameters, Quickened, check_plain, numbers_of
 from func.scipy.integrate.radau import Collocation
-from func.scipy.integrate.runge_kutta import Lengths, Method, Path, RightSide, held, taken
+from func.scipy.integrate.runge_kutta import Lengths, Method, RightSide, held, taken
+from func.scipy.integrate.solutions import CompiledSolution, Solution, segments_of, within_span
 from func.transforms.closures import is_traced
 
 ADJOINTS = ("discrete", "forward", "continuous")
@@ -241,13 +240,7 @@ def _tolerances(options: dict[str, Any], size: int) -> tuple[Any, Any]:
 
 def _check_compiled(t_eval: Any, t_span: Any, events: Any, dense_output: bool, kind: str) -> None:
     if t_eval is not None and not holds_traced((t_eval, t_span)):
-        times, t0, bound = asarray(t_eval), *map(float, t_span)
-        if times.ndim != 1:
-            raise ValueError("`t_eval` must be 1-dimensional.")
-        if np.any(times < min(t0, bound)) or np.any(times > max(t0, bound)):
-            raise ValueError("Values in `t_eval` are not within `t_span`.")
-        if np.any(np.diff(times) * (1 if bound > t0 else -1) <= 0):
-            raise ValueError("Values in `t_eval` are not properly sorted.")
+        original(_scipy.solve_ivp)(lambda t, y: 0.0 * y, t_span, np.zeros(1), t_eval=t_eval)  # checks both
     if events is not None:
         raise UnsupportedFunctionError(
             f"solve_ivp with events in compiled code, where their number is not known{at_line()}\n"
@@ -295,8 +288,8 @@ def _compiled(
     if not is_end:
         direction = np.where(bound >= t0, 1.0, -1.0)
         ts = np.concatenate([np.reshape(t0, (1,)), np.where(places < lengths.count, ends, direction * np.inf)])
-        solution = _CompiledSolution(path, ts, direction, lengths)
-        y = _within(solution(t_eval), t_eval, t0, bound) if t_eval is not None else y
+        solution = CompiledSolution(path, ts, direction, lengths)
+        y = within_span(solution(t_eval), t_eval, t0, bound) if t_eval is not None else y
         sol = solution if dense_output else None
     t = asarray(t_eval) if t_eval is not None else np.reshape(bound, (1,))
     nfev, njev, nlu = lengths.counts
@@ -307,15 +300,6 @@ def _compiled(
     )  # fmt: skip
 
 
-def _within(y: Array, t_eval: Any, t0: Any, bound: Any) -> Array:
-    """States at times that compiled code knows: NaN where they are not within the span."""
-    if not holds_traced((t_eval, t0, bound)):
-        return y
-    times, ends = held(asarray(t_eval)), np.stack([held(t0) * 1.0, held(bound) * 1.0])
-    is_inside = (times >= np.min(ends)) & (times <= np.max(ends))
-    return np.where(is_inside, y, np.nan)
-
-
 def _are_ends(t_eval: Any, bound: Any) -> bool:
     """Whether the end of the span is all that is asked for."""
     if is_traced(bound) or holds_traced(t_eval):
@@ -323,23 +307,6 @@ def _are_ends(t_eval: Any, bound: Any) -> bool:
         return only is bound and only is not None
     times = asarray(t_eval)
     return times.shape == (1,) and bool(times[0] == float(bound))
-
-
-class _CompiledSolution:
-    """The solution between steps, in compiled code."""
-
-    def __init__(self, path: Path, ts: Array, direction: Array, lengths: Lengths) -> None:
-        self.path, self.ts, self.direction, self.lengths = path, ts, direction, lengths
-
-    def __call__(self, t: Any) -> Array:
-        t = asarray(t).astype(float)
-        sign, ts = held(self.direction), held(self.ts)
-        segments = np.searchsorted(ts * sign, held(t) * sign, side="left") - 1
-        segments = np.clip(segments, 0, np.maximum(self.lengths.count - 1, 0))
-        y = self.path.at(segments, t)
-        last = ts[self.lengths.count]
-        is_missing = self.lengths.failed & ((held(t) - last) * sign > 0)
-        return np.moveaxis(np.where(is_missing[..., None], np.nan, y), -1, 0)
 
 
 def _replayed(
@@ -366,7 +333,7 @@ def _replayed(
 
     def at(t: Any, segments: Any = None) -> Array:
         if segments is None:
-            segments = _segments(ts_numbers, numbers_of(t))
+            segments = segments_of(ts_numbers, numbers_of(t))
         return path.at(segments, t)
 
     t_events = y_events = None
@@ -394,14 +361,6 @@ def _replayed(
     if dense_output:
         sol = Solution(lambda t, segments: path.at(segments, t), numbers.sol)
     return _result(numbers, t if holds_traced(t) else numbers.t, y, sol, t_events, y_events)
-
-
-def _segments(ts: Any, t: Any, side: Any = None) -> Any:
-    """The steps that times lie in, as SciPy's OdeSolution finds them."""
-    if ts[-1] >= ts[0]:
-        return np.clip(np.searchsorted(ts, t, side=side or "left") - 1, 0, len(ts) - 2)
-    place = np.clip(np.searchsorted(ts[::-1], t, side=side or "right") - 1, 0, len(ts) - 2)
-    return len(ts) - 2 - place
 
 
 def _unfinished(y: Array, message: str) -> Array:
@@ -457,7 +416,7 @@ def _event_values(
     for event, roots, values in zip(functions, numbers.t_events, numbers.y_events, strict=True):
         found: list[tuple[Any, Any]] = []
         for root in roots:
-            segment = _segments(ts, root)
+            segment = segments_of(ts, root)
             t: Any = np.float64(root)
             for _ in range(3):
                 level, rate = slope(lambda t, y, event=event: np.reshape(event(t, y, *args), ()), t, segment)
@@ -469,34 +428,6 @@ def _event_values(
         times.append(np.stack([t for t, _ in found]) if found else roots)
         states.append(np.stack([y for _, y in found]) if found else values)
     return times, states, last
-
-
-class Solution(OdeSolution):  # type: ignore[misc]
-    """The solution between steps, as a function of the time with derivatives."""
-
-    def __init__(self, at: Callable[[Any, Any], Array], numbers: OdeSolution) -> None:
-        self.__dict__.update(vars(numbers))
-        self._at = at
-        self.interpolants = [_Interpolant(self, i) for i in range(numbers.n_segments)]
-
-    def __call__(self, t: Any) -> Array:
-        """The states at times, of shape (n,) for a number and (n, times) for an array."""
-        t = asarray(t)
-        if t.ndim > 1:
-            raise ValueError("`t` must be a float or a 1-D array.")
-        t = t if t.dtype == FLOAT else t.astype(float)
-        return np.moveaxis(self._at(t, _segments(self.ts, held(t), self.side)), -1, 0)
-
-
-class _Interpolant(DenseOutput):  # type: ignore[misc]
-    """One step of a solution."""
-
-    def __init__(self, solution: Solution, place: int) -> None:
-        super().__init__(solution.ts[place], solution.ts[place + 1])
-        self._solution, self._place = solution, place
-
-    def _call_impl(self, t: Any) -> Array:
-        return np.moveaxis(self._solution._at(t, np.full(t.shape, self._place)), -1, 0)
 
 
 def _by_flow(
@@ -535,7 +466,7 @@ def _by_flow(
 
     if numbers is None:
         times = asarray(t_eval).astype(float)
-        y = _within(np.transpose(at(times)), times, t0, problem.bound)
+        y = within_span(np.transpose(at(times)), times, t0, problem.bound)
         return OdeResult(
             t=times, y=y, sol=None, t_events=None, y_events=None, nfev=0, njev=0, nlu=0, status=0,
             message="SciPy has solved the problem in compiled code.", success=True,

@@ -20,8 +20,9 @@ from func.interpreters.core.errors import FuncError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.interpreters.primitives.structural.shapes import reshape
+from func.scipy.sparse.arithmetic import as_dense
 from func.scipy.sparse.patterns import canonical, entries, lifted, scipy_class
-from func.scipy.sparse.traced_matrices import CLASSES, as_dense
+from func.scipy.sparse.traced_matrices import CLASSES
 
 TRIANGULAR = (("diag_pivot_thresh", 0.0), ("permc_spec", "NATURAL"))
 """What makes SuperLU's solve a substitution."""

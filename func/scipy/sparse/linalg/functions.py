@@ -16,10 +16,11 @@ from func.interpreters.core import Array, Aval, dtype_of, known_value, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
+from func.scipy.sparse.arithmetic import as_dense, known
 from func.scipy.sparse.linalg.eigen import Entries, product_at, svds
 from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
 from func.scipy.sparse.patterns import canonical, entries, lifted, ones_like, scipy_class
-from func.scipy.sparse.traced_matrices import CLASSES, as_dense, known
+from func.scipy.sparse.traced_matrices import CLASSES
 from func.transforms.custom import custom_jvp, stop_gradient
 from func.transforms.forward import jvp
 from func.transforms.outside import pure_callback

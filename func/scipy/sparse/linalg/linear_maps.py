@@ -12,8 +12,8 @@ import scipy.sparse.linalg as _linalg
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.primitives.linalg.sparse import sparse_product
 from func.interpreters.primitives.structural.shapes import reshape
+from func.scipy.sparse.arithmetic import as_dense
 from func.scipy.sparse.patterns import canonical, entries, lifted, with_entries
-from func.scipy.sparse.traced_matrices import as_dense
 from func.transforms.closures import Closure
 
 
