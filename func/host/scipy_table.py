@@ -64,7 +64,7 @@ TABLE: dict[str, str] = {
         BSpline.{__init__, __call__, design_matrix, from_power_basis, insert_knot, integrate}
         ~BSpline.{basis_element, derivative, antiderivative} =BSpline.{t, c, construct_fast}
         =PPoly.{c, x, construct_fast} =BPoly.{c, x, construct_fast} =NdBSpline.{t, c}
-        _bsplines.{_insert, _BSpline.__init__, _BSpline.insert_knot} _dierckx.find_interval
+        _bsplines.{_insert, _BSpline.__init__, _BSpline.insert_knot} _dierckx.{find_interval, _coloc}
         ~NdBSpline.{__init__, derivative} NdBSpline.{__call__, _bspline_derivative_along_axis, design_matrix}
         _ndbspline._preprocess_inputs
         AAA.{__init__, __call__}

@@ -19,11 +19,6 @@ def not_a_knot(x: Array, k: int) -> Array:
     return fnp.concatenate([*[x[:1]] * (k + 1), inner, *[x[n - 1 :]] * (k + 1)])
 
 
-def end_knots(x: Array, k: int) -> Array:
-    """The nodes as knots, those at the ends k + 1 times."""
-    return fnp.concatenate([*[x[:1]] * k, x, *[x[shape_of(x)[0] - 1 :]] * k])
-
-
 def periodic_knots(x: Array, k: int) -> Array:
     """The knots of a periodic spline: the nodes, or their midpoints for even degrees, repeated by the period."""
     n = shape_of(x)[0]
@@ -38,11 +33,11 @@ def periodic_knots(x: Array, k: int) -> Array:
     return fnp.concatenate([fnp.stack(before[::-1]), *inner, fnp.stack(after)])
 
 
-def band(rows: Array, first: Array, width: tuple[int, int], n: int) -> Array:
-    """Rows (n, k + 1) of a matrix, row i from column first[i] on, as its diagonals (l + u + 1, n)."""
+def band(rows: Array, first: Array, width: tuple[int, int], n: int, offset: int = 0) -> Array:
+    """Rows (m, k + 1) of a matrix, row i + offset from column first[i] on, as its diagonals (l + u + 1, n)."""
     lower, upper = width
     count, terms = shape_of(rows)
-    i = np.arange(lower + upper + 1)[:, None] - upper + np.arange(n)
+    i = np.arange(lower + upper + 1)[:, None] - upper + np.arange(n) - offset
     inside = np.clip(i, 0, count - 1)
     place = np.arange(n) - fnp.take(first, inside)
     valid = (i >= 0) & (i < count) & (place >= 0) & (place < terms)
@@ -50,35 +45,17 @@ def band(rows: Array, first: Array, width: tuple[int, int], n: int) -> Array:
     return fnp.where(valid, fnp.take(flat, inside * terms + fnp.clip(place, 0, terms - 1)), 0.0)
 
 
-def coefficients(
-    x: Array, y: Array, t: Array, k: int, left: tuple[list[int], list[Array]], right: tuple[list[int], list[Array]]
-) -> Array:
-    """The coefficients of the spline with these knots that has the values y and the derivatives at the ends."""
-    n, nt = shape_of(x)[0], shape_of(t)[0] - k - 1
-    before, after = len(left[0]), len(right[0])
-    if nt - n != before + after:
-        raise ValueError(
-            f"The number of derivatives at boundaries does not match: expected {nt - n}, got {before}+{after}"
-        )
-    rest = shape_of(y)[1:]
+def coefficients(x: Array, y: Array, t: Array, k: int) -> Array:
+    """The coefficients of the spline through values (n, …), which has as many knots as determine it."""
+    n, rest = shape_of(x)[0], shape_of(y)[1:]
     if 0 in shape_of(y):
-        return fnp.zeros_like(y, shape=(nt, *rest))
+        return fnp.zeros_like(y)
     m = knot_intervals(t, k, x)
-    rows, first, sides = [basis(t, k, x, m)], [m - k], [y]
-    for (orders, values), place, at in ((left, slice(0, 1), 0), (right, slice(n - 1, n), len(rows))):
-        ends = [basis(t, k, x[place], m[place], order) for order in orders]
-        if ends:
-            where = slice(0, 0) if at == 0 else slice(len(rows), len(rows))
-            rows[where] = ends
-            first[where] = [m[place] - k] * len(ends)
-            sides[where] = [fnp.reshape(value, (1, *rest)) for value in values]
-    start, matrix = fnp.concatenate(first), fnp.concatenate(rows)
-    i = np.arange(nt)
+    start, i = m - k, np.arange(n)
     if not holds((start <= i) & (start >= i - k)):
         raise np.linalg.LinAlgError("Colocation matrix is singular.")
-    ab = band(matrix, start, (k, k), nt)
-    b = fnp.reshape(fnp.concatenate(common(*sides)), (nt, -1))
-    return fnp.reshape(solve_banded((k, k), ab, b, check_finite=False), (nt, *rest))
+    ab = band(basis(t, k, x, m), start, (k, k), n)
+    return fnp.reshape(solve_banded((k, k), ab, fnp.reshape(y, (n, -1)), check_finite=False), (n, *rest))
 
 
 def periodic_coefficients(x: Array, y: Array, t: Array, k: int) -> Array:

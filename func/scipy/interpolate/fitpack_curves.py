@@ -59,7 +59,7 @@ def through_data(x: Array, y: Array, k: int, ends: tuple[Any, Any], periodic: bo
     n = shape_of(x)[0]
     inner = not_a_knot(x, k)[k + 1 : n]
     t = _with_ends(inner, ends, k)
-    return t, full(t, coefficients(x, y, t, k, ([], []), ([], [])))
+    return t, full(t, coefficients(x, y, t, k))
 
 
 def _with_ends(inner: Array, ends: tuple[Any, Any], k: int) -> Array:

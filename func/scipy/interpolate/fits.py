@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -10,18 +11,12 @@ import numpy as np
 import scipy.interpolate as _scipy
 
 import func.numpy as fnp
+from func.host.interception import resolved
 from func.interpreters.core import Array, shape_of
 from func.linalg import solve, solve_banded
 from func.numpy.argument_checks import to_dtype
 from func.scipy.interpolate.basis import basis, knot_intervals
-from func.scipy.interpolate.collocation import (
-    coefficients,
-    end_knots,
-    least_squares,
-    not_a_knot,
-    periodic_coefficients,
-    periodic_knots,
-)
+from func.scipy.interpolate.collocation import band, least_squares, periodic_coefficients
 from func.scipy.interpolate.data_arguments import (
     DOUBLE,
     array_of,
@@ -30,34 +25,14 @@ from func.scipy.interpolate.data_arguments import (
     floats,
     holds,
     is_finite,
-    is_traced,
     numbers,
     reals,
     refuse,
     require,
 )
+from func.scipy.kinds.traces import numpy_with, traces
 from func.scipy.kinds.versions import version_of
 from func.transforms.implicit import custom_root
-
-
-def _boundary(spec: Any, shape: tuple[int, ...], k: int, where: Any) -> tuple[list[int], list[Array]]:
-    """The orders and values of the derivatives at one end."""
-    if spec is None:
-        return [], []
-    if isinstance(spec, str):
-        if spec not in ("clamped", "natural"):
-            raise ValueError(f"Unknown boundary condition : {spec}")
-        spec = [(1 if spec == "clamped" else 2, np.zeros(shape))]
-    try:
-        pairs = [(int(order), floats(value)) for order, value in spec]
-    except TypeError as error:
-        raise ValueError(
-            "Derivatives, `bc_type`, should be specified as a pair of iterables of pairs of (order, value)."
-        ) from error
-    orders = [order for order, _ in pairs]
-    if not all(0 <= order <= k for order in orders):
-        raise ValueError(f"Bad boundary conditions at {where}.")
-    return orders, [value for _, value in pairs]
 
 
 def _node_data(x: Any, y: Any, axis: int, check_finite: bool) -> tuple[Array, Array, int]:
@@ -68,75 +43,60 @@ def _node_data(x: Any, y: Any, axis: int, check_finite: bool) -> tuple[Array, Ar
     return x, y, axis
 
 
-@version_of(_scipy.make_interp_spline)
-def make_interp_spline(
-    x: Any, y: Any, k: Any = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
-) -> Any:
-    """The spline of degree k through points, as scipy.interpolate.make_interp_spline; returns a BSpline.
+def _boundary_values(pairs: Any) -> tuple[Any, Any]:
+    """The orders and values of the derivatives at one end."""
+    try:
+        orders, values = zip(*pairs, strict=True) if pairs else ((), ())
+    except TypeError as error:
+        raise ValueError(
+            "Derivatives, `bc_type`, should be specified as a pair of iterables of pairs of (order, value)."
+        ) from error
+    return np.array(orders, int), fnp.stack([floats(value) for value in values]) if values else np.zeros(0)
 
-    Differentiable in nodes, values, knots and boundary values.
 
-    Example:
-        >>> import numpy as np, func
-        >>> from scipy.interpolate import make_interp_spline
-        >>> x = np.linspace(0, 1, 5)
-        >>> func.grad(lambda y: make_interp_spline(x, y)(0.5))(np.ones(5)).round(3) + 0.0
-        array([0., 0., 1., 0., 0.])
-    """
-    left: Any = None
-    right: Any = None
-    if isinstance(bc_type, str):
-        left = right = None if bc_type in ("not-a-knot", "periodic") else bc_type
-    elif bc_type is not None:
-        try:
-            left, right = bc_type
-        except TypeError as error:
-            raise ValueError(f"Unknown boundary condition: {bc_type}") from error
-    periodic = isinstance(bc_type, str) and bc_type == "periodic"
-    x, y, axis = _node_data(x, y, axis, check_finite)
-    n = shape_of(x)[0] if shape_of(x) else 0
-    if periodic:
-        require(
-            fnp.isclose(y[0], y[shape_of(y)[0] - 1], atol=1e-15),
-            "First and last points does not match while periodic case expected",
-        )
-    if len(shape_of(x)) != 1 or n != shape_of(y)[0]:
-        raise ValueError(f"Shapes of x {shape_of(x)} and y {shape_of(y)} are incompatible")
-    require(fnp.diff(x) != 0, "Expect x to not have duplicates")
-    require(fnp.diff(x) > 0, "Expect x to be a 1D strictly increasing sequence.")
-    if k == 0:
-        if any(value is not None for value in (t, left, right)):
-            raise ValueError("Too much info for k=0: t and bc_type can only be None.")
-        return _scipy.BSpline.construct_fast(fnp.concatenate([x, x[n - 1 :]]), y, 0, axis=axis)
-    if k == 1 and t is None:
-        if left is not None or right is not None:
-            raise ValueError("Too much info for k=1: bc_type can only be None.")
-        return _scipy.BSpline.construct_fast(fnp.concatenate([x[:1], x, x[n - 1 :]]), y, 1, axis=axis)
-    k = operator.index(k)
-    if periodic and t is not None:
-        raise NotImplementedError("For periodic case t is constructed automatically and can not be passed manually")
-    if t is None:
-        if periodic:
-            t = periodic_knots(x, k)
-        else:
-            t = not_a_knot(x, k) if left is None and right is None else end_knots(x, k)
-    t = reals(t)
-    if check_finite and not is_finite(t):
-        raise ValueError("Array must not contain infs or nans.")
-    if k < 0:
-        raise ValueError("Expect non-negative k.")
-    if len(shape_of(t)) != 1 or not holds(fnp.diff(t) >= 0):
-        raise ValueError("Expect t to be a 1-D sorted array_like.")
-    if shape_of(t)[0] < n + k + 1:
-        raise ValueError(f"Got {shape_of(t)[0]} knots, need at least {n + k + 1}.")
-    require((x[0] >= t[k]) & (x[n - 1] <= t[shape_of(t)[0] - k]), f"Out of bounds w/ x = {x}.")
-    if periodic:
-        c = periodic_coefficients(x, y, t, k)
-        return _scipy.BSpline.construct_fast(t, c, k, extrapolate="periodic", axis=axis)
-    c = coefficients(
-        x, y, t, k, _boundary(left, shape_of(y)[1:], k, x[0]), _boundary(right, shape_of(y)[1:], k, x[n - 1])
-    )
-    return _scipy.BSpline.construct_fast(t, c, k, axis=axis)
+def _boundary_rows(t: Any, k: int, x: Any, ab: Any, lower: int, upper: int, orders: Any, offset: int = 0) -> None:
+    """Write the derivatives of the basis functions at an end as rows of the matrix, in its diagonals."""
+    point = fnp.reshape(resolved(x), (1,))
+    place = knot_intervals(t, k, point)
+    columns = place[0] - k + np.arange(k + 1)
+    for row, order in enumerate(np.asarray(orders).tolist()):
+        ab[lower + upper + offset + row - columns, columns] = basis(t, k, point, place, order)[0]
+
+
+def _dierckx__coloc(x: Any, t: Any, k: int, ab: Any, offset: int) -> None:
+    """Write the basis functions at nodes as rows of a matrix, in its diagonals (n, 3 k + 1)."""
+    x, t = resolved(x), resolved(t)
+    place = knot_intervals(t, k, x)
+    first = place - k
+    ab[:, k:] = fnp.transpose(band(basis(t, k, x, place), first, (k, k), shape_of(ab)[0], offset))
+
+
+def _solved_bands(lower: int, upper: int, ab: Any, b: Any, **options: Any) -> tuple[Any, Any, Array, int]:
+    """LAPACK's gbsv, of traced matrices too."""
+    try:
+        bands, right = resolved(ab)[lower:], resolved(b)
+        return None, None, solve_banded((lower, upper), bands, right, check_finite=False), 0
+    except np.linalg.LinAlgError:
+        return None, None, b, 1
+
+
+def _periodic(x: Any, y: Any, t: Any, k: int, axis: int, **options: Any) -> Any:
+    """The periodic spline through data."""
+    t = resolved(t)
+    c = periodic_coefficients(resolved(x), resolved(y), t, k)
+    return _scipy.BSpline.construct_fast(t, c, k, extrapolate="periodic", axis=axis)
+
+
+make_interp_spline = traces(
+    inspect.unwrap(_scipy.make_interp_spline),
+    get_lapack_funcs=lambda names, arrays: (_solved_bands,),
+    _process_deriv_spec=_boundary_values,
+    _handle_lhs_derivatives=_boundary_rows,
+    _make_periodic_spline=_periodic,
+    np=numpy_with(
+        allclose=lambda a, b, **options: fnp.all(fnp.isclose(a, b, **options)), asarray_chkfinite=lambda x: x
+    ),
+)
 
 
 @version_of(_scipy.make_lsq_spline)
@@ -323,6 +283,3 @@ def _smoothing_bands(x: Array, w: Array, t: Array, n: int) -> tuple[Array, Array
         missing = [zero] * (5 - len(parts))
         columns.append(fnp.stack([*missing, *parts] if i < 2 else [*parts, *missing]))
     return fnp.stack(bands), 6.0 * fnp.stack(columns, axis=1)
-
-
-__all__ = ["is_traced", "make_interp_spline", "make_lsq_spline", "make_smoothing_spline"]

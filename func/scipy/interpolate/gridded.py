@@ -165,7 +165,7 @@ def _tensor_spline(grid: Sequence[Array], c: Array, degrees: Sequence[int]) -> t
             knots.append(fnp.concatenate([p[:1], p, p[n - 1 :]]))
             continue
         t = not_a_knot(p, k)
-        c = fnp.moveaxis(coefficients(p, fnp.moveaxis(c, axis, 0), t, k, ([], []), ([], [])), 0, axis)
+        c = fnp.moveaxis(coefficients(p, fnp.moveaxis(c, axis, 0), t, k), 0, axis)
         knots.append(t)
     return knots, c
 
