@@ -82,8 +82,8 @@ TABLE: dict[str, str] = {
         _rgi._check_points SmoothBivariateSpline.__init__ -SmoothSphereBivariateSpline
         -SmoothSphereBivariateSpline.__call__ UnivariateSpline.{__init__, set_smoothing_factor}
         ~UnivariateSpline.{__call__, derivatives, integral, roots, derivative, antiderivative}
-        _fitpack_impl.{spalde, splev, splint, sproot} approximate_taylor_polynomial()
-        ~barycentric_interpolate bisplev bisplrep griddata insert interp1d.{__init__, __call__} interpn
+        _fitpack_impl.{insert, spalde, splev, splint, sproot} approximate_taylor_polynomial()
+        ~barycentric_interpolate bisplev bisplrep griddata ~insert interp1d.{__init__, __call__} interpn
         ~krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
         make_splrep pade ~pchip_interpolate ~spalde ~splantider ~splder ~splev ~splint splprep splrep ~sproot
     """,

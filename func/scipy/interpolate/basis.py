@@ -15,7 +15,7 @@ import numpy as np
 
 import func.numpy as fnp
 from func.interpreters.core import Array, shape_of
-from func.scipy.interpolate.data_arguments import column, is_finite, is_never, nan_where, picked, require
+from func.scipy.interpolate.data_arguments import column, is_never, nan_where, picked, require
 
 
 def knot_intervals(t: Array, k: int, x: Array, n: int | None = None) -> Array:
@@ -91,22 +91,6 @@ def full(t: Array, c: Array) -> Array:
     """Coefficients with zeros up to the number of knots."""
     missing = shape_of(t)[0] - shape_of(c)[0]
     return fnp.concatenate([c, fnp.zeros_like(c, shape=(missing, *shape_of(c)[1:]))]) if missing > 0 else c
-
-
-def checked_knots(t: Array, k: int) -> int:
-    """The number of basis functions of a knot vector; raises as SciPy where it is not one."""
-    n = shape_of(t)[0] - k - 1 if len(shape_of(t)) == 1 else 0
-    if k < 0:
-        raise ValueError("Spline order cannot be negative.")
-    if len(shape_of(t)) != 1:
-        raise ValueError("Knot vector must be one-dimensional.")
-    if n < k + 1:
-        raise ValueError(f"Need at least {2 * k + 2} knots for degree {k}")
-    require(fnp.diff(t) >= 0, "Knots must be in a non-decreasing order.")
-    require(fnp.any(fnp.diff(t[k : n + 1]) > 0), "Need at least two internal knots.")
-    if not is_finite(t):
-        raise ValueError("Knots should not have nans or infs.")
-    return n
 
 
 def tensor_values(

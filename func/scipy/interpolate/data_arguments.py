@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 import func.numpy as fnp
 from func.host import scipy_hooks
 from func.host.interception import resolved
-from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.numpy.argument_checks import arrayed, host_values, to_dtype
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 
@@ -65,12 +63,6 @@ def require(condition: Any, message: str) -> None:
 def is_traced(*values: Any) -> bool:
     """Whether one of the values is traced, or holds a traced value."""
     return any([scipy_hooks.holds_traced(value) for value in values])
-
-
-def is_made_of_traced(self: Any, *names: str) -> bool:
-    """Whether one of an object's attributes is traced; false before it has them."""
-    values = [getattr(self, name, None) for name in names]
-    return is_traced(values)
 
 
 def numbers(x: Any, what: str) -> Any:
@@ -138,11 +130,6 @@ def first_axis(y: Array, axis: int) -> tuple[Array, int]:
 def is_finite(*arrays: Array) -> bool:
     """Whether all numbers that are known are finite."""
     return all([holds(fnp.isfinite(a)) for a in arrays])
-
-
-def is_plain(x: Any) -> bool:
-    """Whether a value is not a tracer."""
-    return type(x) is not Tracer
 
 
 def order_of(nu: Any) -> int:

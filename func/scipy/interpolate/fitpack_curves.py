@@ -367,17 +367,13 @@ def _fitpack_impl_sproot(tck: Any, mest: int = 10) -> Any:
     return roots
 
 
-@version_of(_scipy.insert)
-def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
+def _fitpack_impl_insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
     """The same spline with a knot more, m times, as scipy.interpolate.insert."""
-    if isinstance(tck, _scipy.BSpline):
-        made = tck.insert_knot(x, m)
-        return _scipy.BSpline(made.t, made.c, made.k)
     t, c, k = tck
     if per:
         raise refuse("scipy.interpolate.insert with per=1", "Use BSpline.insert_knot of a periodic spline.")
     if _is_parametric(c):
-        made = [insert(x, (t, row, k), m) for row in c]
+        made = [_fitpack_impl_insert(x, (t, row, k), m) for row in c]
         return made[0][0], [row[1] for row in made], k
     t, c = reals(t, "t"), floats(c)
     n = shape_of(t)[0] - k - 1

@@ -41,11 +41,9 @@ from func.scipy.interpolate.smoothing import knots_at_data, smoothed_grid
 from func.scipy.kinds.traces import in_original
 from func.scipy.kinds.versions import version_of
 
-_DEGREES = {
-    "slinear": 1, "cubic": 3, "quintic": 5, "pchip": 3, "slinear_legacy": 1, "cubic_legacy": 3, "quintic_legacy": 5,
-}  # fmt: skip
-_TENSOR = {"slinear", "cubic", "quintic"}
-_METHODS = ["linear", "nearest", *_DEGREES]
+_DEGREES: dict[str, int] = _scipy.RegularGridInterpolator._SPLINE_DEGREE_MAP
+_METHODS: list[str] = _scipy.RegularGridInterpolator._ALL_METHODS
+_TENSOR: set[str] = _scipy.RegularGridInterpolator._SPLINE_METHODS_ndbspl
 
 
 def _rgi__check_points(points: Any) -> tuple[tuple[Array, ...], tuple[int, ...]]:
@@ -66,16 +64,6 @@ def RegularGridInterpolator__construct_spline(self: Any, method: str, solver: An
     """No spline: evaluation solves banded systems, one axis after the other."""
 
 
-def _check_sizes(grid: Sequence[Array], method: str) -> None:
-    k = _DEGREES.get(method, 0)
-    for i, p in enumerate(grid):
-        if shape_of(p)[0] <= k:
-            raise ValueError(
-                f"There are {shape_of(p)[0]} points in dimension {i}, but method {method} requires at least  {k + 1} "
-                "points per dimension."
-            )
-
-
 def RegularGridInterpolator___call__(self: Any, xi: Any, method: Any = None, *, nu: Any = None) -> Array:
     """Evaluation of SciPy's and func's objects at traced points."""
     method = self.method if method is None else method
@@ -84,7 +72,8 @@ def RegularGridInterpolator___call__(self: Any, xi: Any, method: Any = None, *, 
     if nu is not None and method not in _TENSOR:
         raise ValueError(f"Can only compute derivatives for methods {_TENSOR}, got method ={method!r}.")
     grid, values = stored(self, "grid"), array_of(stored(self, "values"))
-    _check_sizes(grid, method)
+    if method in _DEGREES:
+        self._validate_grid_dimensions(grid, method)
     ndim = len(grid)
     xi = coordinates(xi, ndim)
     shape = shape_of(xi)
@@ -367,15 +356,9 @@ def LSQBivariateSpline___init__(
     ky: int = 3, eps: Any = None,
 ) -> None:  # fmt: skip
     """FITPACK's least-squares surface with given inner knots."""
+    x, y, z, w = _scipy.LSQBivariateSpline._validate_input(x, y, z, w, kx, ky, eps)
     x, y, z = [fnp.reshape(reals(v), (-1,)) for v in (x, y, z)]
-    if not shape_of(x) == shape_of(y) == shape_of(z):
-        raise ValueError("x, y, and z should have a same length")
     w = fnp.ones_like(x) if w is None else reals(w, "w")
-    if shape_of(w) != shape_of(x):
-        raise ValueError("x, y, z, and w should have a same length")
-    require(w >= 0, "w should be positive")
-    if shape_of(x)[0] < (kx + 1) * (ky + 1):
-        raise ValueError("The length of x, y and z should be at least (kx+1) * (ky+1)")
     xb, xe, yb, ye = [fnp.reshape(to_dtype(array_of(end), DOUBLE), (1,)) for end in _ends(bbox, x, y)]
     tx = fnp.concatenate([*[xb] * (kx + 1), reals(tx), *[xe] * (kx + 1)])
     ty = fnp.concatenate([*[yb] * (ky + 1), reals(ty), *[ye] * (ky + 1)])

@@ -33,6 +33,7 @@ from func.scipy.interpolate.data_arguments import (
     reals,
     refuse,
 )
+from func.scipy.kinds.traces import in_original
 from func.scipy.kinds.versions import version_of
 from func.transforms.custom import stop_gradient
 
@@ -448,21 +449,14 @@ def griddata(
     Differentiable in points, values and queries.
     """
     x = coordinates(points)
-    ndim = shape_of(x)[-1] if len(shape_of(x)) > 1 else len(shape_of(x))
-    if ndim == 1 and method in ("nearest", "linear", "cubic"):
-        x = fnp.reshape(x, (-1,))
-        if isinstance(xi, tuple):
-            if len(xi) != 1:
-                raise ValueError("invalid number of dimensions in xi")
-            (xi,) = xi
-        order = fnp.argsort(x)
-        values = fnp.take(array_of(values), order, axis=0)
-        fill = "extrapolate" if method == "nearest" else fill_value
-        return interp1d(fnp.take(x, order), values, kind=method, axis=0, bounds_error=False, fill_value=fill)(xi)
-    if method == "nearest":
-        return _scipy.NearestNDInterpolator(x, values, rescale=rescale)(xi)
-    if method == "linear":
-        return _scipy.LinearNDInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
-    if method == "cubic" and ndim == 2:
-        return _scipy.CloughTocher2DInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
-    raise ValueError(f"Unknown interpolation method {method!r} for {ndim} dimensional data")
+    if shape_of(x)[-1] > 1 or method not in ("nearest", "linear", "cubic"):
+        return in_original(_scipy.griddata, x, values, xi, method, fill_value, rescale)
+    x = fnp.reshape(x, (-1,))
+    if isinstance(xi, tuple):
+        if len(xi) != 1:
+            raise ValueError("invalid number of dimensions in xi")
+        (xi,) = xi
+    order = fnp.argsort(x)
+    values = fnp.take(array_of(values), order, axis=0)
+    fill = "extrapolate" if method == "nearest" else fill_value
+    return interp1d(fnp.take(x, order), values, kind=method, axis=0, bounds_error=False, fill_value=fill)(xi)

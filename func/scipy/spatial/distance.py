@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 import scipy.spatial.distance as _scipy
 
-from func import linalg as flinalg
 from func import numpy as fnp
 from func import special
 from func.host import scipy_hooks
@@ -26,6 +25,7 @@ from func.interpreters.host.public_functions import put_at_boundary as _put_at_b
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.facts import root
+from func.scipy.kinds.traces import in_original
 from func.transforms.custom import stop_gradient
 
 __all__ = [
@@ -190,14 +190,10 @@ METRICS: dict[str, Callable[..., Array]] = {
 """The metrics by name, as functions of arrays over the last axis."""
 OF_BOOLEANS = {"rogerstanimoto", "russellrao", "sokalsneath", "yule"}
 """The metrics for which cdist and pdist convert to booleans."""
-ALIASES = {
-    "chebyshev": "chebychev cheby cheb ch", "cityblock": "cblock cb c", "correlation": "co", "cosine": "cos",
-    "euclidean": "euclid eu e", "hamming": "matching hamm ha h", "jaccard": "jacc ja j", "jensenshannon": "js",
-    "mahalanobis": "mahal mah", "minkowski": "mi m pnorm", "seuclidean": "se s", "sqeuclidean": "sqe sqeuclid",
-}  # fmt: skip
-_NAME_OF = {name: name for name in METRICS} | {
-    alias: name for name, aliases in ALIASES.items() for alias in aliases.split()
+_NAME_OF = {
+    alias: info.canonical_name for alias, info in _scipy._METRIC_ALIAS.items() if info.canonical_name in METRICS
 }
+"""The names of metrics by SciPy's aliases."""
 
 
 def _vector(x: Any, dtype: Any = None) -> Array:
@@ -326,27 +322,14 @@ def _options(name: str, rows: list[Array], keywords: dict[str, Any]) -> dict[str
     unknown = set(options) - (allowed.get(name, {"w"}) | ({"centered"} if name == "correlation" else set()))
     if unknown:
         raise TypeError(f"the metric {name!r} got an unexpected keyword argument {sorted(unknown)[0]!r}")
-    if "w" in options:
+    if options.get("w") is not None:
         options["w"] = _weights(options["w"], n)
-    if name == "seuclidean":
-        V = options.get("V")
-        V = fnp.var(fnp.vstack(rows), axis=0, ddof=1) if V is None else fnp.astype(fnp.asarray(V), np.float64)
-        if V.ndim != 1:
-            raise ValueError("Variance vector V must be one-dimensional.")
-        if V.shape[0] != n:
-            raise ValueError(f"Variance vector V must have as many elements ({V.shape[0]}) as the rows ({n}).")
-        options["V"] = V
-    if name == "mahalanobis":
-        VI, m = options.get("VI"), sum([x.shape[0] for x in rows])
-        if VI is None and m <= n:
-            raise ValueError(
-                f"The number of observations ({m}) is too small; the covariance matrix is singular. For observations "
-                f"with {n} dimensions, at least {n + 1} observations are required."
-            )
-        if VI is None:
-            VI = fnp.matrix_transpose(flinalg.inv(fnp.atleast_2d(fnp.cov(fnp.vstack(rows).T))))
-        options["VI"] = fnp.astype(fnp.asarray(VI), np.float64)
-    return options
+    if name not in ("seuclidean", "mahalanobis"):
+        return options
+    whole: dict[str, Any] = in_original(
+        _scipy._METRICS[name].validator, tuple(rows), sum([x.shape[0] for x in rows]), n, **options
+    )
+    return whole
 
 
 def _converted(name: str, x: Array) -> Array:
