@@ -6,9 +6,7 @@ differentiate in points, data and queries.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from scipy.interpolate import interp1d
 from scipy.spatial import Delaunay, KDTree
 
 import func.numpy as fnp
+from func.host import scipy_hooks
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.linalg import solve
 from func.numpy.argument_checks import to_dtype
@@ -48,10 +47,6 @@ _KERNELS: dict[str, Callable[[Array], Array]] = {
     "gaussian": lambda q: fnp.exp(-q),
 }
 """The kernels as functions of the squared distance."""
-_SCALE_INVARIANT = {"linear", "thin_plate_spline", "cubic", "quintic"}
-_MIN_DEGREE = {"multiquadric": 0, "linear": 0, "thin_plate_spline": 1, "cubic": 1, "quintic": 2}
-
-
 DENSE = 1_000_000
 """How many pairs of points are compared at once."""
 
@@ -80,15 +75,6 @@ def squared_distances(x: Array, y: Array) -> Array:
     return fnp.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=-1)
 
 
-def _monomials(ndim: int, degree: int) -> np.ndarray[Any, Any]:
-    """The powers of all monomials up to a degree, in SciPy's order."""
-    rows = []
-    for total in range(degree + 1):
-        for chosen in combinations_with_replacement(range(ndim), total):
-            rows.append([chosen.count(i) for i in range(ndim)])
-    return np.array(rows, np.int64).reshape(len(rows), ndim)
-
-
 def _powers_of(x: Array, powers: Any) -> Array:
     columns = []
     for row in np.asarray(powers):
@@ -115,45 +101,20 @@ def RBFInterpolator___init__(
 
     Differentiable in points, data, smoothing, epsilon and queries.
     """
-    y, d = reals(y, "y"), floats(d)
-    if len(shape_of(y)) != 2:
-        raise ValueError("`y` must be a 2-dimensional array.")
-    ny, ndim = shape_of(y)
-    if shape_of(d)[:1] != (ny,):
-        raise ValueError(f"Expected the first axis of `d` to have length {ny}.")
-    smoothing = to_dtype(array_of(smoothing), DOUBLE)
-    if shape_of(smoothing) not in ((), (ny,)):
-        raise ValueError(f"Expected `smoothing` to be a scalar or have shape ({ny},).")
-    kernel = kernel.lower()
-    if kernel not in _KERNELS:
-        raise ValueError(f"`kernel` must be one of {set(_KERNELS)}.")
-    if epsilon is None and kernel not in _SCALE_INVARIANT:
-        raise ValueError(f"`epsilon` must be specified if `kernel` is not one of {_SCALE_INVARIANT}.")
-    least = _MIN_DEGREE.get(kernel, -1)
-    degree = max(least, 0) if degree is None else int(degree)
-    if degree < -1:
-        raise ValueError("`degree` must be at least -1.")
-    if -1 < degree < least:
-        warnings.warn(
-            f"`degree` should not be below {least} except -1 when `kernel` is '{kernel}'. The interpolant may not "
-            "be uniquely solvable, and the smoothing parameter may have an unintuitive effect.",
-            UserWarning,
-            stacklevel=2,
-        )
-    self.neighbors = None if neighbors is None else int(min(neighbors, ny))
-    self.powers = _monomials(ndim, degree)
-    if len(self.powers) > (ny if self.neighbors is None else self.neighbors):
-        raise ValueError(
-            f"At least {len(self.powers)} data points are required when `degree` is {degree} and the number of "
-            f"dimensions is {ndim}."
-        )
-    self.y, self.d_shape, self.d_dtype = y, shape_of(d)[1:], np.dtype(dtype_of(d)).type
-    self.d = fnp.reshape(d, (ny, -1))
-    self.smoothing = fnp.broadcast_to(smoothing, (ny,))
-    self.kernel = kernel
+    y, d, smoothing = reals(y, "y"), floats(d), to_dtype(array_of(smoothing), DOUBLE)
+    shape = shape_of(y)
+    # SciPy checks stand-ins of the same shapes, without a system to solve.
+    points, values = np.arange(float(np.prod(shape))).reshape(shape), np.zeros(shape_of(d), dtype_of(d))
+    weights = np.zeros(shape_of(smoothing)) if shape_of(smoothing) else 0.0
+    count, width = shape[0] if neighbors is None and shape else neighbors, None if epsilon is None else 1.0
+    scipy_hooks.original(_scipy.RBFInterpolator.__init__)(self, points, values, count, weights, kernel, width, degree)
+    self.y, self.d = y, fnp.reshape(d, (shape[0], -1))
+    self.smoothing = fnp.broadcast_to(smoothing, shape[:1])
     self.epsilon = 1.0 if epsilon is None else reals(epsilon, "epsilon")
-    if self.neighbors is None:
-        self._solved = _rbf_solved(y, self.d, self.smoothing, kernel, self.epsilon, self.powers)
+    if neighbors is None:
+        self.neighbors = None
+        solved = _rbf_solved(y, self.d, self.smoothing, self.kernel, self.epsilon, self.powers)
+        self._shift, self._scale, self._coeffs = solved
     else:
         self._tree = KDTree(numbers(y, "which points are neighbours"))
 
@@ -190,7 +151,7 @@ def RBFInterpolator___call__(self: Any, x: Any) -> Array:
         d = d.view(complex)  # SciPy's object holds real and imaginary parts in turn
     n = shape_of(x)[0]
     if self.neighbors is None:
-        solved = self._solved if hasattr(self, "_solved") else (self._shift, self._scale, self._coeffs)
+        solved = self._shift, self._scale, self._coeffs
         if dtype_of(solved[2]).kind != "c" and np.dtype(self.d_dtype).kind == "c":
             solved = (*solved[:2], solved[2].view(complex))
         out = _rbf_values(x, y, kernel, epsilon, powers, solved)
