@@ -79,12 +79,13 @@ def is_key(value: Any) -> bool:
 
 def _has_traced_attribute(self: Any) -> bool:
     """`__func_holds_traced__` of the objects of `HOLDERS`."""
-    values = [*vars(self).values(), *[getattr(self, name, None) for name in _slots(type(self))]]
+    kind: Any = type(self)
+    values = [*vars(self).values(), *[getattr(self, name, None) for name in _slots(kind)]]
     return any([holds_traced(value, MAX_DEPTH - 1) for value in values])
 
 
 @functools.cache
-def _slots(kind: type) -> tuple[str, ...]:
+def _slots(kind: Any) -> tuple[str, ...]:
     return tuple([name for base in kind.__mro__ for name in vars(base).get("__slots__", ())])
 
 

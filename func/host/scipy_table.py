@@ -62,8 +62,8 @@ TABLE: dict[str, str] = {
         ~CubicHermiteSpline.__init__ CubicSpline.__init__ PchipInterpolator.__init__
         Akima1DInterpolator.__init__
         BSpline.{__init__, __call__, design_matrix, from_power_basis, insert_knot, integrate}
-        ~BSpline.{basis_element, derivative, antiderivative} =BSpline.{t, c, construct_fast}
-        =PPoly.{c, x, construct_fast} =BPoly.{c, x, construct_fast} =NdBSpline.{t, c}
+        ~BSpline.{basis_element, derivative, antiderivative} BSpline.{t, c} =BSpline.construct_fast
+        PPoly.{c, x} =PPoly.construct_fast BPoly.{c, x} =BPoly.construct_fast =NdBSpline.{t, c}
         _bsplines.{_insert, _BSpline.__init__, _BSpline.insert_knot} _dierckx.{find_interval, _coloc}
         ~NdBSpline.{__init__, derivative} NdBSpline.{__call__, _bspline_derivative_along_axis, design_matrix}
         _ndbspline._preprocess_inputs

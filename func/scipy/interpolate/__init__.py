@@ -1,9 +1,11 @@
 """scipy.interpolate on traced and plain arrays: interpolators, splines and piecewise polynomials.
 
-Func's classes are subclasses of SciPy's and hold traced coefficients; where nothing is traced, they and the functions
-are SciPy's. Values differentiate in the data, in the nodes or knots and in the query points. What depends on numbers
-alone, the interval of a point, the nearest point, a triangulation, has no derivative: at a breakpoint the derivative is
-that of the piece which SciPy evaluates there.
+Interpolators are objects of SciPy's classes, which keep traced nodes and coefficients. SciPy's own Python code checks
+data, makes objects and derives others from them; func has versions of what SciPy compiles or decides by values.
+
+Values differentiate in the data, in the nodes or knots and in the query points. The interval of a point, the nearest
+point and a triangulation depend on numbers alone and have no derivative: at a breakpoint the derivative is that of the
+piece which SciPy evaluates there.
 
 >>> import numpy as np, func
 >>> from scipy.interpolate import CubicSpline

@@ -14,6 +14,7 @@ from func.interpreters.core import Array, known_value, operand, shape_of
 from func.scipy.interpolate.basis import full, integrated, spline_values, tensor_values
 from func.scipy.interpolate.data_arguments import (
     floats,
+    kept,
     nan_where,
     numbers,
     order_of,
@@ -40,6 +41,9 @@ _LENIENT = numpy_with(unique=_different)
 
 BSpline___init__ = traces(_scipy.BSpline.__init__, np=_LENIENT)
 _bsplines__BSpline___init__ = traces(getattr(_MODULE, "_BSpline", _scipy.BSpline).__init__, np=_LENIENT)
+
+
+BSpline_t, BSpline_c = kept("t"), kept("c")
 
 
 def BSpline___call__(self: Any, x: Any, nu: Any = 0, extrapolate: Any = None) -> Any:

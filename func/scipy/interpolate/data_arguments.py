@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,6 +91,21 @@ def stored(self: Any, name: str) -> Array:
     inner = getattr(self, "_delegate_to", self)
     value = getattr(inner, f"_{name}", None)
     return resolved(getattr(inner, name) if value is None else value)
+
+
+def kept(name: str) -> Callable[..., Any]:
+    """What reads and assigns an array that an object of SciPy's keeps; a copy of the object has its own."""
+
+    def access(self: Any, *assigned: Any) -> Any:
+        if not assigned:
+            return stored(self, name)
+        inner = self
+        if hasattr(self, "_delegate_to"):
+            inner = self._delegate_to = copy.copy(self._delegate_to)
+        setattr(inner, f"_{name}" if hasattr(inner, f"_{name}") else name, fnp.asarray(assigned[0]))
+        return None
+
+    return access
 
 
 def queries(x: Any) -> tuple[Array, tuple[int, ...]]:

@@ -23,6 +23,7 @@ from func.scipy.interpolate.data_arguments import (
     column,
     coordinates,
     is_never,
+    kept,
     nan_where,
     numbers,
     order_of,
@@ -104,6 +105,8 @@ def PPoly___call__(self: Any, x: Any, nu: Any = 0, extrapolate: Any = None) -> A
 
 
 BPoly___call__ = PPoly___call__
+PPoly_c = BPoly_c = kept("c")
+PPoly_x = BPoly_x = kept("x")
 
 
 def _ppoly_fix_continuity(c: Any, x: Any, order: int) -> None:

@@ -206,7 +206,7 @@ def Rbf___init__(self: Any, *args: Any, **kwargs: Any) -> None:
         flat = edges == 0
         count = fnp.sum(fnp.where(flat, 0.0, 1.0))
         self.epsilon = (fnp.prod(fnp.where(flat, 1.0, edges)) / self.N) ** (1.0 / count)
-    self.smooth: Any = kwargs.pop("smooth", 0.0)
+    self.smooth = kwargs.pop("smooth", 0.0)
     self.function = kwargs.pop("function", "multiquadric")
     for item, value in kwargs.items():
         setattr(self, item, value)
@@ -313,17 +313,19 @@ def LinearNDInterpolator___init__(
     _fill_scattered(self, points, values, fill_value, rescale)
 
 
-def _linear_values(self: Any, *args: Any) -> Array:
+def _linear_values(self: Any, args: Any, tolerance: float) -> Array:
     """Evaluation of SciPy's and func's objects at traced points."""
 
     def values_at(points: Array, values: Array, found: Array, weights: Array) -> Array:
         corners = fnp.take(self.tri.simplices, found, axis=0)
         return fnp.sum(weights[:, :, None] * fnp.take(values, corners, axis=0), axis=1)
 
-    return _on_simplices(self, args, values_at)
+    return _on_simplices(self, args, tolerance, values_at)
 
 
-def _on_simplices(self: Any, args: Any, values_at: Callable[[Array, Array, Array, Array], Array]) -> Array:
+def _on_simplices(
+    self: Any, args: Any, tolerance: float, values_at: Callable[[Array, Array, Array, Array], Array]
+) -> Array:
     """Values at queries in simplices, by a function of points, values (n, m), simplices and barycentric coordinates."""
     if hasattr(self, "_parts"):
         points, values, offset, scale = self._parts
@@ -335,7 +337,7 @@ def _on_simplices(self: Any, args: Any, values_at: Callable[[Array, Array, Array
         xi = (xi - offset) / scale
     shape = shape_of(xi)
     flat = fnp.reshape(xi, (-1, shape[-1]))
-    found, lost = _simplex_of(self.tri, flat)
+    found, lost = _simplex_of(self.tri, flat, 100 * np.finfo(float).eps * tolerance)
     corners = fnp.take(self.tri.simplices, found, axis=0)
     weights = simplex_weights(fnp.take(points, corners, axis=0), flat)
     rest = shape_of(values)[1:]
@@ -346,24 +348,26 @@ def _on_simplices(self: Any, args: Any, values_at: Callable[[Array, Array, Array
     return fnp.reshape(out, (*shape[:-1], *rest))
 
 
-def _simplex_of(tri: Any, x: Array) -> tuple[Array, Array]:
+def _simplex_of(tri: Any, x: Array, tolerance: float) -> tuple[Array, Array]:
     """The simplex of each point (n, d), and whether there is none.
 
     Few points are tried in all simplices, which needs no numbers; many are searched for by SciPy.
     """
     d = shape_of(x)[1]
     if shape_of(x)[0] * len(tri.simplices) > DENSE:
-        found = tri.find_simplex(numbers(x, "the triangle that holds a point"))
+        found = tri.find_simplex(numbers(x, "the triangle that holds a point"), tol=tolerance)
         return np.maximum(found, 0), found < 0
     first = fnp.einsum("sij,nsj->nsi", tri.transform[:, :d], stop_gradient(x)[:, None, :] - tri.transform[:, d])
     least = fnp.minimum(fnp.min(first, axis=2), 1.0 - fnp.sum(first, axis=2))
     least = fnp.where(fnp.isnan(least), -np.inf, least)
-    return fnp.argmax(least, axis=1), fnp.logical_not(fnp.max(least, axis=1) >= -100 * np.finfo(float).eps)
+    return fnp.argmax(least, axis=1), fnp.logical_not(fnp.max(least, axis=1) >= -tolerance)
 
 
-def LinearNDInterpolator___call__(self: Any, *args: Any) -> Array:
-    """Evaluation of SciPy's objects, which inherit one method, at traced points."""
-    return (_cubic_values if isinstance(self, _scipy.CloughTocher2DInterpolator) else _linear_values)(self, *args)
+def LinearNDInterpolator___call__(self: Any, *args: Any, simplex_tolerance: float = 1.0) -> Array:
+    """Evaluation of both classes of interpolators on triangles, which inherit one method, at traced points."""
+    return (_cubic_values if isinstance(self, _scipy.CloughTocher2DInterpolator) else _linear_values)(
+        self, args, simplex_tolerance
+    )
 
 
 def CloughTocher2DInterpolator___init__(
@@ -382,14 +386,14 @@ def CloughTocher2DInterpolator___init__(
     self._slopes = gradients(self.tri, x, fnp.reshape(y, (shape_of(y)[0], -1)))
 
 
-def _cubic_values(self: Any, *args: Any) -> Array:
+def _cubic_values(self: Any, args: Any, tolerance: float) -> Array:
     """Evaluation of SciPy's and func's objects at traced points."""
 
     def values_at(points: Array, values: Array, found: Array, weights: Array) -> Array:
         return cubic_values(self.tri, points, values, self._slopes if own else self.grad, found, weights)
 
     own = hasattr(self, "_parts")
-    return _on_simplices(self, args, values_at)
+    return _on_simplices(self, args, tolerance, values_at)
 
 
 def simplex_weights(corners: Array, x: Array) -> Array:
@@ -403,15 +407,16 @@ def simplex_weights(corners: Array, x: Array) -> Array:
 
 @version_of(_scipy.griddata)
 def griddata(
-    points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False
-) -> Any:
+    points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False,
+    **options: Any,
+) -> Any:  # fmt: skip
     """Interpolation of scattered data, as scipy.interpolate.griddata.
 
     Differentiable in points, values and queries.
     """
     x = coordinates(points)
     if shape_of(x)[-1] > 1 or method not in ("nearest", "linear", "cubic"):
-        return in_original(_scipy.griddata, x, values, xi, method, fill_value, rescale)
+        return in_original(_scipy.griddata, x, values, xi, method, fill_value, rescale, **options)
     x = fnp.reshape(x, (-1,))
     if isinstance(xi, tuple):
         if len(xi) != 1:

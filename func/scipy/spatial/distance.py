@@ -190,7 +190,7 @@ METRICS: dict[str, Callable[..., Array]] = {
 """The metrics by name, as functions of arrays over the last axis."""
 OF_BOOLEANS = {"rogerstanimoto", "russellrao", "sokalsneath", "yule"}
 """The metrics for which cdist and pdist convert to booleans."""
-_NAME_OF = {
+_NAME_OF: dict[str, str] = {
     alias: info.canonical_name for alias, info in _scipy._METRIC_ALIAS.items() if info.canonical_name in METRICS
 }
 """The names of metrics by SciPy's aliases."""

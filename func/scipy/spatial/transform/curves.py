@@ -157,7 +157,7 @@ class RotationSpline(_scipy.RotationSpline):  # type: ignore[misc]
         return super().__new__(cls)
 
     def __init__(self, times: Any, rotations: Any) -> None:
-        from func.scipy.interpolate.piecewise import PPoly
+        from scipy.interpolate import PPoly
 
         if rotations.single:
             raise ValueError("`rotations` must be a sequence of rotations.")
