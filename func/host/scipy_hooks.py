@@ -86,6 +86,7 @@ def _has_traced_attribute(self: Any) -> bool:
 
 @functools.cache
 def _slots(kind: Any) -> tuple[str, ...]:
+    """The names of attributes that objects keep outside of their dictionary."""
     return tuple([name for base in kind.__mro__ for name in vars(base).get("__slots__", ())])
 
 

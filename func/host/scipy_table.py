@@ -10,7 +10,8 @@ Entries of `TABLE`:
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
 - `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
 - `Class.method`: the function `Class_method`, for a method that the class defines or inherits; `Class.{a, b}` for two;
-  a class alone: the class of this name. `_module.f` may be compiled: SciPy's code then calls the version.
+  a class alone: the class of this name. Of a property the getter and the setter lead to the function. `_module.f` may
+  be compiled: SciPy's code then calls the version.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from typing import Any
 
 import scipy.interpolate as _scipy
 
-from func.host.scipy_hooks import target_names
+from func.host.scipy_hooks import entries, target_names
+from func.host.scipy_table import TABLE
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.scipy.interpolate import (
     bsplines,
@@ -42,7 +43,8 @@ globals().update(
 )
 """`Class_method` is what the hook of a method of SciPy's leads to, `_module_function` that of a private function."""
 
-__all__ = [name for name in _scipy.__all__ if name in globals()]
+_HOOKED = {row.lstrip("~=").partition(".")[0] for row in entries(_scipy, TABLE["scipy.interpolate"])}
+__all__ = [name for name in _scipy.__all__ if name in _HOOKED]
 
 
 @_without_engine_frames

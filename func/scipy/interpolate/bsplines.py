@@ -13,8 +13,8 @@ import func.numpy as fnp
 from func.interpreters.core import Array, known_value, operand, shape_of
 from func.scipy.interpolate.basis import full, integrated, spline_values, tensor_values
 from func.scipy.interpolate.data_arguments import (
+    array_attribute,
     floats,
-    kept,
     nan_where,
     numbers,
     order_of,
@@ -41,13 +41,11 @@ _LENIENT = numpy_with(unique=_different)
 
 BSpline___init__ = traces(_scipy.BSpline.__init__, np=_LENIENT)
 _bsplines__BSpline___init__ = traces(getattr(_MODULE, "_BSpline", _scipy.BSpline).__init__, np=_LENIENT)
-
-
-BSpline_t, BSpline_c = kept("t"), kept("c")
+BSpline_t, BSpline_c = array_attribute("t"), array_attribute("c")
 
 
 def BSpline___call__(self: Any, x: Any, nu: Any = 0, extrapolate: Any = None) -> Any:
-    """Evaluation of SciPy's and func's splines at traced points."""
+    """The value, or a derivative, at points."""
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     points, shape = queries(x)
     t, c, k = stored(self, "t"), stored(self, "c"), self.k
@@ -61,7 +59,7 @@ def BSpline___call__(self: Any, x: Any, nu: Any = 0, extrapolate: Any = None) ->
 
 
 def BSpline_integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
-    """Integrals of SciPy's and func's splines between traced limits."""
+    """The integral from a to b, differentiable in both; SciPy's asks which of them is larger."""
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     a, b = reals(a), reals(b)
     if shape_of(a) or shape_of(b):
@@ -155,7 +153,7 @@ def _orders(nu: Any, ndim: int) -> list[int]:
 
 
 def NdBSpline___call__(self: Any, xi: Any, *, nu: Any = None, extrapolate: Any = None) -> Any:
-    """Evaluation of SciPy's and func's splines at traced points."""
+    """The value, or a derivative, at points."""
     extrapolate = self.extrapolate if extrapolate is None else bool(extrapolate)
     knots, degrees, c = [reals(t) for t in self.t], [int(k) for k in self.k], floats(self.c)
     ndim = len(knots)

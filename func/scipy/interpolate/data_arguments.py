@@ -87,14 +87,14 @@ def refuse(what: str, instead: str) -> UnsupportedFunctionError:
 
 
 def stored(self: Any, name: str) -> Array:
-    """An array that an object of SciPy's keeps, in itself or in a second object, as its version has it."""
+    """An array of an object of SciPy's, which has it as an attribute or, in later versions, in a delegate."""
     inner = getattr(self, "_delegate_to", self)
     value = getattr(inner, f"_{name}", None)
     return resolved(getattr(inner, name) if value is None else value)
 
 
-def kept(name: str) -> Callable[..., Any]:
-    """What reads and assigns an array that an object of SciPy's keeps; a copy of the object has its own."""
+def array_attribute(name: str) -> Callable[..., Any]:
+    """The getter and setter of an array of SciPy's objects; assignment copies a delegate, which copies share."""
 
     def access(self: Any, *assigned: Any) -> Any:
         if not assigned:

@@ -20,10 +20,10 @@ from func.host import scipy_hooks
 from func.host.interception import resolved
 from func.interpreters.core import Array, shape_of
 from func.scipy.interpolate.data_arguments import (
+    array_attribute,
     column,
     coordinates,
     is_never,
-    kept,
     nan_where,
     numbers,
     order_of,
@@ -105,8 +105,8 @@ def PPoly___call__(self: Any, x: Any, nu: Any = 0, extrapolate: Any = None) -> A
 
 
 BPoly___call__ = PPoly___call__
-PPoly_c = BPoly_c = kept("c")
-PPoly_x = BPoly_x = kept("x")
+PPoly_c = BPoly_c = array_attribute("c")
+PPoly_x = BPoly_x = array_attribute("x")
 
 
 def _ppoly_fix_continuity(c: Any, x: Any, order: int) -> None:
