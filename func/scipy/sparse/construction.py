@@ -10,7 +10,7 @@ import scipy.sparse as _scipy
 
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.scipy.sparse.arithmetic import add
+from func.scipy.sparse.entry_arithmetic import add
 from func.scipy.sparse.patterns import (
     canonical,
     entries,

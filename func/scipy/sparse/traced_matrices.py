@@ -18,7 +18,7 @@ from func.interpreters.core import Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import convert, reshape
-from func.scipy.sparse.arithmetic import (
+from func.scipy.sparse.entry_arithmetic import (
     add,
     as_dense,
     axes_of,

@@ -25,7 +25,7 @@ from func.scipy.sparse.linalg.functions import (
 )
 from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, minres, qmr, tfqmr
 from func.scipy.sparse.linalg.linear_maps import matrix_product as _interface_MatrixLinearOperator__matmat  # noqa: F401
-from func.scipy.sparse.arithmetic import matrix_power
+from func.scipy.sparse.entry_arithmetic import matrix_power
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 

@@ -20,7 +20,7 @@ from func.interpreters.core.errors import FuncError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.interpreters.primitives.structural.shapes import reshape
-from func.scipy.sparse.arithmetic import as_dense
+from func.scipy.sparse.entry_arithmetic import as_dense
 from func.scipy.sparse.patterns import canonical, entries, lifted, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES
 

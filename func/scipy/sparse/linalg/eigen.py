@@ -21,7 +21,7 @@ from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.linalg.sparse import sparse_product, sparse_solve
-from func.scipy.sparse.arithmetic import as_dense
+from func.scipy.sparse.entry_arithmetic import as_dense
 from func.scipy.sparse.linalg.linear_maps import matrix_numbers, operator_holds_traced, unwrapped
 from func.scipy.sparse.patterns import canonical, entries, lifted, with_entries
 from func.transforms.custom import custom_jvp

@@ -21,7 +21,7 @@ from func.interpreters.core import TRACED, Array, Aval, Tracer, dtype_of, shape_
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.shapes import convert, reshape
-from func.scipy.sparse.arithmetic import as_dense
+from func.scipy.sparse.entry_arithmetic import as_dense
 from func.scipy.sparse.linalg.linear_maps import map_of, matrix_numbers, operator_holds_traced, product_with, unwrapped
 from func.transforms.closures import Closure
 from func.transforms.custom import stop_gradient

@@ -12,7 +12,7 @@ import scipy.sparse.linalg as _linalg
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.primitives.linalg.sparse import sparse_product
 from func.interpreters.primitives.structural.shapes import reshape
-from func.scipy.sparse.arithmetic import as_dense
+from func.scipy.sparse.entry_arithmetic import as_dense
 from func.scipy.sparse.patterns import canonical, entries, lifted, with_entries
 from func.transforms.closures import Closure
 
