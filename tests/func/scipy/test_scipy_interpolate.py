@@ -356,6 +356,7 @@ def test_classes():
         assert isinstance(made, CubicSpline)
         assert isinstance(made, PPoly)
         assert isinstance(made, func.scipy.interpolate.PPoly)
+        assert type(made) is CubicSpline
         assert isinstance(made.derivative(), PPoly)
         assert isinstance(make_interp_spline(NODES, y), BSpline)
         again = copy.copy(made)
@@ -436,6 +437,8 @@ def test_tensors():
         (lambda y: CubicSpline(NODES, y, bc_type="periodic"), ValueError, "must be identical"),
         (lambda y: make_interp_spline(NODES[[0, 0, 1, 2, 3, 4, 5]], y), ValueError, "duplicates"),
         (lambda y: BSpline(KNOTS, y[:3], 3), ValueError, "inconsistent"),
+        (lambda y: BSpline(0 * y, Y[:3], 3), ValueError, "Need at least"),
+        (lambda y: BSpline(0 * y, Y[:3], 1), ValueError, "two internal knots"),
         (lambda y: scipy.interpolate.PchipInterpolator(NODES, y * 1j), ValueError, "real values"),
         (lambda y: scipy.interpolate.interp1d(NODES, y)(9.0), ValueError, "above the interpolation range"),
         (lambda y: scipy.interpolate.interp1d(NODES, y, kind="strange"), NotImplementedError, "unsupported"),
