@@ -115,7 +115,7 @@ def _ppoly_fix_continuity(c: Any, x: Any, order: int) -> None:
     h = column(fnp.diff(resolved(x)), len(shape_of(rows[0])))
     k = len(rows) - 1
     for power in range(min(order, k), -1, -1):
-        step = sum([rows[k - j] * (comb(j, power) * h ** (j - power)) for j in range(power + 1, k + 1)], 0.0 * h)
+        step: Any = sum([rows[k - j] * (comb(j, power) * h ** (j - power)) for j in range(power + 1, k + 1)], 0.0 * h)
         first = rows[k - power][:1]
         rows[k - power] = fnp.concatenate([first, first + fnp.cumsum(step[:-1], axis=0)])
     write(c, fnp.stack(rows))

@@ -191,7 +191,9 @@ METRICS: dict[str, Callable[..., Array]] = {
 OF_BOOLEANS = {"rogerstanimoto", "russellrao", "sokalsneath", "yule"}
 """The metrics for which cdist and pdist convert to booleans."""
 _NAME_OF: dict[str, str] = {
-    alias: info.canonical_name for alias, info in _scipy._METRIC_ALIAS.items() if info.canonical_name in METRICS
+    alias: info.canonical_name
+    for alias, info in cast(Any, _scipy)._METRIC_ALIAS.items()
+    if info.canonical_name in METRICS
 }
 """The names of metrics by SciPy's aliases."""
 
@@ -327,7 +329,7 @@ def _options(name: str, rows: list[Array], keywords: dict[str, Any]) -> dict[str
     if name not in ("seuclidean", "mahalanobis"):
         return options
     whole: dict[str, Any] = in_original(
-        _scipy._METRICS[name].validator, tuple(rows), sum([x.shape[0] for x in rows]), n, **options
+        cast(Any, _scipy)._METRICS[name].validator, tuple(rows), sum([x.shape[0] for x in rows]), n, **options
     )
     return whole
 
