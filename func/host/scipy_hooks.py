@@ -41,7 +41,12 @@ MAX_DEPTH = 4
 """What each module of SciPy has hooks for."""
 HOLDERS = {
     "scipy.signal": ("_ltisys.LinearTimeInvariant",),
-    "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),
+    "scipy.stats": (
+        "_distribution_infrastructure.UnivariateDistribution",
+        "_multivariate.matrix_t_frozen",
+        "_multivariate.multi_rv_frozen",
+        "Covariance",
+    ),
 }
 """Classes of SciPy whose objects keep traced values that they are given, as attributes."""
 TREES = {"scipy.spatial.transform": ("Rotation",)}

@@ -23,9 +23,9 @@ from scipy._lib import _util
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.host import scipy_hooks as _scipy_hooks
 from func.scipy.stats import distribution_methods as _methods
-from func.scipy.stats import multivariate_sampling as _multivariate_samples  # registers all methods
+from func.scipy.stats import multivariate_sampling as _multivariate_samples
+from func.scipy.stats import normal_boxes as _normal_boxes
 from func.scipy.stats.fitting import OWN as _FITS
-from func.scipy.stats.multivariate_methods import OWN as _MULTIVARIATE
 from func.scipy.stats.of_samples import OWN as _OF_SAMPLES
 from func.scipy.stats import sampling as _sampling
 from func.scipy.stats.densities import log1mexp as _log1mexp
@@ -36,7 +36,7 @@ from func.interpreters.host.public_functions import put_at_boundary as _put_at_b
 
 _FUNCTIONS: dict[str, Any] = {
     name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__
-} | {**_MULTIVARIATE, **_FITS, **_OF_SAMPLES}
+} | {**_normal_boxes.OWN, **_FITS, **_OF_SAMPLES}
 _OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, own in _FUNCTIONS.items()}
 
 __all__ = [name for name in _OWN if hasattr(_scipy, name)]
