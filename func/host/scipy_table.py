@@ -173,8 +173,7 @@ TABLE: dict[str, str] = {
         ~_distn_infrastructure.rv_frozen.__init__ _continuous_distns.{beta, erlang, expon, gamma, gumbel_l, gumbel_r,
         halfcauchy, halflogistic, halfnorm, invgauss, irwinhall, laplace, logistic, loglaplace, lognorm, norm, pareto,
         pearson3, powerlaw, rayleigh, reciprocal, rel_breitwigner, skewnorm, truncpareto, uniform, vonmises,
-        weibull_min}_gen.fit rv_discrete.expect() _multivariate._PSD
-        _multivariate._dirichlet_multinomial_check_parameters
+        weibull_min}_gen.fit rv_discrete.expect() _multivariate.{_PSD, _dirichlet_multinomial_check_parameters}
         _multivariate.{dirichlet, invwishart, matrix_normal, matrix_t, multinomial, multivariate_normal, multivariate_t,
         normal_inverse_gamma, random_correlation, vonmises_fisher, wishart}_gen.rvs! _multivariate.{invwishart,
         vonmises_fisher, wishart}_frozen.rvs! ~_multivariate.dirichlet_gen.{__call__, cov, entropy, logpdf, mean, pdf,
@@ -189,8 +188,8 @@ TABLE: dict[str, str] = {
         ~_multivariate.matrix_normal_gen.{entropy, logpdf, pdf} ~_multivariate.matrix_normal_frozen.{entropy, logpdf,
         pdf} ~_multivariate.matrix_t_gen.{logpdf, pdf} ~_multivariate.matrix_t_frozen.{logpdf, pdf}
         _multivariate.multinomial_gen.{_checkresult, _process_parameters, _process_quantiles}
-        ~_multivariate.multinomial_gen.{cov, entropy, logpmf, mean, pmf} ~_multivariate.multinomial_frozen.{cov, entropy,
-        logpmf, mean, pmf} _multivariate.multivariate_normal_gen.{_cdf, logcdf, logpdf, pdf}
+        ~_multivariate.multinomial_gen.{cov, entropy, logpmf, mean, pmf} ~_multivariate.multinomial_frozen.{cov,
+        entropy, logpmf, mean, pmf} _multivariate.multivariate_normal_gen.{_cdf, logcdf, logpdf, pdf}
         _multivariate.multivariate_normal_frozen.{logcdf, logpdf} ~_multivariate.multivariate_normal_gen.{cdf, entropy,
         marginal} ~_multivariate.multivariate_normal_frozen.{cdf, entropy, marginal, pdf}
         _multivariate.multivariate_t_gen.{_cdf, _entropy} ~_multivariate.multivariate_t_gen.{cdf, entropy, logpdf,

@@ -36,7 +36,7 @@ from func.interpreters.host.public_functions import put_at_boundary as _put_at_b
 
 _FUNCTIONS: dict[str, Any] = {
     name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__
-} | {**_normal_boxes.OWN, **_FITS, **_OF_SAMPLES}
+} | {**_normal_boxes.methods.OWN, **_FITS, **_OF_SAMPLES}
 _OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, own in _FUNCTIONS.items()}
 
 __all__ = [name for name in _OWN if hasattr(_scipy, name)]

@@ -18,7 +18,7 @@ from scipy.stats import _multivariate as _scipy
 
 import func
 from func.host.interception import intercepted_call
-from func.host.scipy_hooks import holds_traced, original
+from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, known_value
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.host.source import at_line
@@ -61,7 +61,7 @@ def factor_of(matrix: Any) -> Array:
 
 
 class _multivariate__PSD(_scipy._PSD):  # type: ignore[misc]
-    """SciPy's class of what it needs of a covariance, with L⁻ᵀ of the Cholesky factor L in the place of eigenvectors."""
+    """SciPy's class of what it needs of a covariance, with L⁻ᵀ of the Cholesky factor L instead of eigenvectors."""
 
     def __init__(self, M: Any, *args: Any, **kwargs: Any) -> None:
         self._M = np.asarray(M)
@@ -94,18 +94,13 @@ def _normal_frozen_logpdf(self: Any, x: Any) -> Any:
     return _scipy._squeeze_output(dist._logpdf(dist._process_quantiles(x, self.dim), self.mean, self.cov_object))
 
 
+@method("multivariate_normal_gen.pdf", "normal_inverse_gamma_gen.pdf")
 def _exponential(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """A density by its logarithm."""
     return np.exp(self.logpdf(*args, **kwargs))
 
 
-OWN.update({f"_multivariate_{name}_pdf": _exponential for name in ("multivariate_normal_gen", "normal_inverse_gamma_gen")})
-
-
 @method("multivariate_t_gen._logpdf")
-def _t_logpdf(
-    self: Any, x: Any, loc: Any, prec_U: Any, log_pdet: Any, df: Any, dim: int, rank: int, *args: Any
-) -> Any:
+def _t_logpdf(self: Any, x: Any, loc: Any, prec_U: Any, log_pdet: Any, df: Any, dim: int, rank: int, *args: Any) -> Any:
     if not holds_traced(df) and df == np.inf:
         return in_original(_scipy.multivariate_t_gen._logpdf, self, x, loc, prec_U, log_pdet, df, dim, rank, *args)
     half = 0.5 * (df + dim)

@@ -25,7 +25,7 @@ from func.interpreters.core import Aval
 from func.scipy.stats import double_exponential
 from func.scipy.stats import multivariate_methods as methods
 from func.scipy.stats.host_values import along
-from func.scipy.stats.multivariate_methods import OWN, method
+from func.scipy.stats.multivariate_methods import method
 
 _FAR = 40.0
 """Where a normal distribution has no probability left, in deviations."""
