@@ -46,6 +46,7 @@ HOLDERS = {
         "_multivariate.matrix_t_frozen",
         "_multivariate.multi_rv_frozen",
         "Covariance",
+        "gaussian_kde",
     ),
 }
 """Classes of SciPy whose objects keep traced values that they are given, as attributes."""

@@ -24,7 +24,6 @@ from func.scipy.kinds.traces import TRACED_MATH, traces
 from func.scipy.stats.policies import in_wrapper
 
 __all__ = [
-    "chi2_contingency",
     "describe",
     "expectile",
     "mvsdist",
@@ -154,33 +153,6 @@ def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
     equation = np.sum(w * np.where(plain <= at, 1 - level, level) * (plain - at), axis=-1)
     share = np.where(equation >= 0, 1 - alpha, alpha) * weights
     return np.sum(share * a) / np.sum(share)
-
-
-def chi2_contingency(observed: Any, correction: bool = True, lambda_: Any = None, *, method: Any = None) -> Any:
-    """The χ² test of independence in a table of frequencies."""
-    if method is not None:
-        raise UnsupportedFunctionError(
-            f"scipy.stats.chi2_contingency: method= with traced values{at_line()}\n"
-            "Call it on func.stop_gradient(observed)."
-        )
-    observed = np.asarray(observed)
-    if known(observed < 0):
-        raise ValueError("All values in `observed` must be nonnegative.")
-    if observed.size == 0:
-        raise ValueError("No data; `observed` has size 0.")
-    expected = _scipy.contingency.expected_freq(observed)
-    zero = expected == 0
-    if known(zero):
-        place = next(zip(*np.nonzero(func.stop_gradient(zero)), strict=True))
-        raise ValueError(f"The internally computed table of expected frequencies has a zero element at {place}.")
-    dof = expected.size - sum(expected.shape) + expected.ndim - 1
-    chi2, p = 0.0, 1.0
-    if dof:
-        if dof == 1 and correction:
-            difference = expected - observed
-            observed = observed + np.minimum(0.5, np.abs(difference)) * np.sign(difference)
-        chi2, p = _scipy.power_divergence(observed, expected, ddof=observed.size - 1 - dof, axis=None, lambda_=lambda_)
-    return _scipy.contingency.Chi2ContingencyResult(chi2, p, dof, expected)
 
 
 mvsdist = traces(_scipy.mvsdist, math=TRACED_MATH)
