@@ -170,15 +170,15 @@ TABLE: dict[str, str] = {
         set_bandwidth} _morestats.{_boxcox_conf_interval, _yeojohnson_transform} hmean iqr linregress pearsonr pmean
         pointbiserialr power_divergence ~yeojohnson yeojohnson_llf _stats_py._SimpleStudentT.{cdf, sf}
         rv_continuous.{cdf, isf, logcdf, logpdf, logsf, pdf, ppf, sf, fit} rv_discrete.{cdf, isf, logcdf, logpmf, logsf,
-        pmf, ppf, sf} _distn_infrastructure.rv_generic.{entropy, interval, moment, stats, support, nnlf}
-        _distn_infrastructure.rv_generic.rvs! ~_distn_infrastructure.rv_frozen.__init__ _continuous_distns.{beta,
-        erlang, expon, gamma, gumbel_l, gumbel_r, halfcauchy, halflogistic, halfnorm, invgauss, irwinhall, laplace,
-        logistic, loglaplace, lognorm, norm, pareto, pearson3, powerlaw, rayleigh, reciprocal, rel_breitwigner,
-        skewnorm, truncpareto, uniform, vonmises, weibull_min}_gen.fit rv_discrete.expect() _multivariate.{_PSD,
-        _dirichlet_multinomial_check_parameters} _multivariate.{dirichlet, invwishart, matrix_normal, matrix_t,
-        multinomial, multivariate_normal, multivariate_t, normal_inverse_gamma, random_correlation, vonmises_fisher,
-        wishart}_gen.rvs! _multivariate.{invwishart, vonmises_fisher, wishart}_frozen.rvs!
-        ~_multivariate.dirichlet_gen.{__call__, cov, entropy, logpdf, mean, pdf, var}
+        pmf, ppf, sf} ~_distn_infrastructure.rv_generic.interval _distn_infrastructure.rv_generic.{entropy, moment,
+        stats, support, nnlf} _distn_infrastructure.rv_generic.rvs! ~_distn_infrastructure.rv_frozen.__init__
+        _continuous_distns.{beta, erlang, expon, gamma, gumbel_l, gumbel_r, halfcauchy, halflogistic, halfnorm,
+        invgauss, irwinhall, laplace, logistic, loglaplace, lognorm, norm, pareto, pearson3, powerlaw, rayleigh,
+        reciprocal, rel_breitwigner, skewnorm, truncpareto, uniform, vonmises, weibull_min}_gen.fit rv_discrete.expect()
+        _multivariate.{_PSD, _dirichlet_multinomial_check_parameters} _multivariate.{dirichlet, invwishart,
+        matrix_normal, matrix_t, multinomial, multivariate_normal, multivariate_t, normal_inverse_gamma,
+        random_correlation, vonmises_fisher, wishart}_gen.rvs! _multivariate.{invwishart, vonmises_fisher,
+        wishart}_frozen.rvs! ~_multivariate.dirichlet_gen.{__call__, cov, entropy, logpdf, mean, pdf, var}
         ~_multivariate.dirichlet_frozen.{cov, entropy, logpdf, mean, pdf, var} _multivariate.{dirichlet_multinomial,
         invwishart, matrix_normal, matrix_t, multinomial, multivariate_normal, multivariate_t, normal_inverse_gamma,
         vonmises_fisher, wishart}_gen.__call__ ~_multivariate.dirichlet_multinomial_gen.{cov, logpmf, mean, pmf, var}

@@ -19,7 +19,6 @@ from func.host.interception import intercepted_call
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.stats import by_density, densities, standard
 
 
@@ -96,6 +95,18 @@ def _bad(dist: Any, *numbers: Any) -> Any:
     return lost + dist.badvalue
 
 
+def _at(dist: Any, name: str, c: Call, inside: Any, safe: Any, outside: Any) -> Any:
+    """A method inside the support, a number outside of it, and what SciPy returns for invalid arguments."""
+    value = selected(inside, dist, name, c.x, c.shapes, safe)
+    if name == "pdf":
+        value = value / np.where(c.valid, c.scale, 1.0)
+    elif name == "logpdf":
+        value = value - np.log(np.where(c.valid, c.scale, 1.0))
+    elif _is_discrete(dist) and not name.startswith("log"):
+        value = np.where(value < 0, 0.0, np.where(value > 1, 1.0, value))
+    return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(dist, c.x, *c.shapes))))
+
+
 def _density(name: str, outside: float) -> Callable[..., Any]:
     def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
         c = _call(self, x, args, kwds)
@@ -103,12 +114,7 @@ def _density(name: str, outside: float) -> Callable[..., Any]:
             inside = c.valid & intercepted_call(self._support_mask)(c.x, *c.shapes)
             if self.name not in densities.PERIODIC:
                 inside = inside & ~np.isinf(c.x)
-            value = selected(inside, self, name, c.x, c.shapes, by_density.interior(c.low, c.high))
-            scale = np.where(c.valid, c.scale, 1.0)
-            value = value / scale if name == "pdf" else value - np.log(scale)
-            return _out(
-                np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(self, c.x, *c.shapes)))
-            )
+            return _at(self, name, c, inside, by_density.interior(c.low, c.high), outside)
 
     return _named(method, f"rv_continuous_{name}")
 
@@ -118,9 +124,8 @@ def _cumulative(name: str, below: float, above: float) -> Callable[..., Any]:
         c = _call(self, x, args, kwds)
         with np.errstate(all="ignore"):
             inside = c.valid & intercepted_call(self._open_support_mask)(c.x, *c.shapes)
-            value = selected(inside, self, name, c.x, c.shapes, by_density.interior(c.low, c.high))
             rest = np.where(c.x >= c.high, above, below)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, _bad(self, c.x, *c.shapes))))
+            return _at(self, name, c, inside, by_density.interior(c.low, c.high), rest)
 
     return _named(method, f"rv_continuous_{name}")
 
@@ -153,15 +158,6 @@ rv_continuous_cdf, rv_continuous_sf = _cumulative("cdf", 0.0, 1.0), _cumulative(
 rv_continuous_logcdf = _cumulative("logcdf", -np.inf, 0.0)
 rv_continuous_logsf = _cumulative("logsf", 0.0, -np.inf)
 rv_continuous_ppf, rv_continuous_isf = _quantile("ppf"), _quantile("isf")
-
-
-def _interval(self: Any, confidence: Any, *args: Any, **kwds: Any) -> Any:
-    """rv_generic.interval on traced values."""
-    confidence = np.asarray(confidence)
-    outside = func.stop_gradient((confidence > 1) | (confidence < 0))
-    if not is_abstract_value(outside) and np.any(outside):
-        raise ValueError("alpha must be between 0 and 1 inclusive")
-    return self.ppf((1.0 - confidence) / 2, *args, **kwds), self.ppf((1.0 + confidence) / 2, *args, **kwds)
 
 
 def _support(self: Any, *args: Any, **kwds: Any) -> Any:
@@ -247,31 +243,19 @@ def _moment(self: Any, order: int, *args: Any, **kwds: Any) -> Any:
         held = [_held(valid, s) for s in shapes]
         needed = {1: "m", 2: "v", 3: "vs", 4: "mvsk"}.get(order)
         given = (None,) * 4 if needed is None else standard.statistics(self, held, needed)
+
+        def raw(k: int, *shapes: Any) -> Any:
+            return standard.moment(self, k, shapes)
+
         total: Any = loc**order + np.zeros(np.shape(valid))
         for k in range(1, order + 1):
-            term = math.comb(order, k) * scale**k * _raw_moment(self, k, held, given)
+            term = math.comb(order, k) * scale**k * _infrastructure._moment_from_stats(k, *given, raw, held)
             total = total + (term if k == order else np.where(loc == 0, 0.0, term) * loc ** (order - k))
         return _out(np.where(valid, total, self.badvalue))
 
 
-def _raw_moment(dist: Any, order: int, shapes: Sequence[Any], given: Sequence[Any]) -> Any:
-    """E Xⁿ of the standardised distribution: from its statistics where they are known, as SciPy."""
-    if order > 4 or any([x is None for x in given[:order]]):
-        return standard.moment(dist, order, shapes)
-    mean, variance, skewness, kurtosis = given
-    if order == 1:
-        return mean
-    if order == 2:
-        return variance + mean * mean
-    third = skewness * np.power(variance, 1.5)
-    if order == 3:
-        return third + 3 * mean * variance + mean**3
-    return (kurtosis + 3.0) * variance**2.0 + 4 * mean * third + 6 * mean * mean * variance + mean**4
-
-
 _distn_infrastructure_rv_generic_stats, _distn_infrastructure_rv_generic_entropy = _stats, _entropy
-_distn_infrastructure_rv_generic_moment, _distn_infrastructure_rv_generic_interval = _moment, _interval
-_distn_infrastructure_rv_generic_support = _support
+_distn_infrastructure_rv_generic_moment, _distn_infrastructure_rv_generic_support = _moment, _support
 
 
 def _refuse_counts(primals: Any, tangents: Any) -> Any:
@@ -297,19 +281,9 @@ def _mass(name: str, outside: float) -> Callable[..., Any]:
             inside = c.valid & (c.x >= c.low) & (c.x <= c.high) & ~np.isinf(c.x)
             if not isinstance(self, _infrastructure.rv_sample):
                 inside = inside & intercepted_call(self._nonzero)(c.x, *c.shapes)
-            value = selected(inside, self, name, c.x, c.shapes, _first(c))
-            if name == "pmf":
-                value = clipped(value)
-            return _out(
-                np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(self, c.x, *c.shapes)))
-            )
+            return _at(self, name, c, inside, _first(c), outside)
 
     return _named(method, f"rv_discrete_{name}")
-
-
-def clipped(p: Any) -> Any:
-    """A probability in [0, 1]."""
-    return np.where(p < 0, 0.0, np.where(p > 1, 1.0, p))
 
 
 def _first(c: Call) -> Any:
@@ -333,11 +307,7 @@ def _accumulated(name: str, below: float, above: float) -> Callable[..., Any]:
         c = _call_discrete(self, k, args, kwds)
         with np.errstate(all="ignore"):
             inside = c.valid & (c.x >= c.low) & (c.x < c.high) & np.isfinite(c.x)
-            value = selected(inside, self, name, c.x, c.shapes, _first(c))
-            if not name.startswith("log"):
-                value = clipped(value)
-            rest = np.where(c.x >= c.high, above, below)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, _bad(self, c.x, *c.shapes))))
+            return _at(self, name, c, inside, _first(c), np.where(c.x >= c.high, above, below))
 
     return _named(method, f"rv_discrete_{name}")
 

@@ -235,50 +235,15 @@ def draw(sampler: Callable[..., Any], shape: tuple[int, ...], state: Any, parame
     return sampler(*numbers)
 
 
-def sizes(size: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of samples of parameters, as SciPy reads `size`."""
-    full = np.broadcast_shapes(*shapes)
-    while full and full[0] == 1:
-        full = full[1:]
-    given = np.broadcast_shapes(*shapes) if size is None else tuple([int(n) for n in np.atleast_1d(size)])
-    wide = (1,) * (len(given) - len(full)) + full
-    shape = (1,) * (len(full) - len(given)) + given
-    if not all([n == 1 or n == m for n, m in zip(wide, shape, strict=True)]) and size is not None:
-        raise ValueError(
-            f"size does not match the broadcast shape of the parameters. {size}, {shape}, {full}{at_line()}"
-        )
-    return shape
-
-
-def _parsed(dist: Any, args: Sequence[Any], kwds: dict[str, Any]) -> tuple[tuple[Any, ...], Any, Any, Any]:
-    """Shapes, location, scale and size; size may follow them by position."""
-    names = [] if not dist.shapes else [name.strip() for name in dist.shapes.split(",")]
-    order = [*names, "loc", *([] if isinstance(dist, _infrastructure.rv_discrete) else ["scale"]), "size"]
-    if len(args) > len(order):
-        raise TypeError(f"{dist.name}.rvs takes at most {len(order)} positional arguments, {len(args)} were given")
-    given = dict(zip(order, args, strict=False))
-    for name, value in kwds.items():
-        if name in given or name not in order:
-            problem = "multiple values for" if name in given else "an unexpected"
-            raise TypeError(f"{dist.name}.rvs got {problem} argument {name!r}")
-        given[name] = value
-    missing = [name for name in names if name not in given]
-    if missing:
-        raise TypeError(f"{dist.name}.rvs: missing shape parameters: {', '.join(missing)}")
-    shapes = tuple([np.asarray(given[name]) for name in names])
-    return shapes, np.asarray(given.get("loc", 0)), np.asarray(given.get("scale", 1)), given.get("size")
-
-
 def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
     """rv_generic.rvs of traced parameters, and of keys of func.random."""
     scipys = original(_infrastructure.rv_generic.rvs)
     discrete, state = kwds.pop("discrete", None), kwds.pop("random_state", None)
     key = key_of(state)
-    shapes, loc, scale, size = _parsed(self, args, kwds)
     if is_of_trials(self):
-        return _successes(self, key, state, shapes[0], loc, size)
-    shape = sizes(size, [np.shape(x) for x in (*shapes, loc, scale)])
-    shapes, loc, scale = tuple([_fitted(s, shape) for s in shapes]), _fitted(loc, shape), _fitted(scale, shape)
+        return _successes(self, key, state, *args, **kwds)
+    shapes, loc, scale, size = self._parse_args_rvs(*args, **kwds)
+    shape = tuple([int(n) for n in size])
     with np.errstate(all="ignore"):
         valid = standard.accepted(self, shapes) & (scale >= 0)
     is_valid = known(np.asarray(func.stop_gradient(valid)))
@@ -302,21 +267,17 @@ def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
     return np.where(valid, y * scale + loc, np.nan)[()]
 
 
-def _successes(dist: Any, key: Array | None, state: Any, p: Any, loc: Any, size: Any) -> Any:
+def _successes(dist: Any, key: Array | None, state: Any, p: Any, loc: Any = 0, size: Any = None) -> Any:
     """How many trials of probabilities (…, n) succeed."""
-    shape = sizes(size, [p.shape[:-1], loc.shape])
+    p, loc = np.asarray(p), np.asarray(loc)
+    *_, size = dist._argcheck_rvs(np.zeros(p.shape[:-1]), np.zeros(loc.shape), 1.0, size=size)
+    shape = tuple([int(n) for n in size])
     if key is not None:
         drawn = np.sum(random.bernoulli(key, func.stop_gradient(p), (*shape, p.shape[-1])), axis=-1)
     else:
         scipys = original(_infrastructure.rv_generic.rvs)
         drawn = draw(lambda p: scipys(dist, p, size=shape, random_state=state, discrete=True), shape, state, [p])
     return (np.asarray(drawn, np.int64) + func.stop_gradient(loc).astype(np.int64))[()]
-
-
-def _fitted(parameter: Any, shape: tuple[int, ...]) -> Any:
-    """A parameter without the leading axes of length one that a size does not have."""
-    extra = parameter.ndim - len(shape)
-    return np.reshape(parameter, parameter.shape[extra:]) if extra > 0 else parameter
 
 
 _distn_infrastructure_rv_generic_rvs = rvs
