@@ -28,7 +28,7 @@ from func.scipy.stats import normal_boxes as _normal_boxes
 from func.scipy.stats.fitting import OWN as _FITS
 from func.scipy.stats.of_samples import OWN as _OF_SAMPLES
 from func.scipy.stats import sampling as _sampling
-from func.scipy.stats.densities import log1mexp as _log1mexp
+from func.scipy.stats.closed_tails import log1mexp as _log1mexp
 from func.host.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
 from func.interpreters.host.display import public_names as _public_names

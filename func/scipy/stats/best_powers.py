@@ -6,19 +6,18 @@ SciPy searches the parameter; at the maximum the slope of what is maximized is 0
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.special as sc
 import scipy.stats as _scipy
+from scipy.stats import _morestats
 
 import func
 from func.host.scipy_hooks import original
-from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.source import at_line
+from func.scipy.kinds.plain_values import on_the_host
 from func.scipy.stats.estimates import floats
 from func.scipy.stats.sample_functions import boxcox_likelihood, yeojohnson_likelihood, yeojohnson_of
-from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = [
     "_morestats__boxcox_conf_interval",
@@ -30,10 +29,6 @@ __all__ = [
 Function = Callable[..., Any]
 
 
-def _never(primals: Any, tangents: Any) -> NoReturn:
-    raise NotDifferentiableError(f"scipy.stats: the search for the best parameter is not differentiated{at_line()}")
-
-
 def _searched(name: str, example: Any, *args: Any, **kwargs: Any) -> Any:
     """What SciPy's own function finds for plain values; `example` has the shapes of it."""
     plain = original(getattr(_scipy, name))
@@ -41,23 +36,12 @@ def _searched(name: str, example: Any, *args: Any, **kwargs: Any) -> Any:
     def search(*args: Any, **kwargs: Any) -> Any:
         return np.asarray(plain(*args, **kwargs)[2] if name == "boxcox" else plain(*args, **kwargs), dtype=float)
 
-    return on_the_host(search, _never, func.stop_gradient(args), func.stop_gradient(kwargs), example)
+    return on_the_host(search, func.stop_gradient(args), func.stop_gradient(kwargs), example)
 
 
 def _root(equation: Function, found: Any) -> Any:
     """What has been found, as the root of an equation with traced values in its closure."""
     return func.custom_root(equation, lambda g, start: start)(func.stop_gradient(found))
-
-
-def _slope(objective: Function) -> Function:
-    return func.grad(objective)
-
-
-def _plotting_positions(n: int) -> Any:
-    """The medians of the order statistics of uniform numbers. Source: J. Filliben (1975)."""
-    middle = (np.arange(2, n) - 0.3175) / (n + 0.365)
-    end = 0.5 ** (1.0 / n)
-    return np.concatenate([[1 - end], middle, [end]])
 
 
 def _misfit(quantiles: Any, order: Any) -> Any:
@@ -90,10 +74,12 @@ def _best_power(x: Any, found: Any, method: str, limit: dict[str, Any]) -> Any:
     def objective(power: Any) -> Any:
         if method == "mle":
             return boxcox_likelihood(x, power)
-        return _misfit(sc.ndtri(_plotting_positions(len(plain))), np.sort(sc.boxcox(x, power)))
+        return _misfit(
+            sc.ndtri(_morestats._calc_uniform_order_statistic_medians(len(plain))), np.sort(sc.boxcox(x, power))
+        )
 
     def equation(power: Any) -> Any:
-        free = _slope(objective)(np.where(bounded, safe, power))
+        free = func.grad(objective)(np.where(bounded, safe, power))
         return np.where(bounded, sc.boxcox(outside, np.where(bounded, power, 0.5)) - np.sign(reach) * top, free)
 
     return _root(equation, found)
@@ -124,5 +110,5 @@ def yeojohnson_normmax(x: Any, brack: Any = None) -> Any:
     x = floats(x)
     found = _searched("yeojohnson_normmax", np.zeros(()), x, brack)
     constant = np.all(func.stop_gradient(x) == 0)
-    slope = _slope(lambda power: yeojohnson_likelihood(np.where(constant, np.arange(1.0, x.size + 1), x), power))
+    slope = func.grad(lambda power: yeojohnson_likelihood(np.where(constant, np.arange(1.0, x.size + 1), x), power))
     return _root(lambda power: np.where(constant, power - 1.0, slope(power)), found)

@@ -27,6 +27,12 @@ def log_of_rest(u: Array) -> Array:
     return np.where(near, inner + np.log(sc.exprel(-np.exp(inner))), np.log1p(-np.exp(-np.exp(outer))))
 
 
+def log1mexp(x: Array) -> Array:
+    """log(1 - eˣ) for x < 0."""
+    near = x > -0.69
+    return np.where(near, np.log(-np.expm1(np.where(near, x, -0.5))), np.log1p(-np.exp(np.where(near, -1.0, x))))
+
+
 def log_minus_log_of_rest(u: Array) -> Array:
     """log(-log(1 - exp(-eᵘ)))."""
     far = u > MOST - 0.2

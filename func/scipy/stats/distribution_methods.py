@@ -17,8 +17,8 @@ from scipy.stats import _distn_infrastructure as _infrastructure
 import func
 from func.host.interception import intercepted_call
 from func.host.scipy_hooks import holds_traced
-from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
+from func.scipy.kinds.plain_values import without_derivative
 from func.scipy.stats import by_density, densities, standard
 
 
@@ -258,20 +258,10 @@ _distn_infrastructure_rv_generic_stats, _distn_infrastructure_rv_generic_entropy
 _distn_infrastructure_rv_generic_moment, _distn_infrastructure_rv_generic_support = _moment, _support
 
 
-def _refuse_counts(primals: Any, tangents: Any) -> Any:
-    raise NotDifferentiableError(
-        f"probabilities of a discrete distribution have no derivative by the outcome{at_line()}\n"
-        "Differentiate by the parameters; write func.stop_gradient(k) for outcomes that are computed."
-    )
-
-
-@func.custom_jvp
-def _outcome(k: Any) -> Any:
-    """The outcome itself, by which nothing is differentiated."""
-    return k + 0.0
-
-
-_outcome.defjvp(_refuse_counts)
+_outcome = without_derivative(
+    "probabilities of a discrete distribution have no derivative by the outcome\n"
+    "Differentiate by the parameters; write func.stop_gradient(k) for outcomes that are computed."
+)
 
 
 def _mass(name: str, outside: float) -> Callable[..., Any]:

@@ -5,15 +5,13 @@ What orders the data is not differentiated: an estimate has the derivative of th
 
 from __future__ import annotations
 
-import functools
-import importlib
 import warnings
 from typing import Any
 
 import numpy as np
 import scipy
 import scipy.stats as _scipy
-from scipy.stats import _stats_py
+from scipy.stats import _stats_mstats_common, _stats_py
 
 import func
 from func.host.scipy_hooks import original
@@ -92,19 +90,13 @@ def siegelslopes(y: Any, x: Any = None, method: str = "hierarchical") -> Any:
     slope = _median_over_rows(slopes, apart)
     if method == "separate":
         intercepts = (y * x[:, None] - y[:, None] * x) / np.where(apart, x[:, None] - x, 1.0)
-        return _stats_mstats().SiegelslopesResult(slope=slope, intercept=_median_over_rows(intercepts, apart))
-    return _stats_mstats().SiegelslopesResult(slope=slope, intercept=np.median(y - slope * x))
+        return _stats_mstats_common.SiegelslopesResult(slope=slope, intercept=_median_over_rows(intercepts, apart))
+    return _stats_mstats_common.SiegelslopesResult(slope=slope, intercept=np.median(y - slope * x))
 
 
 def _median_over_rows(values: Any, chosen: Any) -> Any:
     """The median of the medians of rows, of those rows that have a median."""
     return _median_of(_median_of(values, chosen), np.any(chosen, axis=-1))
-
-
-@functools.cache
-def _stats_mstats() -> Any:
-    """SciPy's module of the results of slopes."""
-    return importlib.import_module("scipy.stats._stats_mstats_common")
 
 
 @in_wrapper("theilslopes")
@@ -128,7 +120,7 @@ def theilslopes(y: Any, x: Any = None, alpha: Any = 0.95, method: str = "separat
     order = np.sort(np.where(increasing, slopes, np.inf))
     within = ~np.isnan(slope) & (variance >= 0) & (pairs > 0) & (low < pairs)
     interval = [np.where(within, _nth(order, place), np.nan) for place in (low, np.where(high < 0, pairs + high, high))]
-    return _stats_mstats().TheilslopesResult(
+    return _stats_mstats_common.TheilslopesResult(
         slope=slope, intercept=intercept, low_slope=interval[0], high_slope=interval[1]
     )
 

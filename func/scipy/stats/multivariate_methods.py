@@ -20,9 +20,10 @@ import func
 from func.host.interception import intercepted_call
 from func.host.scipy_hooks import holds_traced
 from func.interpreters.core import Array, known_value
-from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
+from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.random.keys import known
+from func.scipy.kinds.plain_values import without_derivative
 from func.scipy.kinds.traces import as_float, in_original, part
 
 OWN: dict[str, Callable[..., Any]] = {}
@@ -168,19 +169,7 @@ def _invwishart_var(self: Any, dim: int, df: Any, scale: Any) -> Any:
     return _where_finite(exists, above / ((df - dim) * (df - dim - 1) ** 2 * (df - dim - 3)))
 
 
-def _refuse(primals: Any, tangents: Any) -> Any:
-    raise NotDifferentiableError(
-        f"probabilities of a discrete distribution have no derivative by the outcome{at_line()}"
-    )
-
-
-@func.custom_jvp
-def _outcomes(x: Any) -> Any:
-    """Numbers of outcomes, by which nothing is differentiated."""
-    return x + 0.0
-
-
-_outcomes.defjvp(_refuse)
+_outcomes = without_derivative("probabilities of a discrete distribution have no derivative by the outcome")
 
 
 def _counts(x: Any) -> Any:

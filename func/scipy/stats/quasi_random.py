@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.stats as _scipy
@@ -14,8 +14,8 @@ import func
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
+from func.scipy.kinds.plain_values import answer_of, on_the_host
 from func.scipy.stats.estimates import known
-from func.scipy.stats.sample_ranks import answer_of, on_the_host
 
 __all__ = [
     "qmc_MultinomialQMC___init__",
@@ -73,7 +73,7 @@ def qmc_geometric_discrepancy(sample: Any, method: str = "mindist", metric: str 
         warnings.warn("Sample contains duplicate points.", stacklevel=2)
     if method == "mindist":
         return np.min(np.where(distances == 0, np.inf, distances))
-    chosen = on_the_host(_tree, _refuse, (func.stop_gradient(distances), len(x)), {}, np.zeros(distances.shape))
+    chosen = on_the_host(_tree, (func.stop_gradient(distances), len(x)), {}, np.zeros(distances.shape))
     return np.sum(distances * chosen) / np.sum(chosen)
 
 
@@ -84,10 +84,6 @@ def _tree(distances: Any, count: int) -> Any:
     full[rows, columns] = distances
     tree = importlib.import_module("scipy.sparse.csgraph").minimum_spanning_tree(full).toarray() != 0
     return (tree | tree.T)[rows, columns].astype(float)
-
-
-def _refuse(primals: Any, tangents: Any) -> NoReturn:
-    raise AssertionError("constants have no tangents")
 
 
 def qmc_MultinomialQMC___init__(self: Any, pvals: Any, *args: Any, **kwargs: Any) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.stats as _scipy
 
-import func
 from func.host.scipy_hooks import holds_traced, original
-from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.source import at_line
-from func.scipy.stats.sample_ranks import on_the_host
+from func.scipy.kinds.plain_values import on_the_host, without_derivative
 
 __all__ = ["goodness_of_fit", "monte_carlo_test", "permutation_test", "power"]
 
@@ -21,17 +18,11 @@ __all__ = ["goodness_of_fit", "monte_carlo_test", "permutation_test", "power"]
 def _test(name: str, takes: int) -> Callable[..., Any]:
     """SciPy's function; `takes` is the place of the callback, or of the first of them, among its arguments."""
 
-    def refuse(primals: Any, tangents: Any) -> NoReturn:
-        raise NotDifferentiableError(
-            f"scipy.stats.{name} has no derivative: it counts resamples{at_line()}\n"
-            "Differentiate the statistic itself, and call it on func.stop_gradient(x)."
-        )
-
-    @func.custom_jvp
-    def held(x: Any) -> Any:
-        return x + 0.0
-
-    held.defjvp(refuse)
+    words = (
+        f"scipy.stats.{name} has no derivative: it counts resamples\n"
+        "Differentiate the statistic itself, and call it on func.stop_gradient(x)."
+    )
+    held = without_derivative(words)
 
     def counted(call: Any) -> Any:
         """A callback whose traced results cannot be differentiated."""
@@ -49,13 +40,13 @@ def _test(name: str, takes: int) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         plain = original(getattr(_scipy, name))
         if holds_traced((args, kwargs)):
-            return on_the_host(plain, refuse, args, kwargs)
+            return on_the_host(plain, args, kwargs, words=words)
         args = tuple([counted(arg) if i >= takes else arg for i, arg in enumerate(args)])
         callbacks = {key: counted(value) for key, value in kwargs.items() if key in ("test", "statistic", "rvs")}
         return plain(*args, **(kwargs | callbacks))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"scipy.stats.{name}, whose derivative is refused: it counts resamples."
+    function.__doc__ = f"scipy.stats.{name}, which has no derivative: it counts resamples."
     return function
 
 

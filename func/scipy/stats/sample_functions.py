@@ -18,9 +18,9 @@ from scipy.stats import _stats_py
 
 import func
 from func.host.scipy_hooks import holds_traced, original
+from func.scipy.kinds.plain_values import answer_of
 from func.scipy.stats.estimates import KEEPS_PRECISION, known
 from func.scipy.stats.policies import in_wrapper
-from func.scipy.stats.sample_ranks import answer_of
 
 __all__ = [
     "_stats_py__SimpleStudentT_cdf",
