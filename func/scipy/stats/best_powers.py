@@ -31,10 +31,10 @@ Function = Callable[..., Any]
 
 def _searched(name: str, example: Any, *args: Any, **kwargs: Any) -> Any:
     """What SciPy's own function finds for plain values; `example` has the shapes of it."""
-    plain = original(getattr(_scipy, name))
+    plain = original(getattr(_morestats, name))
 
     def search(*args: Any, **kwargs: Any) -> Any:
-        return np.asarray(plain(*args, **kwargs)[2] if name == "boxcox" else plain(*args, **kwargs), dtype=float)
+        return np.asarray(plain(*args, **kwargs), dtype=float)
 
     return on_the_host(search, func.stop_gradient(args), func.stop_gradient(kwargs), example)
 
@@ -95,7 +95,7 @@ def _farther(x: Any, power: Any) -> Any:
 def _morestats__boxcox_conf_interval(x: Any, lmax: Any, alpha: Any) -> tuple[Any, Any]:
     """The interval of λ in which the likelihood is at most so much less than the largest one."""
     fall = 0.5 * _scipy.chi2.ppf(1 - alpha, 1)
-    ends = _searched("boxcox", np.zeros(2), x, None, alpha)
+    ends = _searched("_boxcox_conf_interval", np.zeros(2), x, lmax, alpha)
     first, last = [
         _root(lambda power: boxcox_likelihood(x, power) - boxcox_likelihood(x, lmax) + fall, end) for end in ends
     ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import builtins
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.stats as _scipy
+from scipy.stats import _binned_statistic
 
 import func
 from func.host.scipy_hooks import holds_traced, original
@@ -25,10 +25,6 @@ _held = without_derivative(
     "scipy.stats.binned_statistic has no derivative by x alone: which bin it is in is held\n"
     "Write func.stop_gradient(x), or differentiate by the values."
 )
-
-
-def _result(name: str) -> Any:
-    return getattr(importlib.import_module("scipy.stats._binned_statistic"), name)
 
 
 def binned_statistic_dd(
@@ -70,7 +66,7 @@ def binned_statistic_dd(
         steps = [int(np.prod(sizes[i + 1 :])) for i in builtins.range(dimensions)]
         numbers = np.stack([numbers // step % size for step, size in zip(steps, sizes, strict=True)])
     out = np.reshape(out, (*shape[:-1], *[size - 2 for size in sizes]))
-    return _result("BinnedStatisticddResult")(out, edges, numbers)
+    return _binned_statistic.BinnedStatisticddResult(out, edges, numbers)
 
 
 def _placed(sample: Any, bins: Any, limits: Any) -> Any:

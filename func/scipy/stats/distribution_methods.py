@@ -107,27 +107,56 @@ def _at(dist: Any, name: str, c: Call, inside: Any, safe: Any, outside: Any) -> 
     return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(dist, c.x, *c.shapes))))
 
 
-def _density(name: str, outside: float) -> Callable[..., Any]:
+def _method(name: str, region: Callable[[Any, Call], Any], outside: Callable[[Call], Any]) -> Callable[..., Any]:
+    """A method of continuous or discrete distributions, which is computed in a region and is a number elsewhere."""
+    is_discrete = region in (_mass_region, _step_region)
+    call = _call_discrete if is_discrete else _call
+    safe = _first if is_discrete else _interior
+
     def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call(self, x, args, kwds)
+        c = call(self, x, args, kwds)
         with np.errstate(all="ignore"):
-            inside = c.valid & intercepted_call(self._support_mask)(c.x, *c.shapes)
-            if self.name not in densities.PERIODIC:
-                inside = inside & ~np.isinf(c.x)
-            return _at(self, name, c, inside, by_density.interior(c.low, c.high), outside)
+            return _at(self, name, c, c.valid & region(self, c), safe(c), outside(c))
 
-    return _named(method, f"rv_continuous_{name}")
+    return _named(method, f"rv_{'discrete' if is_discrete else 'continuous'}_{name}")
 
 
-def _cumulative(name: str, below: float, above: float) -> Callable[..., Any]:
-    def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call(self, x, args, kwds)
-        with np.errstate(all="ignore"):
-            inside = c.valid & intercepted_call(self._open_support_mask)(c.x, *c.shapes)
-            rest = np.where(c.x >= c.high, above, below)
-            return _at(self, name, c, inside, by_density.interior(c.low, c.high), rest)
+def _density_region(dist: Any, c: Call) -> Any:
+    inside = intercepted_call(dist._support_mask)(c.x, *c.shapes)
+    return inside if dist.name in densities.PERIODIC else inside & ~np.isinf(c.x)
 
-    return _named(method, f"rv_continuous_{name}")
+
+def _open_region(dist: Any, c: Call) -> Any:
+    return intercepted_call(dist._open_support_mask)(c.x, *c.shapes)
+
+
+def _mass_region(dist: Any, c: Call) -> Any:
+    inside = (c.x >= c.low) & (c.x <= c.high) & ~np.isinf(c.x)
+    is_sample = isinstance(dist, _infrastructure.rv_sample)
+    return inside if is_sample else inside & intercepted_call(dist._nonzero)(c.x, *c.shapes)
+
+
+def _step_region(dist: Any, c: Call) -> Any:
+    return (c.x >= c.low) & (c.x < c.high) & np.isfinite(c.x)
+
+
+def _interior(c: Call) -> Any:
+    """A point of the support."""
+    return by_density.interior(c.low, c.high)
+
+
+def _first(c: Call) -> Any:
+    """An outcome of the support."""
+    low, high = [func.stop_gradient(np.asarray(end, float)) for end in (c.low, c.high)]
+    return np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+
+
+def _always(value: float) -> Callable[[Call], float]:
+    return lambda c: value
+
+
+def _sides(below: float, above: float) -> Callable[[Call], Any]:
+    return lambda c: np.where(c.x >= c.high, above, below)
 
 
 def _quantile(name: str) -> Callable[..., Any]:
@@ -153,10 +182,6 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return function
 
 
-rv_continuous_pdf, rv_continuous_logpdf = _density("pdf", 0.0), _density("logpdf", -np.inf)
-rv_continuous_cdf, rv_continuous_sf = _cumulative("cdf", 0.0, 1.0), _cumulative("sf", 1.0, 0.0)
-rv_continuous_logcdf = _cumulative("logcdf", -np.inf, 0.0)
-rv_continuous_logsf = _cumulative("logsf", 0.0, -np.inf)
 rv_continuous_ppf, rv_continuous_isf = _quantile("ppf"), _quantile("isf")
 
 
@@ -264,24 +289,6 @@ _outcome = without_derivative(
 )
 
 
-def _mass(name: str, outside: float) -> Callable[..., Any]:
-    def method(self: Any, k: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call_discrete(self, k, args, kwds)
-        with np.errstate(all="ignore"):
-            inside = c.valid & (c.x >= c.low) & (c.x <= c.high) & ~np.isinf(c.x)
-            if not isinstance(self, _infrastructure.rv_sample):
-                inside = inside & intercepted_call(self._nonzero)(c.x, *c.shapes)
-            return _at(self, name, c, inside, _first(c), outside)
-
-    return _named(method, f"rv_discrete_{name}")
-
-
-def _first(c: Call) -> Any:
-    """An outcome of the support."""
-    low, high = [func.stop_gradient(np.asarray(end, float)) for end in (c.low, c.high)]
-    return np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
-
-
 def _call_discrete(dist: Any, k: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Call:
     shapes, loc, scale, valid = _parsed(dist, args, kwds)
     k = np.asarray(k)
@@ -290,16 +297,6 @@ def _call_discrete(dist: Any, k: Any, args: Sequence[Any], kwds: dict[str, Any])
     if x.dtype.kind == "f" and holds_traced(x):
         x = _outcome(x)
     return Call(np.asarray(x, dtype=np.promote_types(x.dtype, np.float64)), shapes, loc, scale, valid, low, high)
-
-
-def _accumulated(name: str, below: float, above: float) -> Callable[..., Any]:
-    def method(self: Any, k: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call_discrete(self, k, args, kwds)
-        with np.errstate(all="ignore"):
-            inside = c.valid & (c.x >= c.low) & (c.x < c.high) & np.isfinite(c.x)
-            return _at(self, name, c, inside, _first(c), np.where(c.x >= c.high, above, below))
-
-    return _named(method, f"rv_discrete_{name}")
 
 
 def _discrete_quantile(name: str) -> Callable[..., Any]:
@@ -312,10 +309,19 @@ def _discrete_quantile(name: str) -> Callable[..., Any]:
     return _named(method, f"rv_discrete_{name}")
 
 
-rv_discrete_pmf, rv_discrete_logpmf = _mass("pmf", 0.0), _mass("logpmf", -np.inf)
-rv_discrete_cdf, rv_discrete_sf = _accumulated("cdf", 0.0, 1.0), _accumulated("sf", 1.0, 0.0)
-rv_discrete_logcdf = _accumulated("logcdf", -np.inf, 0.0)
-rv_discrete_logsf = _accumulated("logsf", 0.0, -np.inf)
+_CUMULATIVE = {
+    "cdf": _sides(0.0, 1.0),
+    "sf": _sides(1.0, 0.0),
+    "logcdf": _sides(-np.inf, 0.0),
+    "logsf": _sides(0.0, -np.inf),
+}
+"""Functions of both kinds of distributions, and what they are outside of the support."""
+globals().update({f"rv_continuous_{name}": _method(name, _open_region, rest) for name, rest in _CUMULATIVE.items()})
+globals().update({f"rv_discrete_{name}": _method(name, _step_region, rest) for name, rest in _CUMULATIVE.items()})
+rv_continuous_pdf = _method("pdf", _density_region, _always(0.0))
+rv_continuous_logpdf = _method("logpdf", _density_region, _always(-np.inf))
+rv_discrete_pmf = _method("pmf", _mass_region, _always(0.0))
+rv_discrete_logpmf = _method("logpmf", _mass_region, _always(-np.inf))
 rv_discrete_ppf, rv_discrete_isf = _discrete_quantile("ppf"), _discrete_quantile("isf")
 
 __all__ = [name for name in globals() if name.startswith(("rv_", "_distn_infrastructure_rv_"))]

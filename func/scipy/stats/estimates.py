@@ -19,6 +19,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.kinds.traces import TRACED_MATH, traces
+from func.scipy.stats.policies import _axis_nan_policy__contains_nan as contains_nan
 from func.scipy.stats.policies import in_wrapper
 
 __all__ = [
@@ -153,19 +154,12 @@ mvsdist = traces(_scipy.mvsdist, math=TRACED_MATH)
 def describe(a: Any, axis: Any = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate") -> Any:
     """Several statistics of a sample; NaN is omitted from samples of one dimension."""
     a = np.asarray(a)
-    if nan_policy == "omit" and a.size and a.dtype.kind == "f":
-        if is_abstract_value(a):
+    if nan_policy == "omit" and contains_nan(a, nan_policy):
+        if axis is not None and a.ndim > 1:
             raise UnsupportedFunctionError(
-                f"scipy.stats.describe: nan_policy='omit' asks for the values, which are not known while the code is "
-                f"staged{at_line()}"
+                f"scipy.stats.describe: nan_policy='omit' with traced values of several dimensions{at_line()}\n"
+                "Call it for each slice: scipy.stats.describe(x[:, 0], nan_policy='omit')."
             )
-        nans = func.stop_gradient(np.isnan(a))
-        if np.any(nans):
-            if axis is not None and a.ndim > 1:
-                raise UnsupportedFunctionError(
-                    f"scipy.stats.describe: nan_policy='omit' with traced values of several dimensions{at_line()}\n"
-                    "Call it for each slice: scipy.stats.describe(x[:, 0], nan_policy='omit')."
-                )
-            a, axis = np.reshape(a, (-1,))[~np.reshape(nans, (-1,))], 0
+        a, axis = np.ravel(a)[~np.ravel(func.stop_gradient(np.isnan(a)))], 0
     policy = "propagate" if nan_policy == "omit" else nan_policy
     return original(_stats_py.describe)(a, axis=axis, ddof=ddof, bias=bias, nan_policy=policy)

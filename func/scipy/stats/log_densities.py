@@ -18,6 +18,7 @@ from func.interpreters.core import Array
 from func.interpreters.primitives.special.gamma import gammaln_gap, stirling
 from func.interpreters.primitives.special.incomplete import log_gammainc, log_gammaincc
 from func.interpreters.primitives.special.logistic import exp_rest, log1prel, log_cosh
+from func.scipy.stats.closed_tails import split
 
 LARGE = 20
 """From this parameter on the gamma functions are Stirling's, whose leading terms are in the rest."""
@@ -25,11 +26,12 @@ NORMAL = 0.5 * np.log(2 * np.pi)
 
 
 def log1p_rest(u: Array) -> Array:
-    """log(1 + u) - u."""
-    small = np.abs(u) < 1
-    inner, outer = np.where(small, u, 0.0), np.where(small, 1.0, u)
-    near = -inner * inner * (log1prel(inner, order=1) + 1 / (1 + inner))  # by the derivative of log(1 + u)/u
-    return np.where(small, near, np.log1p(outer) - outer)
+    """log(1 + u) - u, for small u by the derivative of log(1 + u)/u."""
+
+    def near(u: Array) -> Array:
+        return -u * u * (log1prel(u, order=1) + 1 / (1 + u))
+
+    return split(np.abs(u) < 1, u, near, 0.0, lambda u: np.log1p(u) - u, 1.0)
 
 
 def log1p_square(x: Array, scale: Any = 1.0) -> Array:
@@ -83,9 +85,7 @@ def near_or_far(x: Array, m: Array, near: Callable[..., Array], far: Callable[..
 
 def log1p_of_square(x: Array) -> Array:
     """log(1 - x²) for |x| < 1."""
-    middle = np.abs(x) < 0.5
-    inner, outer = np.where(middle, x, 0.0), np.where(middle, 0.5, x)
-    return np.where(middle, np.log1p(-inner * inner), np.log1p(-outer) + np.log1p(outer))
+    return split(np.abs(x) < 0.5, x, lambda x: np.log1p(-x * x), 0.0, lambda x: np.log1p(-x) + np.log1p(x), 0.5)
 
 
 def product_error(a: Array, b: Array) -> Array:
@@ -270,11 +270,11 @@ def _exponweib(x: Array, a: Array, c: Array) -> Array:
 def _exponnorm(x: Array, k: Array) -> Array:
     """Left of 1/K by erfcx, which does not hold the square that cancels."""
     z = x - 1 / k
-    left = z < 0
-    inner, outer = np.where(left, z, -1.0), np.where(left, 1.0, z)
-    near = np.log(0.5 * sc.erfcx(-inner / np.sqrt(2.0))) - x * x / 2
-    far = sc.log_ndtr(outer) + (0.5 / k - x) / k
-    return np.where(left, near, far) - np.log(k)
+
+    def left(z: Array) -> Array:
+        return np.log(0.5 * sc.erfcx(-z / np.sqrt(2.0))) - x * x / 2
+
+    return split(z < 0, z, left, -1.0, lambda z: sc.log_ndtr(z) + (0.5 / k - x) / k, 1.0) - np.log(k)
 
 
 def _johnsonsb(x: Array, a: Array, b: Array) -> Array:
@@ -298,10 +298,10 @@ def _norminvgauss(x: Array, a: Array, b: Array) -> Array:
 def _rice(x: Array, b: Array) -> Array:
     """The scaled function for large arguments, whose scale cancels the square of the difference."""
     z = x * b
-    small = z < 1
-    near = np.log(sc.i0(np.where(small, z, 0.0))) - (x * x + b * b) / 2
-    far = np.log(sc.i0e(np.where(small, 1.0, z))) - (x - b) * (x - b) / 2
-    return sc.xlogy(1.0, x) + np.where(small, near, far)
+    near, far = (x * x + b * b) / 2, (x - b) * (x - b) / 2
+    return sc.xlogy(1.0, x) + split(
+        z < 1, z, lambda z: np.log(sc.i0(z)) - near, 0.0, lambda z: np.log(sc.i0e(z)) - far, 1.0
+    )
 
 
 @beside_zero(nowhere)
@@ -435,16 +435,13 @@ def _of_gamma(place: Callable[..., Any], decreasing: bool = False) -> dict[str, 
 
 def _laplace_tail(x: Array) -> Array:
     """The logarithm of the distribution function."""
-    left = x < 0
-    inner, outer = np.where(left, x, -1.0), np.where(left, 1.0, x)
-    return np.where(left, inner - np.log(2.0), np.log1p(-0.5 * np.exp(-outer)))
+    return split(x < 0, x, lambda x: x - np.log(2.0), -1.0, lambda x: np.log1p(-0.5 * np.exp(-x)), 1.0)
 
 
 def _halfnorm(x: Array) -> Array:
     """The logarithm of the distribution function."""
-    small = x < 1
-    inner, outer = [np.where(small, *pair) * np.sqrt(0.5) for pair in ((x, 1.0), (1.0, x))]
-    return np.where(small, np.log(sc.erf(inner)), np.log1p(-sc.erfc(outer)))
+    half = np.sqrt(0.5)
+    return split(x < 1, x, lambda x: np.log(sc.erf(x * half)), 1.0, lambda x: np.log1p(-sc.erfc(x * half)), 1.0)
 
 
 _GAMMA = _of_gamma(lambda x, a: (a, x))

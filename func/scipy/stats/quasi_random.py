@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from typing import Any
 
@@ -68,7 +67,7 @@ def qmc_geometric_discrepancy(sample: Any, method: str = "mindist", metric: str 
     """The least distance of points, or the mean distance along their minimum spanning tree, whose edges are held."""
     answer_of(original(_scipy.qmc.geometric_discrepancy), sample, method, metric)
     x = _qmc._ensure_in_unit_hypercube(sample)
-    distances = importlib.import_module("scipy.spatial.distance").pdist(x, metric=metric)
+    distances = _qmc.distance.pdist(x, metric=metric)
     if known(distances == 0.0):
         warnings.warn("Sample contains duplicate points.", stacklevel=2)
     if method == "mindist":
@@ -82,7 +81,7 @@ def _tree(distances: Any, count: int) -> Any:
     rows, columns = np.triu_indices(count, 1)
     full = np.zeros((count, count))
     full[rows, columns] = distances
-    tree = importlib.import_module("scipy.sparse.csgraph").minimum_spanning_tree(full).toarray() != 0
+    tree = _qmc.minimum_spanning_tree(full).toarray() != 0
     return (tree | tree.T)[rows, columns].astype(float)
 
 

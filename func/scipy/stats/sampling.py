@@ -49,64 +49,29 @@ def uniform(key: Array, shape: tuple[int, ...]) -> Array:
     return np.where(u > 0, u, _SMALLEST)
 
 
-def _two(key: Array) -> tuple[Array, Array]:
-    first, second = random.split(key)
-    return first, second
-
-
 def _sqrt_of_chi2(key: Array, df: Array, shape: tuple[int, ...]) -> Array:
     return np.exp(0.5 * (random.loggamma(key, df / 2, shape) + np.log(2.0)))
 
 
-def _ratio(key: Array, a: Array, b: Array, shape: tuple[int, ...]) -> Array:
-    first, second = _two(key)
-    return np.exp(random.loggamma(first, a, shape) - random.loggamma(second, b, shape))
-
-
-def _norms(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    first, second = _two(key)
-    return random.normal(first, shape), random.normal(second, shape)
-
-
-def _skewnorm(key: Array, shape: tuple[int, ...], a: Array) -> Array:
-    first, second = _norms(key, shape)
-    return (a * np.abs(first) + second) / np.sqrt(1 + a * a)
-
-
-def _rice(key: Array, shape: tuple[int, ...], b: Array) -> Array:
-    first, second = _norms(key, shape)
-    return np.hypot(first + b, second)
-
-
-def _exponnorm(key: Array, shape: tuple[int, ...], k: Array) -> Array:
-    first, second = _two(key)
-    return random.normal(first, shape) + k * random.exponential(second, shape)
-
-
-def _nct(key: Array, shape: tuple[int, ...], df: Array, nc: Array) -> Array:
-    first, second = _two(key)
-    return (random.normal(first, shape) + nc) * np.sqrt(df) / _sqrt_of_chi2(second, df, shape)
-
-
-def _norminvgauss(key: Array, shape: tuple[int, ...], a: Array, b: Array) -> Array:
-    first, second = _two(key)
+def _norminvgauss(first: Array, second: Array, shape: tuple[int, ...], a: Array, b: Array) -> Array:
     gamma = np.sqrt((a - b) * (a + b))
     mixed = random.wald(first, gamma, shape) / (gamma * gamma)
     return b * mixed + np.sqrt(mixed) * random.normal(second, shape)
 
 
 SAMPLERS: dict[str, Callable[..., Any]] = {
+    "bernoulli": lambda key, shape, p: random.bernoulli(key, p, shape),
     "beta": lambda key, shape, a, b: random.beta(key, a, b, shape),
-    "betaprime": lambda key, shape, a, b: _ratio(key, a, b, shape),
+    "binom": lambda key, shape, n, p: random.binomial(key, n, p, shape),
     "chi": lambda key, shape, df: _sqrt_of_chi2(key, df, shape),
     "chi2": lambda key, shape, df: random.chisquare(key, df, shape),
     "erlang": lambda key, shape, a: random.gamma(key, a, shape),
     "expon": lambda key, shape: random.exponential(key, shape),
-    "exponnorm": _exponnorm,
     "f": lambda key, shape, dfn, dfd: random.f(key, dfn, dfd, shape),
     "foldnorm": lambda key, shape, c: np.abs(random.normal(key, shape) + c),
     "gamma": lambda key, shape, a: random.gamma(key, a, shape),
     "gengamma": lambda key, shape, a, c: np.exp(random.loggamma(key, a, shape) / c),
+    "geom": lambda key, shape, p: random.geometric(key, p, shape),
     "halfnorm": lambda key, shape: np.abs(random.normal(key, shape)),
     "invgamma": lambda key, shape, a: np.exp(-random.loggamma(key, a, shape)),
     "invgauss": lambda key, shape, mu: random.wald(key, mu, shape),
@@ -114,33 +79,34 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "lognorm": lambda key, shape, s: np.exp(s * random.normal(key, shape)),
     "maxwell": lambda key, shape: random.maxwell(key, shape),
     "nakagami": lambda key, shape, nu: np.exp(0.5 * (random.loggamma(key, nu, shape) - np.log(nu))),
-    "nct": _nct,
     "norm": lambda key, shape: random.normal(key, shape),
-    "norminvgauss": _norminvgauss,
-    "rice": _rice,
-    "skewnorm": _skewnorm,
+    "poisson": lambda key, shape, mu: random.poisson(key, mu, shape),
     "t": lambda key, shape, df: random.t(key, df, shape),
     "truncnorm": lambda key, shape, a, b: random.truncated_normal(key, a, b, shape),
     "wald": lambda key, shape: random.wald(key, 1.0, shape),
 }
 """Samples of standardised distributions by a key, where there is a shorter way than the quantile of a uniform one."""
 
-DISCRETE_SAMPLERS: dict[str, Callable[..., Any]] = {
-    "bernoulli": lambda key, shape, p: random.bernoulli(key, p, shape),
-    "binom": lambda key, shape, n, p: random.binomial(key, n, p, shape),
-    "geom": lambda key, shape, p: random.geometric(key, p, shape),
-    "poisson": lambda key, shape, mu: random.poisson(key, mu, shape),
+SAMPLERS_OF_TWO_KEYS: dict[str, Callable[..., Any]] = {
+    "betaprime": lambda key, other, n, a, b: np.exp(random.loggamma(key, a, n) - random.loggamma(other, b, n)),
+    "exponnorm": lambda key, other, n, rate: random.normal(key, n) + rate * random.exponential(other, n),
+    "nct": lambda key, other, n, df, nc: (random.normal(key, n) + nc) * np.sqrt(df) / _sqrt_of_chi2(other, df, n),
+    "norminvgauss": _norminvgauss,
+    "rice": lambda key, other, n, b: np.hypot(random.normal(key, n) + b, random.normal(other, n)),
+    "skewnorm": lambda key, other, n, a: (
+        (a * np.abs(random.normal(key, n)) + random.normal(other, n)) / np.sqrt(1 + a * a)
+    ),
 }
 
 
 def by_key(dist: Any, key: Array, shape: tuple[int, ...], shapes: Sequence[Array]) -> Array:
     """Samples of the standardised distribution."""
     is_discrete = isinstance(dist, _infrastructure.rv_discrete)
-    table = DISCRETE_SAMPLERS if is_discrete else SAMPLERS
     name = type(dist).__name__.removesuffix("_gen") if type(dist).__module__.startswith("scipy.stats") else ""
-    sampler = table.get(name)
-    if sampler is not None:
-        return sampler(key, shape, *shapes)
+    if name in SAMPLERS:
+        return SAMPLERS[name](key, shape, *shapes)
+    if name in SAMPLERS_OF_TWO_KEYS:
+        return SAMPLERS_OF_TWO_KEYS[name](*random.split(key), shape, *shapes)
     if not _is_generic(dist):
         drawn = _seeded(dist, key, shape, shapes, {"discrete": True} if is_discrete else {})
         changes = not is_discrete and any([holds_traced(s) for s in shapes])
