@@ -22,7 +22,7 @@ _NAMES = {np.mean: "mean", np.std: "std", np.sum: "sum", np.median: "median", np
 
 
 _held = without_derivative(
-    "scipy.stats.binned_statistic has no derivative by x alone: which bin it is in is held\n"
+    "scipy.stats.binned_statistic has no derivative by x alone: which bin it is in is a constant\n"
     "Write func.stop_gradient(x), or differentiate by the values."
 )
 

@@ -19,7 +19,7 @@ from func.scipy.stats import (
     discrete,
     double_exponential,
     log_densities,
-    pearson3,
+    skewed_gamma,
     studentized_ranges,
 )
 from func.scipy.stats.closed_tails import log1mexp
@@ -523,7 +523,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "genpareto": GENPARETO,
     "kappa4": KAPPA4,
     "pareto": {"stats": _pareto_stats},
-    "pearson3": pearson3.DENSITIES,
+    "pearson3": skewed_gamma.DENSITIES,
     "skewnorm": _exp(_skewnorm),
     "studentized_range": _log(studentized_ranges.density),
     "t": {"pdf": lambda *args: np.exp(log_densities.student(*args))},
@@ -552,7 +552,7 @@ BY_DENSITY = frozenset(
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
     "binom": discrete.binom_slope,
-    "pearson3": pearson3.slope,
+    "pearson3": skewed_gamma.slope,
     "rdist": _rdist_slope,
     "studentized_range": studentized_ranges.slope,
     "t": _student_slope,

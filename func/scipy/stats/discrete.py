@@ -38,12 +38,12 @@ def _of_trials(k: Array, trials: Sequence[Array], choose: Callable[..., Any]) ->
     """The probability of the numbers j of successes with choose(j, k), for trials of different probabilities."""
     k, *trials = np.broadcast_arrays(k, *trials)
     j = np.arange(len(trials) + 1.0)
-    found: Any = np.where(j == 0, 1.0, np.zeros((*np.shape(k), 1)))
+    chances: Any = np.where(j == 0, 1.0, np.zeros((*np.shape(k), 1)))
     for p in trials:
         p = p[..., None]
-        one_more = np.concatenate([np.zeros((*np.shape(k), 1)), found[..., :-1]], axis=-1)
-        found = (1 - p) * found + p * one_more
-    return np.sum(np.where(choose(j, np.floor(k)[..., None]), found, 0.0), axis=-1)
+        one_more = np.concatenate([np.zeros((*np.shape(k), 1)), chances[..., :-1]], axis=-1)
+        chances = (1 - p) * chances + p * one_more
+    return np.sum(np.where(choose(j, np.floor(k)[..., None]), chances, 0.0), axis=-1)
 
 
 POISSON_BINOM: dict[str, Callable[..., Any]] = {

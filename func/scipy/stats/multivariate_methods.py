@@ -227,7 +227,7 @@ OWN["_multivariate_vonmises_fisher_gen__process_parameters"] = part(
 
 
 def _frozen(kind: str) -> Callable[..., Any]:
-    """SciPy's frozen distribution of traced parameters; a seed is kept for its samples, as it may be a key."""
+    """SciPy's frozen distribution of traced parameters; its samples need the seed, which may be a key."""
     frozen_class = getattr(_scipy, f"{kind}_frozen")
     call = vars(getattr(_scipy, f"{kind}_gen"))["__call__"]
     signature = inspect.signature(call)

@@ -22,7 +22,7 @@ def _test(name: str, takes: int) -> Callable[..., Any]:
         f"scipy.stats.{name} has no derivative: it counts resamples\n"
         "Differentiate the statistic itself, and call it on func.stop_gradient(x)."
     )
-    held = without_derivative(words)
+    constant = without_derivative(words)
 
     def counted(call: Any) -> Any:
         """A callback whose traced results cannot be differentiated."""
@@ -33,7 +33,7 @@ def _test(name: str, takes: int) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             result = call(*args, **kwargs)
             value = getattr(result, "pvalue", result)
-            return held(np.asarray(value)) if holds_traced(value) else result
+            return constant(np.asarray(value)) if holds_traced(value) else result
 
         return wrapper
 
