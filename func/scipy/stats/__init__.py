@@ -29,10 +29,9 @@ from func.scipy.stats.fitting import OWN as _FITS
 from func.scipy.stats import best_powers as _best_powers
 from func.scipy.stats import binned as _binned
 from func.scipy.stats import estimates as _estimates
-from func.scipy.stats import infrastructure as _infrastructure
+from func.scipy.stats import masking as _masking
 from func.scipy.stats import policies as _policies
 from func.scipy.stats import quasi_random as _quasi_random
-from func.scipy.stats import resampled as _resampled
 from func.scipy.stats import sample_functions as _sample_functions
 from func.scipy.stats import sample_quantiles as _sample_quantiles
 from func.scipy.stats import sample_ranks as _sample_ranks
@@ -44,8 +43,8 @@ from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
 _MODULES = (
-    _methods, _multivariate_samples, _sampling, _best_powers, _binned, _estimates, _infrastructure, _policies,
-    _quasi_random, _resampled, _sample_functions, _sample_quantiles, _sample_ranks,
+    _methods, _multivariate_samples, _sampling, _best_powers, _binned, _estimates, _masking, _policies,
+    _quasi_random, _sample_functions, _sample_quantiles, _sample_ranks,
 )  # fmt: skip
 _FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module in _MODULES for name in module.__all__} | {
     **_normal_boxes.methods.OWN,
