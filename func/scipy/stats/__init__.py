@@ -52,7 +52,8 @@ _FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module in _MODULES
 }
 _OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, own in _FUNCTIONS.items()}
 
-__all__ = [name for name in _OWN if hasattr(_scipy, name)]
+_TRACED = ("boxcox", "chi2_contingency", "gaussian_kde", "yeojohnson")  # code of SciPy, on parts of which func works
+__all__ = [name for name in (*_OWN, *_TRACED) if hasattr(_scipy, name)]
 
 
 def _external(name: str) -> Any:
