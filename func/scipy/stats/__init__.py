@@ -24,8 +24,8 @@ from func.interpreters.host.public_functions import without_engine_frames as _wi
 from func.host import scipy_hooks as _scipy_hooks
 from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats import multivariate_sampling as _multivariate_samples
-from func.scipy.stats import normal_boxes as _normal_boxes
 from func.scipy.stats.fitting import OWN as _FITS
+from func.scipy.stats.normal_boxes import OWN as _MULTIVARIATE
 from func.scipy.stats import best_powers as _best_powers
 from func.scipy.stats import binned as _binned
 from func.scipy.stats import estimates as _estimates
@@ -47,7 +47,7 @@ _MODULES = (
     _quasi_random, _sample_functions, _sample_quantiles, _sample_ranks,
 )  # fmt: skip
 _FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module in _MODULES for name in module.__all__} | {
-    **_normal_boxes.methods.OWN,
+    **_MULTIVARIATE,
     **_FITS,
 }
 _OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, own in _FUNCTIONS.items()}

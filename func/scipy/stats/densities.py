@@ -16,9 +16,9 @@ from func.interpreters.primitives.special.logistic import exp_rest, log1prel
 from func.scipy.stats import (
     closed_tails,
     counting,
-    discrete,
     double_exponential,
     log_densities,
+    masses,
     skewed_gamma,
     studentized_ranges,
 )
@@ -66,7 +66,7 @@ HOST: dict[str, str] = {
     "vonmises": "cdf",
     "wald": "ppf isf entropy",
 }
-HOST.update(discrete.HOST)
+HOST.update(masses.HOST)
 """Methods whose values are SciPy's own, with derivatives that follow from the density."""
 
 
@@ -530,7 +530,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "truncnorm": TRUNCNORM,
     "tukeylambda": _log(_tukeylambda),
 }
-OWN.update(discrete.DISCRETE)
+OWN.update(masses.DISCRETE)
 for _methods in (log_densities.LOG_DENSITIES, log_densities.LOG_TAILS, closed_tails.CLOSED_TAILS):
     OWN.update({_name: {**OWN.get(_name, {}), **_own} for _name, _own in _methods.items()})
 """Methods that are written here, where SciPy's code is compiled or asks for the values."""
@@ -551,7 +551,7 @@ BY_DENSITY = frozenset(
 
 SLOPES: dict[str, Callable[..., Any]] = {
     "beta": _beta_slope,
-    "binom": discrete.binom_slope,
+    "binom": masses.binom_slope,
     "pearson3": skewed_gamma.slope,
     "rdist": _rdist_slope,
     "studentized_range": studentized_ranges.slope,

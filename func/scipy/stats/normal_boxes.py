@@ -25,6 +25,7 @@ from func.interpreters.core import Aval
 from func.scipy.stats import double_exponential
 from func.scipy.stats import multivariate_methods as methods
 from func.scipy.stats.host_values import along
+from func.scipy.stats.multivariate_methods import OWN as OWN
 from func.scipy.stats.multivariate_methods import method
 
 _FAR = 40.0

@@ -152,11 +152,11 @@ def _distribution_function(values: Any, weights: Any, at: Any) -> Any:
 
 def _stats_py__cdf_distance(p: Any, u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
     """The distance of two distribution functions: ∫ |U - V|ᵖ to the power of 1/p."""
-    first = _stats_py._validate_distribution(u_values, u_weights)
-    second = _stats_py._validate_distribution(v_values, v_weights)
-    every = np.sort(np.concatenate([first[0], second[0]]))
-    gaps = np.diff(every)
-    apart = _distribution_function(*first, every[:-1]) - _distribution_function(*second, every[:-1])
+    u_values, u_weights = _stats_py._validate_distribution(u_values, u_weights)
+    v_values, v_weights = _stats_py._validate_distribution(v_values, v_weights)
+    every = np.sort(np.concatenate([u_values, v_values]))
+    gaps, places = np.diff(every), every[:-1]
+    apart = _distribution_function(u_values, u_weights, places) - _distribution_function(v_values, v_weights, places)
     if p == 1:
         return np.sum(np.abs(apart) * gaps)
     if p == 2:

@@ -18,7 +18,7 @@ from func.host.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.scipy.stats import by_density, counting, densities, discrete, double_exponential, masking
+from func.scipy.stats import by_density, counting, densities, double_exponential, masking, masses
 from func.scipy.stats.by_density import interior
 from func.scipy.stats.host_values import RULES, Function, along, from_host
 
@@ -213,7 +213,7 @@ def cdf_slope(dist: Any, x: Array, shapes: Sequence[Array], dots: Sequence[Any])
 
 def _discrete_slope(dist: Any, lower: Array, k: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """By the sum on the nearer side; by the last outcome from below, as outcomes beyond it have slopes."""
-    last = discrete.LAST_OUTCOMES.get(type(dist).__name__.removesuffix("_gen"))
+    last = masses.LAST_OUTCOMES.get(type(dist).__name__.removesuffix("_gen"))
     total: Any = 0.0
     for side, own in ((lower, False), (np.ones_like(lower), True)):
         chosen = [dot if (place == last) == own else None for place, dot in enumerate(dots)]
