@@ -166,18 +166,20 @@ def yeojohnson_likelihood(a: Any, p: Any, *, axis: int = 0, **options: Any) -> A
     return (p - 1) * np.sum(np.sign(a) * np.log1p(np.abs(a)), axis=axis) - a.shape[axis] / 2 * np.log(variance)
 
 
-def _of_samples(likelihood: Callable[..., Any]) -> Callable[..., Any]:
+def _of_samples(name: str, likelihood: Callable[..., Any]) -> Callable[..., Any]:
     """A likelihood with the axes and policies of SciPy's power mean, a function of samples and a number as well."""
     wrapped = in_wrapper("pmean")(likelihood)
 
     def function(lmb: Any, data: Any, **options: Any) -> Any:
         return wrapped(data, lmb, **options)
 
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = likelihood.__doc__
     return function
 
 
-boxcox_llf, yeojohnson_llf = _of_samples(boxcox_likelihood), _of_samples(yeojohnson_likelihood)
+boxcox_llf = _of_samples("boxcox_llf", boxcox_likelihood)
+yeojohnson_llf = _of_samples("yeojohnson_llf", yeojohnson_likelihood)
 
 
 def _stats_py__SimpleStudentT_cdf(self: Any, t: Any) -> Any:
