@@ -47,7 +47,13 @@ HOLDERS = {
         "NearestNDInterpolator", "LinearNDInterpolator", "CloughTocher2DInterpolator", "FloaterHormannInterpolator",
     ),
     "scipy.signal": ("_ltisys.LinearTimeInvariant",),
-    "scipy.stats": ("_distribution_infrastructure.UnivariateDistribution", "Covariance"),
+    "scipy.stats": (
+        "_distribution_infrastructure.UnivariateDistribution",
+        "_multivariate.matrix_t_frozen",
+        "_multivariate.multi_rv_frozen",
+        "Covariance",
+        "gaussian_kde",
+    ),
 }  # fmt: skip
 """Classes of SciPy whose objects keep traced values that they are given, as attributes."""
 TREES = {"scipy.spatial.transform": ("Rotation",)}

@@ -171,47 +171,59 @@ TABLE: dict[str, str] = {
         _axis_nan_policy._contains_nan ~_distribution_infrastructure.Mixture.{_logsum, _moment_central, _moment_raw,
         _sum}() _distribution_infrastructure.UnivariateDistribution._moment_transform_center _stats_py._cdf_distance
         alexandergovern anderson anderson_ksamp ansari barnard_exact ~bayes_mvs binned_statistic_dd binomtest
-        boschloo_exact boxcox boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi chi2_contingency
+        boschloo_exact ~boxcox boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi ~chi2_contingency
         circmean combine_pvalues contingency.{association, crosstab, odds_ratio} cramervonmises cramervonmises_2samp
         cumfreq describe differential_entropy dunnett entropy expectile f_oneway ~false_discovery_control fisher_exact
         fligner friedmanchisquare gmean goodness_of_fit() jarque_bera kendalltau kruskal ks_1samp ks_2samp kstat
         kstatvar kstest kurtosis kurtosistest levene lmoment logrank mannwhitneyu median_abs_deviation median_test mode
         moment monte_carlo_test() mood multiscale_graphcorr mvsdist normaltest ~obrientransform page_trend_test
         percentileofscore permutation_test() power() ppcc_max ppcc_plot qmc.MultinomialQMC.__init__ qmc.{discrepancy,
-        geometric_discrepancy, scale, update_discrepancy} quantile quantile_test rankdata ranksums relfreq sem shapiro
-        siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin trim_mean tsem
-        tstd ttest_1samp ttest_ind ttest_rel tukey_hsd tvar variation wasserstein_distance_nd weightedtau wilcoxon
-        yeojohnson_normmax yeojohnson_normplot bartlett boxcox_llf chisquare circstd circvar gaussian_kde
-        gaussian_kde.{evaluate, logpdf} hmean iqr linregress pearsonr pmean pointbiserialr power_divergence yeojohnson
-        yeojohnson_llf _stats_py._SimpleStudentT.{cdf, sf} rv_continuous.{cdf, isf, logcdf, logpdf, logsf, pdf, ppf, sf,
-        fit} rv_discrete.{cdf, isf, logcdf, logpmf, logsf, pmf, ppf, sf} _distn_infrastructure.rv_generic.{entropy,
-        interval, moment, stats, support, nnlf} _distn_infrastructure.rv_generic.rvs!
-        ~_distn_infrastructure.rv_frozen.__init__ _continuous_distns.{beta, erlang, expon, gamma, gumbel_l, gumbel_r,
-        halfcauchy, halflogistic, halfnorm, invgauss, irwinhall, laplace, logistic, loglaplace, lognorm, norm, pareto,
-        pearson3, powerlaw, rayleigh, reciprocal, rel_breitwigner, skewnorm, truncpareto, uniform, vonmises,
-        weibull_min}_gen.fit rv_discrete.expect() ~_multivariate.dirichlet_gen.{__call__, cov, entropy, logpdf, mean,
-        pdf, var} _multivariate.{dirichlet, invwishart, matrix_normal, matrix_t, multinomial, multivariate_normal,
-        multivariate_t, normal_inverse_gamma, vonmises_fisher, wishart}_gen.rvs!
-        ~_multivariate.dirichlet_multinomial_gen.{cov, mean, var} _multivariate.dirichlet_multinomial_gen.{__call__,
-        logpmf, pmf} _multivariate.invwishart_frozen.{logpdf, pdf} _multivariate.{invwishart, vonmises_fisher,
-        wishart}_frozen.rvs! _multivariate.invwishart_gen.{__call__, entropy, logpdf, mean, mode, pdf, var}
-        _multivariate.matrix_normal_gen.{__call__, entropy, logpdf, pdf} _multivariate.matrix_t_gen.{__call__, logpdf,
-        pdf} _multivariate.multinomial_gen.{__call__, cov, entropy, logpmf, mean, pmf}
-        _multivariate.multivariate_normal_frozen.{cdf, logcdf} _multivariate.multivariate_normal_gen.{__call__, cdf,
-        entropy, logcdf, logpdf, marginal, pdf} _multivariate.multivariate_t_frozen.cdf
-        _multivariate.multivariate_t_gen.{__call__, cdf, entropy, logpdf, marginal, pdf}
-        _multivariate.normal_inverse_gamma_gen.{__call__, logpdf, mean, pdf, var}
-        _multivariate.random_correlation_gen.rvs _multivariate.vonmises_fisher_frozen.{logpdf, pdf}
-        _multivariate.vonmises_fisher_gen.{__call__, entropy, logpdf, pdf} _multivariate.wishart_frozen.{logpdf, pdf}
-        _multivariate.wishart_gen.{__call__, entropy, logpdf, mean, mode, pdf, var} =gstd =gzscore =ttest_ind_from_stats
-        =zmap =zscore =bootstrap() =directional_stats =epps_singleton_2samp =probplot =scoreatpercentile =sigmaclip
-        =trim1 =trimboth =fit() =truncate =order_statistic =exp =log =abs
-        =_distribution_infrastructure.UnivariateDistribution.{entropy, logentropy, median, mode, mean, variance,
-        standard_deviation, skewness, kurtosis, logpdf, pdf, logpmf, pmf, logcdf, cdf, logccdf, ccdf, ilogcdf, icdf,
-        ilogccdf, iccdf, moment, support, __init__, __add__, __sub__, __mul__, __truediv__, __pow__, __radd__, __rsub__,
-        __rmul__, __rtruediv__, __neg__, __abs__} =_distribution_infrastructure.Mixture.{entropy, logentropy, median,
-        mode, mean, variance, standard_deviation, skewness, kurtosis, logpdf, pdf, logpmf, pmf, logcdf, cdf, logccdf,
-        ccdf, ilogcdf, icdf, ilogccdf, iccdf, moment, __init__} =Covariance.{from_diagonal, from_precision,
+        geometric_discrepancy, update_discrepancy} ~qmc.scale quantile quantile_test rankdata ranksums relfreq sem
+        shapiro siegelslopes skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin
+        trim_mean tsem tstd ttest_1samp ttest_ind ttest_rel tukey_hsd tvar variation wasserstein_distance_nd weightedtau
+        wilcoxon yeojohnson_normmax yeojohnson_normplot bartlett boxcox_llf chisquare circstd circvar ~gaussian_kde
+        gaussian_kde.{evaluate, logpdf} ~gaussian_kde.{integrate_box_1d, integrate_gaussian, integrate_kde, marginal,
+        set_bandwidth} _morestats.{_boxcox_conf_interval, _yeojohnson_transform} hmean iqr linregress pearsonr pmean
+        pointbiserialr power_divergence ~yeojohnson yeojohnson_llf _stats_py._SimpleStudentT.{cdf, sf}
+        rv_continuous.{cdf, isf, logcdf, logpdf, logsf, pdf, ppf, sf, fit} rv_discrete.{cdf, isf, logcdf, logpmf, logsf,
+        pmf, ppf, sf} ~_distn_infrastructure.rv_generic.interval _distn_infrastructure.rv_generic.{entropy, moment,
+        stats, support, nnlf} _distn_infrastructure.rv_generic.rvs! ~_distn_infrastructure.rv_frozen.__init__
+        _continuous_distns.{beta, erlang, expon, gamma, gumbel_l, gumbel_r, halfcauchy, halflogistic, halfnorm,
+        invgauss, irwinhall, laplace, logistic, loglaplace, lognorm, norm, pareto, pearson3, powerlaw, rayleigh,
+        reciprocal, rel_breitwigner, skewnorm, truncpareto, uniform, vonmises, weibull_min}_gen.fit rv_discrete.expect()
+        _multivariate.{_PSD, _dirichlet_multinomial_check_parameters} _multivariate.{dirichlet, invwishart,
+        matrix_normal, matrix_t, multinomial, multivariate_normal, multivariate_t, normal_inverse_gamma,
+        random_correlation, vonmises_fisher, wishart}_gen.rvs! _multivariate.{invwishart, vonmises_fisher,
+        wishart}_frozen.rvs! ~_multivariate.dirichlet_gen.{__call__, cov, entropy, logpdf, mean, pdf, var}
+        ~_multivariate.dirichlet_frozen.{cov, entropy, logpdf, mean, pdf, var} _multivariate.{dirichlet_multinomial,
+        invwishart, matrix_normal, matrix_t, multinomial, multivariate_normal, multivariate_t, normal_inverse_gamma,
+        vonmises_fisher, wishart}_gen.__call__ ~_multivariate.dirichlet_multinomial_gen.{cov, logpmf, mean, pmf, var}
+        ~_multivariate.dirichlet_multinomial_frozen.{cov, logpmf, mean, pmf, var} _multivariate.{invwishart,
+        multivariate_t, wishart}_gen._logpdf _multivariate.invwishart_gen.{_mean, _var}
+        ~_multivariate.invwishart_gen.{entropy, logpdf, mean, mode, pdf, var} ~_multivariate.invwishart_frozen.{entropy,
+        logpdf, mean, mode, pdf, var} ~_multivariate.matrix_normal_gen.{entropy, logpdf, pdf}
+        ~_multivariate.matrix_normal_frozen.{entropy, logpdf, pdf} ~_multivariate.matrix_t_gen.{logpdf, pdf}
+        ~_multivariate.matrix_t_frozen.{logpdf, pdf} _multivariate.multinomial_gen.{_checkresult, _process_parameters,
+        _process_quantiles} ~_multivariate.multinomial_gen.{cov, entropy, logpmf, mean, pmf}
+        ~_multivariate.multinomial_frozen.{cov, entropy, logpmf, mean, pmf} _multivariate.multivariate_normal_gen.{_cdf,
+        logcdf, logpdf, pdf} _multivariate.multivariate_normal_frozen.{logcdf, logpdf}
+        ~_multivariate.multivariate_normal_gen.{cdf, entropy, marginal} ~_multivariate.multivariate_normal_frozen.{cdf,
+        entropy, marginal, pdf} _multivariate.multivariate_t_gen.{_cdf, _entropy}
+        ~_multivariate.multivariate_t_gen.{cdf, entropy, logpdf, marginal, pdf}
+        ~_multivariate.multivariate_t_frozen.{cdf, entropy, logpdf, marginal, pdf}
+        ~_multivariate.normal_inverse_gamma_gen.logpdf _multivariate.normal_inverse_gamma_gen.{mean, pdf, var}
+        ~_multivariate.normal_inverse_gamma_frozen.{logpdf, mean, pdf, var}
+        _multivariate.vonmises_fisher_gen._process_parameters ~_multivariate.vonmises_fisher_gen.{entropy, logpdf, pdf}
+        ~_multivariate.vonmises_fisher_frozen.{entropy, logpdf, pdf} _multivariate.wishart_gen._mode
+        ~_multivariate.wishart_gen.{entropy, logpdf, mean, mode, pdf, var} ~_multivariate.wishart_frozen.{entropy,
+        logpdf, mean, mode, pdf, var} =gstd =gzscore =ttest_ind_from_stats =zmap =zscore =bootstrap() =directional_stats
+        =epps_singleton_2samp =probplot =scoreatpercentile =sigmaclip =trim1 =trimboth =fit() =truncate =order_statistic
+        =exp =log =abs =_distribution_infrastructure.UnivariateDistribution.{entropy, logentropy, median, mode, mean,
+        variance, standard_deviation, skewness, kurtosis, logpdf, pdf, logpmf, pmf, logcdf, cdf, logccdf, ccdf, ilogcdf,
+        icdf, ilogccdf, iccdf, moment, support, __init__, __add__, __sub__, __mul__, __truediv__, __pow__, __radd__,
+        __rsub__, __rmul__, __rtruediv__, __neg__, __abs__} =_distribution_infrastructure.Mixture.{entropy, logentropy,
+        median, mode, mean, variance, standard_deviation, skewness, kurtosis, logpdf, pdf, logpmf, pmf, logcdf, cdf,
+        logccdf, ccdf, ilogcdf, icdf, ilogccdf, iccdf, moment, __init__} =Covariance.{from_diagonal, from_precision,
         from_cholesky, from_eigendecomposition, whiten, colorize} -mstats.*
     """,
 }

@@ -75,12 +75,12 @@ def _landing(instructions: Sequence[dis.Instruction], offset: int) -> dis.Instru
 
 
 def _is_builtin_call(instruction: dis.Instruction, code: CodeType, lines: Sequence[str]) -> bool:
-    """Whether an instruction calls any, all or bool, which ask for the truth of what they get."""
+    """Whether an instruction calls a function that asks for the truth of what it gets."""
     ends = _range_of(instruction)
     if ends is None or instruction.opname != "CALL" or not lines:
         return False
     text = lines[ends[0][0] - code.co_firstlineno][ends[0][1] :]
-    return text.startswith(("any(", "all(", "bool("))
+    return text.startswith(("any(", "all(", "bool(", "np.allclose("))
 
 
 Place = tuple[int, int]

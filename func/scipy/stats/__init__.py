@@ -23,23 +23,37 @@ from scipy._lib import _util
 from func.interpreters.host.public_functions import without_engine_frames as _without_engine_frames
 from func.host import scipy_hooks as _scipy_hooks
 from func.scipy.stats import distribution_methods as _methods
-from func.scipy.stats import multivariate_sampling as _multivariate_samples  # registers all methods
+from func.scipy.stats import multivariate_sampling as _multivariate_samples
 from func.scipy.stats.fitting import OWN as _FITS
-from func.scipy.stats.multivariate_methods import OWN as _MULTIVARIATE
-from func.scipy.stats.of_samples import OWN as _OF_SAMPLES
+from func.scipy.stats.normal_boxes import OWN as _MULTIVARIATE
+from func.scipy.stats import best_powers as _best_powers
+from func.scipy.stats import binned as _binned
+from func.scipy.stats import estimates as _estimates
+from func.scipy.stats import masking as _masking
+from func.scipy.stats import policies as _policies
+from func.scipy.stats import quasi_random as _quasi_random
+from func.scipy.stats import sample_functions as _sample_functions
+from func.scipy.stats import sample_quantiles as _sample_quantiles
+from func.scipy.stats import sample_ranks as _sample_ranks
 from func.scipy.stats import sampling as _sampling
-from func.scipy.stats.densities import log1mexp as _log1mexp
+from func.scipy.stats.closed_tails import log1mexp as _log1mexp
 from func.host.patching import with_converters as _with_converters
 from func.special.protocol import implements_scipy as _implements_scipy
 from func.interpreters.host.display import public_names as _public_names
 from func.interpreters.host.public_functions import put_at_boundary as _put_at_boundary
 
-_FUNCTIONS: dict[str, Any] = {
-    name: getattr(module, name) for module in (_methods, _multivariate_samples, _sampling) for name in module.__all__
-} | {**_MULTIVARIATE, **_FITS, **_OF_SAMPLES}
+_MODULES = (
+    _methods, _multivariate_samples, _sampling, _best_powers, _binned, _estimates, _masking, _policies,
+    _quasi_random, _sample_functions, _sample_quantiles, _sample_ranks,
+)  # fmt: skip
+_FUNCTIONS: dict[str, Any] = {name: getattr(module, name) for module in _MODULES for name in module.__all__} | {
+    **_MULTIVARIATE,
+    **_FITS,
+}
 _OWN = {name: own if isinstance(own, type) else _with_converters(own) for name, own in _FUNCTIONS.items()}
 
-__all__ = [name for name in _OWN if hasattr(_scipy, name)]
+_TRACED = ("boxcox", "chi2_contingency", "gaussian_kde", "yeojohnson")  # code of SciPy, on parts of which func works
+__all__ = [name for name in (*_OWN, *_TRACED) if hasattr(_scipy, name)]
 
 
 def _external(name: str) -> Any:
@@ -65,6 +79,7 @@ def _install_helpers() -> None:
 
 
 _install_helpers()
+_policies.install()
 
 
 @_without_engine_frames

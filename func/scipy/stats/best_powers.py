@@ -6,53 +6,42 @@ SciPy searches the parameter; at the maximum the slope of what is maximized is 0
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.special as sc
 import scipy.stats as _scipy
+from scipy.stats import _morestats
 
 import func
 from func.host.scipy_hooks import original
-from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.source import at_line
-from func.scipy.stats.estimates import floats, known
-from func.scipy.stats.sample_functions import boxcox_llf, yeojohnson_llf, yeojohnson_of
-from func.scipy.stats.sample_ranks import on_the_host
+from func.scipy.kinds.plain_values import on_the_host
+from func.scipy.stats.estimates import floats
+from func.scipy.stats.sample_functions import boxcox_likelihood, yeojohnson_likelihood, yeojohnson_of
 
-__all__ = ["boxcox", "boxcox_normmax", "yeojohnson", "yeojohnson_normmax"]
+__all__ = [
+    "_morestats__boxcox_conf_interval",
+    "_morestats__yeojohnson_transform",
+    "boxcox_normmax",
+    "yeojohnson_normmax",
+]
 
 Function = Callable[..., Any]
 
 
-def _never(primals: Any, tangents: Any) -> NoReturn:
-    raise NotDifferentiableError(f"scipy.stats: the search for the best parameter is not differentiated{at_line()}")
-
-
 def _searched(name: str, example: Any, *args: Any, **kwargs: Any) -> Any:
     """What SciPy's own function finds for plain values; `example` has the shapes of it."""
-    plain = original(getattr(_scipy, name))
+    plain = original(getattr(_morestats, name))
 
     def search(*args: Any, **kwargs: Any) -> Any:
-        return np.asarray(plain(*args, **kwargs)[2] if name == "boxcox" else plain(*args, **kwargs), dtype=float)
+        return np.asarray(plain(*args, **kwargs), dtype=float)
 
-    return on_the_host(search, _never, func.stop_gradient(args), func.stop_gradient(kwargs), example)
+    return on_the_host(search, func.stop_gradient(args), func.stop_gradient(kwargs), example)
 
 
 def _root(equation: Function, found: Any) -> Any:
     """What has been found, as the root of an equation with traced values in its closure."""
     return func.custom_root(equation, lambda g, start: start)(func.stop_gradient(found))
-
-
-def _slope(objective: Function) -> Function:
-    return func.grad(objective)
-
-
-def _plotting_positions(n: int) -> Any:
-    """The medians of the order statistics of uniform numbers. Source: J. Filliben (1975)."""
-    middle = (np.arange(2, n) - 0.3175) / (n + 0.365)
-    end = 0.5 ** (1.0 / n)
-    return np.concatenate([[1 - end], middle, [end]])
 
 
 def _misfit(quantiles: Any, order: Any) -> Any:
@@ -84,11 +73,13 @@ def _best_power(x: Any, found: Any, method: str, limit: dict[str, Any]) -> Any:
 
     def objective(power: Any) -> Any:
         if method == "mle":
-            return boxcox_llf(power, x)
-        return _misfit(sc.ndtri(_plotting_positions(len(plain))), np.sort(sc.boxcox(x, power)))
+            return boxcox_likelihood(x, power)
+        return _misfit(
+            sc.ndtri(_morestats._calc_uniform_order_statistic_medians(len(plain))), np.sort(sc.boxcox(x, power))
+        )
 
     def equation(power: Any) -> Any:
-        free = _slope(objective)(np.where(bounded, safe, power))
+        free = func.grad(objective)(np.where(bounded, safe, power))
         return np.where(bounded, sc.boxcox(outside, np.where(bounded, power, 0.5)) - np.sign(reach) * top, free)
 
     return _root(equation, found)
@@ -101,27 +92,17 @@ def _farther(x: Any, power: Any) -> Any:
     return np.where(ends[0] > ends[1], most, least)
 
 
-def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) -> Any:
-    """The Box-Cox transform, by λ or by the best one, with the interval of λ that a confidence level gives."""
-    x = np.asarray(x)
-    if lmbda is not None:
-        return sc.boxcox(x, lmbda)
-    if x.ndim != 1:
-        raise ValueError("Data must be 1-dimensional.")
-    if x.size == 0:
-        return x
-    if not known(x != x[0]) and known(x == x[0]):
-        raise ValueError("Data must not be constant.")
-    if known(x <= 0):
-        raise ValueError("Data must be positive.")
-    best = boxcox_normmax(x, method="mle", optimizer=optimizer)
-    y = sc.boxcox(x, best)
-    if alpha is None:
-        return y, best
+def _morestats__boxcox_conf_interval(x: Any, lmax: Any, alpha: Any) -> tuple[Any, Any]:
+    """The interval of λ in which the likelihood is at most so much less than the largest one."""
     fall = 0.5 * _scipy.chi2.ppf(1 - alpha, 1)
-    found = _searched("boxcox", np.zeros(2), x, None, alpha, optimizer)
-    ends = [_root(lambda power: boxcox_llf(power, x) - boxcox_llf(best, x) + fall, end) for end in (found[0], found[1])]
-    return y, best, tuple(ends)
+    ends = _searched("_boxcox_conf_interval", np.zeros(2), x, lmax, alpha)
+    first, last = [
+        _root(lambda power: boxcox_likelihood(x, power) - boxcox_likelihood(x, lmax) + fall, end) for end in ends
+    ]
+    return first, last
+
+
+_morestats__yeojohnson_transform = yeojohnson_of
 
 
 def yeojohnson_normmax(x: Any, brack: Any = None) -> Any:
@@ -129,19 +110,5 @@ def yeojohnson_normmax(x: Any, brack: Any = None) -> Any:
     x = floats(x)
     found = _searched("yeojohnson_normmax", np.zeros(()), x, brack)
     constant = np.all(func.stop_gradient(x) == 0)
-    slope = _slope(lambda power: yeojohnson_llf(power, np.where(constant, np.arange(1.0, x.size + 1), x)))
+    slope = func.grad(lambda power: yeojohnson_likelihood(np.where(constant, np.arange(1.0, x.size + 1), x), power))
     return _root(lambda power: np.where(constant, power - 1.0, slope(power)), found)
-
-
-def yeojohnson(x: Any, lmbda: Any = None) -> Any:
-    """The Yeo-Johnson transform, by λ or by the best one."""
-    x = np.asarray(x)
-    if x.size == 0:
-        return x
-    if x.dtype.kind == "c":
-        raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
-    x = floats(x)
-    if lmbda is not None:
-        return yeojohnson_of(x, lmbda)
-    best = yeojohnson_normmax(x)
-    return yeojohnson_of(x, best), best

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import builtins
-import importlib
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.stats as _scipy
+from scipy.stats import _binned_statistic
 
 import func
 from func.host.scipy_hooks import holds_traced, original
-from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.stats.sample_ranks import on_the_host
+from func.scipy.kinds.plain_values import on_the_host, without_derivative
 
 __all__ = ["binned_statistic_dd"]
 
@@ -23,23 +21,10 @@ _KNOWN = ("mean", "median", "count", "sum", "std", "min", "max")
 _NAMES = {np.mean: "mean", np.std: "std", np.sum: "sum", np.median: "median", np.min: "min", np.max: "max"}
 
 
-def _refuse(primals: Any, tangents: Any) -> NoReturn:
-    raise NotDifferentiableError(
-        f"scipy.stats.binned_statistic has no derivative by x alone: which bin it is in is held{at_line()}\n"
-        "Write func.stop_gradient(x), or differentiate by the values."
-    )
-
-
-@func.custom_jvp
-def _held(x: Any) -> Any:
-    return x + 0.0
-
-
-_held.defjvp(_refuse)
-
-
-def _result(name: str) -> Any:
-    return getattr(importlib.import_module("scipy.stats._binned_statistic"), name)
+_held = without_derivative(
+    "scipy.stats.binned_statistic has no derivative by x alone: which bin it is in is a constant\n"
+    "Write func.stop_gradient(x), or differentiate by the values."
+)
 
 
 def binned_statistic_dd(
@@ -71,7 +56,7 @@ def binned_statistic_dd(
     if binned_statistic_result is not None:
         numbers, edges = binned_statistic_result.binnumber, list(binned_statistic_result.bin_edges)
     else:
-        where = on_the_host(_placed, _refuse, func.stop_gradient((plain, bins, range)), {})
+        where = on_the_host(_placed, func.stop_gradient((plain, bins, range)), {})
         numbers, edges = where.binnumber, _edges(sample, bins, range, where.bin_edges)
     sizes = [len(edge) + 1 for edge in edges]
     rows = [_of_row(values[i], numbers, int(np.prod(sizes)), statistic) for i in builtins.range(values.shape[0])]
@@ -81,7 +66,7 @@ def binned_statistic_dd(
         steps = [int(np.prod(sizes[i + 1 :])) for i in builtins.range(dimensions)]
         numbers = np.stack([numbers // step % size for step, size in zip(steps, sizes, strict=True)])
     out = np.reshape(out, (*shape[:-1], *[size - 2 for size in sizes]))
-    return _result("BinnedStatisticddResult")(out, edges, numbers)
+    return _binned_statistic.BinnedStatisticddResult(out, edges, numbers)
 
 
 def _placed(sample: Any, bins: Any, limits: Any) -> Any:

@@ -20,11 +20,23 @@ MOST = 6.7
 """exp(-e^u) is zero from here on."""
 
 
+def split(condition: Array, x: Array, near: Function, at: float, far: Function, elsewhere: float) -> Array:
+    """near(x) where a condition holds, else far(x); each is computed at a safe number where the other one is taken."""
+    return np.where(condition, near(np.where(condition, x, at)), far(np.where(condition, elsewhere, x)))
+
+
 def log_of_rest(u: Array) -> Array:
     """log(1 - exp(-eᵘ))."""
-    near = u < -0.37
-    inner, outer = np.where(near, u, -1.0), np.where(near, 0.0, np.minimum(u, MOST))
-    return np.where(near, inner + np.log(sc.exprel(-np.exp(inner))), np.log1p(-np.exp(-np.exp(outer))))
+
+    def far(u: Array) -> Array:
+        return np.log1p(-np.exp(-np.exp(np.minimum(u, MOST))))
+
+    return split(u < -0.37, u, lambda u: u + np.log(sc.exprel(-np.exp(u))), -1.0, far, 0.0)
+
+
+def log1mexp(x: Array) -> Array:
+    """log(1 - eˣ) for x < 0."""
+    return split(x > -0.69, x, lambda x: np.log(-np.expm1(x)), -0.5, lambda x: np.log1p(-np.exp(x)), -1.0)
 
 
 def log_minus_log_of_rest(u: Array) -> Array:
@@ -42,9 +54,7 @@ def log_softplus(y: Array) -> Array:
 
 def log_expm1(y: Array) -> Array:
     """log(eʸ - 1) for y > 0."""
-    small = y < 1
-    inner, outer = np.where(small, y, 0.5), np.where(small, 1.0, y)
-    return np.where(small, np.log(inner) + np.log(sc.exprel(inner)), outer + np.log1p(-np.exp(-outer)))
+    return split(y < 1, y, lambda y: np.log(y) + np.log(sc.exprel(y)), 0.5, lambda y: y + np.log1p(-np.exp(-y)), 1.0)
 
 
 def _by_hazard(u: Function, survival: bool = True) -> dict[str, Function]:

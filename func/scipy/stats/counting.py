@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
 import func
 from func.interpreters.core import Array
@@ -53,3 +54,34 @@ def one_sided(f: Callable[[Any], Any], start: Array, end: Array, upward: Array) 
 def everywhere(f: Callable[[Any], Any], middle: Array, low: Array, high: Array) -> Array:
     """The sum of f over all outcomes, from the middle in both directions."""
     return one_sided(f, middle, low, np.asarray(False)) + one_sided(f, middle + 1, high, np.asarray(True))
+
+
+def log_sum(exponents: Array, weight: Array) -> Array:
+    """The logarithm of weight Σ e^exponent over the last axis."""
+    top = func.stop_gradient(np.max(exponents, axis=-1, keepdims=True))
+    top = np.where(np.isfinite(top), top, 0.0)
+    return np.log(np.sum(np.exp(exponents - top), axis=-1) * weight) + top[..., 0]
+
+
+def mixture(exponent: Callable[[Any], Any], centre: Array) -> Array:
+    """The logarithm of a sum of e^exponent(j) over j = 0, 1, ..., whose largest terms are near a centre.
+
+    The terms are as wide as those of a Poisson distribution; beyond 200 of them, every h-th is taken h times: a smooth
+    sum of many terms is its integral, and a trapezoidal rule gives that as well.
+    """
+    centre = func.stop_gradient(centre)
+    deviation = np.sqrt(centre + 1)
+    step = np.maximum(1.0, np.ceil(deviation * 18 / 200))
+    low = np.maximum(0.0, np.floor(centre - 100 * step))
+    j = low[..., None] + step[..., None] * np.arange(200.0)
+    return log_sum(exponent(j), step)
+
+
+def positive_root(b: Array, c: Array) -> Array:
+    """The positive root of y² + b y = c, c >= 0."""
+    return np.maximum(0.0, (-b + np.sqrt(b * b + 4 * np.maximum(c, 0.0))) / 2)
+
+
+def log_poisson(j: Array, mean: Array) -> Array:
+    """The logarithm of a probability of Poisson's distribution."""
+    return sc.xlogy(j, mean) - mean - sc.gammaln(j + 1)

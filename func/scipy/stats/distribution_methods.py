@@ -17,9 +17,8 @@ from scipy.stats import _distn_infrastructure as _infrastructure
 import func
 from func.host.interception import intercepted_call
 from func.host.scipy_hooks import holds_traced
-from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.scipy.kinds.plain_values import without_derivative
 from func.scipy.stats import by_density, densities, standard
 
 
@@ -96,33 +95,68 @@ def _bad(dist: Any, *numbers: Any) -> Any:
     return lost + dist.badvalue
 
 
-def _density(name: str, outside: float) -> Callable[..., Any]:
+def _at(dist: Any, name: str, c: Call, inside: Any, safe: Any, outside: Any) -> Any:
+    """A method inside the support, a number outside of it, and what SciPy returns for invalid arguments."""
+    value = selected(inside, dist, name, c.x, c.shapes, safe)
+    if name == "pdf":
+        value = value / np.where(c.valid, c.scale, 1.0)
+    elif name == "logpdf":
+        value = value - np.log(np.where(c.valid, c.scale, 1.0))
+    elif _is_discrete(dist) and not name.startswith("log"):
+        value = np.where(value < 0, 0.0, np.where(value > 1, 1.0, value))
+    return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(dist, c.x, *c.shapes))))
+
+
+def _method(name: str, region: Callable[[Any, Call], Any], outside: Callable[[Call], Any]) -> Callable[..., Any]:
+    """A method of continuous or discrete distributions, which is computed in a region and is a number elsewhere."""
+    is_discrete = region in (_mass_region, _step_region)
+    call = _call_discrete if is_discrete else _call
+    safe = _first if is_discrete else _interior
+
     def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call(self, x, args, kwds)
+        c = call(self, x, args, kwds)
         with np.errstate(all="ignore"):
-            inside = c.valid & intercepted_call(self._support_mask)(c.x, *c.shapes)
-            if self.name not in densities.PERIODIC:
-                inside = inside & ~np.isinf(c.x)
-            value = selected(inside, self, name, c.x, c.shapes, by_density.interior(c.low, c.high))
-            scale = np.where(c.valid, c.scale, 1.0)
-            value = value / scale if name == "pdf" else value - np.log(scale)
-            return _out(
-                np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(self, c.x, *c.shapes)))
-            )
+            return _at(self, name, c, c.valid & region(self, c), safe(c), outside(c))
 
-    return _named(method, f"rv_continuous_{name}")
+    return _named(method, f"rv_{'discrete' if is_discrete else 'continuous'}_{name}")
 
 
-def _cumulative(name: str, below: float, above: float) -> Callable[..., Any]:
-    def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call(self, x, args, kwds)
-        with np.errstate(all="ignore"):
-            inside = c.valid & intercepted_call(self._open_support_mask)(c.x, *c.shapes)
-            value = selected(inside, self, name, c.x, c.shapes, by_density.interior(c.low, c.high))
-            rest = np.where(c.x >= c.high, above, below)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, _bad(self, c.x, *c.shapes))))
+def _density_region(dist: Any, c: Call) -> Any:
+    inside = intercepted_call(dist._support_mask)(c.x, *c.shapes)
+    return inside if dist.name in densities.PERIODIC else inside & ~np.isinf(c.x)
 
-    return _named(method, f"rv_continuous_{name}")
+
+def _open_region(dist: Any, c: Call) -> Any:
+    return intercepted_call(dist._open_support_mask)(c.x, *c.shapes)
+
+
+def _mass_region(dist: Any, c: Call) -> Any:
+    inside = (c.x >= c.low) & (c.x <= c.high) & ~np.isinf(c.x)
+    is_sample = isinstance(dist, _infrastructure.rv_sample)
+    return inside if is_sample else inside & intercepted_call(dist._nonzero)(c.x, *c.shapes)
+
+
+def _step_region(dist: Any, c: Call) -> Any:
+    return (c.x >= c.low) & (c.x < c.high) & np.isfinite(c.x)
+
+
+def _interior(c: Call) -> Any:
+    """A point of the support."""
+    return by_density.interior(c.low, c.high)
+
+
+def _first(c: Call) -> Any:
+    """An outcome of the support."""
+    low, high = [func.stop_gradient(np.asarray(end, float)) for end in (c.low, c.high)]
+    return np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+
+
+def _always(value: float) -> Callable[[Call], float]:
+    return lambda c: value
+
+
+def _sides(below: float, above: float) -> Callable[[Call], Any]:
+    return lambda c: np.where(c.x >= c.high, above, below)
 
 
 def _quantile(name: str) -> Callable[..., Any]:
@@ -148,20 +182,7 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return function
 
 
-rv_continuous_pdf, rv_continuous_logpdf = _density("pdf", 0.0), _density("logpdf", -np.inf)
-rv_continuous_cdf, rv_continuous_sf = _cumulative("cdf", 0.0, 1.0), _cumulative("sf", 1.0, 0.0)
-rv_continuous_logcdf = _cumulative("logcdf", -np.inf, 0.0)
-rv_continuous_logsf = _cumulative("logsf", 0.0, -np.inf)
 rv_continuous_ppf, rv_continuous_isf = _quantile("ppf"), _quantile("isf")
-
-
-def _interval(self: Any, confidence: Any, *args: Any, **kwds: Any) -> Any:
-    """rv_generic.interval on traced values."""
-    confidence = np.asarray(confidence)
-    outside = func.stop_gradient((confidence > 1) | (confidence < 0))
-    if not is_abstract_value(outside) and np.any(outside):
-        raise ValueError("alpha must be between 0 and 1 inclusive")
-    return self.ppf((1.0 - confidence) / 2, *args, **kwds), self.ppf((1.0 + confidence) / 2, *args, **kwds)
 
 
 def _support(self: Any, *args: Any, **kwds: Any) -> Any:
@@ -247,75 +268,25 @@ def _moment(self: Any, order: int, *args: Any, **kwds: Any) -> Any:
         held = [_held(valid, s) for s in shapes]
         needed = {1: "m", 2: "v", 3: "vs", 4: "mvsk"}.get(order)
         given = (None,) * 4 if needed is None else standard.statistics(self, held, needed)
+
+        def raw(k: int, *shapes: Any) -> Any:
+            return standard.moment(self, k, shapes)
+
         total: Any = loc**order + np.zeros(np.shape(valid))
         for k in range(1, order + 1):
-            term = math.comb(order, k) * scale**k * _raw_moment(self, k, held, given)
+            term = math.comb(order, k) * scale**k * _infrastructure._moment_from_stats(k, *given, raw, held)
             total = total + (term if k == order else np.where(loc == 0, 0.0, term) * loc ** (order - k))
         return _out(np.where(valid, total, self.badvalue))
 
 
-def _raw_moment(dist: Any, order: int, shapes: Sequence[Any], given: Sequence[Any]) -> Any:
-    """E Xⁿ of the standardised distribution: from its statistics where they are known, as SciPy."""
-    if order > 4 or any([x is None for x in given[:order]]):
-        return standard.moment(dist, order, shapes)
-    mean, variance, skewness, kurtosis = given
-    if order == 1:
-        return mean
-    if order == 2:
-        return variance + mean * mean
-    third = skewness * np.power(variance, 1.5)
-    if order == 3:
-        return third + 3 * mean * variance + mean**3
-    return (kurtosis + 3.0) * variance**2.0 + 4 * mean * third + 6 * mean * mean * variance + mean**4
-
-
 _distn_infrastructure_rv_generic_stats, _distn_infrastructure_rv_generic_entropy = _stats, _entropy
-_distn_infrastructure_rv_generic_moment, _distn_infrastructure_rv_generic_interval = _moment, _interval
-_distn_infrastructure_rv_generic_support = _support
+_distn_infrastructure_rv_generic_moment, _distn_infrastructure_rv_generic_support = _moment, _support
 
 
-def _refuse_counts(primals: Any, tangents: Any) -> Any:
-    raise NotDifferentiableError(
-        f"probabilities of a discrete distribution have no derivative by the outcome{at_line()}\n"
-        "Differentiate by the parameters; write func.stop_gradient(k) for outcomes that are computed."
-    )
-
-
-@func.custom_jvp
-def _outcome(k: Any) -> Any:
-    """The outcome itself, by which nothing is differentiated."""
-    return k + 0.0
-
-
-_outcome.defjvp(_refuse_counts)
-
-
-def _mass(name: str, outside: float) -> Callable[..., Any]:
-    def method(self: Any, k: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call_discrete(self, k, args, kwds)
-        with np.errstate(all="ignore"):
-            inside = c.valid & (c.x >= c.low) & (c.x <= c.high) & ~np.isinf(c.x)
-            if not isinstance(self, _infrastructure.rv_sample):
-                inside = inside & intercepted_call(self._nonzero)(c.x, *c.shapes)
-            value = selected(inside, self, name, c.x, c.shapes, _first(c))
-            if name == "pmf":
-                value = clipped(value)
-            return _out(
-                np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, _bad(self, c.x, *c.shapes)))
-            )
-
-    return _named(method, f"rv_discrete_{name}")
-
-
-def clipped(p: Any) -> Any:
-    """A probability in [0, 1]."""
-    return np.where(p < 0, 0.0, np.where(p > 1, 1.0, p))
-
-
-def _first(c: Call) -> Any:
-    """An outcome of the support."""
-    low, high = [func.stop_gradient(np.asarray(end, float)) for end in (c.low, c.high)]
-    return np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+_outcome = without_derivative(
+    "probabilities of a discrete distribution have no derivative by the outcome\n"
+    "Differentiate by the parameters; write func.stop_gradient(k) for outcomes that are computed."
+)
 
 
 def _call_discrete(dist: Any, k: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Call:
@@ -328,20 +299,6 @@ def _call_discrete(dist: Any, k: Any, args: Sequence[Any], kwds: dict[str, Any])
     return Call(np.asarray(x, dtype=np.promote_types(x.dtype, np.float64)), shapes, loc, scale, valid, low, high)
 
 
-def _accumulated(name: str, below: float, above: float) -> Callable[..., Any]:
-    def method(self: Any, k: Any, *args: Any, **kwds: Any) -> Any:
-        c = _call_discrete(self, k, args, kwds)
-        with np.errstate(all="ignore"):
-            inside = c.valid & (c.x >= c.low) & (c.x < c.high) & np.isfinite(c.x)
-            value = selected(inside, self, name, c.x, c.shapes, _first(c))
-            if not name.startswith("log"):
-                value = clipped(value)
-            rest = np.where(c.x >= c.high, above, below)
-            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, _bad(self, c.x, *c.shapes))))
-
-    return _named(method, f"rv_discrete_{name}")
-
-
 def _discrete_quantile(name: str) -> Callable[..., Any]:
     def method(self: Any, q: Any, *args: Any, **kwds: Any) -> Any:
         shapes, loc, _, valid = _parsed(self, args, kwds)
@@ -352,10 +309,19 @@ def _discrete_quantile(name: str) -> Callable[..., Any]:
     return _named(method, f"rv_discrete_{name}")
 
 
-rv_discrete_pmf, rv_discrete_logpmf = _mass("pmf", 0.0), _mass("logpmf", -np.inf)
-rv_discrete_cdf, rv_discrete_sf = _accumulated("cdf", 0.0, 1.0), _accumulated("sf", 1.0, 0.0)
-rv_discrete_logcdf = _accumulated("logcdf", -np.inf, 0.0)
-rv_discrete_logsf = _accumulated("logsf", 0.0, -np.inf)
+_CUMULATIVE = {
+    "cdf": _sides(0.0, 1.0),
+    "sf": _sides(1.0, 0.0),
+    "logcdf": _sides(-np.inf, 0.0),
+    "logsf": _sides(0.0, -np.inf),
+}
+"""Functions of both kinds of distributions, and what they are outside of the support."""
+globals().update({f"rv_continuous_{name}": _method(name, _open_region, rest) for name, rest in _CUMULATIVE.items()})
+globals().update({f"rv_discrete_{name}": _method(name, _step_region, rest) for name, rest in _CUMULATIVE.items()})
+rv_continuous_pdf = _method("pdf", _density_region, _always(0.0))
+rv_continuous_logpdf = _method("logpdf", _density_region, _always(-np.inf))
+rv_discrete_pmf = _method("pmf", _mass_region, _always(0.0))
+rv_discrete_logpmf = _method("logpmf", _mass_region, _always(-np.inf))
 rv_discrete_ppf, rv_discrete_isf = _discrete_quantile("ppf"), _discrete_quantile("isf")
 
 __all__ = [name for name in globals() if name.startswith(("rv_", "_distn_infrastructure_rv_"))]

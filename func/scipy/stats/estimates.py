@@ -5,15 +5,13 @@ What orders the data is not differentiated: an estimate has the derivative of th
 
 from __future__ import annotations
 
-import functools
-import importlib
 import warnings
 from typing import Any
 
 import numpy as np
 import scipy
 import scipy.stats as _scipy
-from scipy.stats import _stats_py
+from scipy.stats import _stats_mstats_common, _stats_py
 
 import func
 from func.host.scipy_hooks import original
@@ -21,10 +19,10 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.scipy.kinds.traces import TRACED_MATH, traces
+from func.scipy.stats.policies import _axis_nan_policy__contains_nan as contains_nan
 from func.scipy.stats.policies import in_wrapper
 
 __all__ = [
-    "chi2_contingency",
     "describe",
     "expectile",
     "mvsdist",
@@ -93,19 +91,13 @@ def siegelslopes(y: Any, x: Any = None, method: str = "hierarchical") -> Any:
     slope = _median_over_rows(slopes, apart)
     if method == "separate":
         intercepts = (y * x[:, None] - y[:, None] * x) / np.where(apart, x[:, None] - x, 1.0)
-        return _stats_mstats().SiegelslopesResult(slope=slope, intercept=_median_over_rows(intercepts, apart))
-    return _stats_mstats().SiegelslopesResult(slope=slope, intercept=np.median(y - slope * x))
+        return _stats_mstats_common.SiegelslopesResult(slope=slope, intercept=_median_over_rows(intercepts, apart))
+    return _stats_mstats_common.SiegelslopesResult(slope=slope, intercept=np.median(y - slope * x))
 
 
 def _median_over_rows(values: Any, chosen: Any) -> Any:
     """The median of the medians of rows, of those rows that have a median."""
     return _median_of(_median_of(values, chosen), np.any(chosen, axis=-1))
-
-
-@functools.cache
-def _stats_mstats() -> Any:
-    """SciPy's module of the results of slopes."""
-    return importlib.import_module("scipy.stats._stats_mstats_common")
 
 
 @in_wrapper("theilslopes")
@@ -129,7 +121,7 @@ def theilslopes(y: Any, x: Any = None, alpha: Any = 0.95, method: str = "separat
     order = np.sort(np.where(increasing, slopes, np.inf))
     within = ~np.isnan(slope) & (variance >= 0) & (pairs > 0) & (low < pairs)
     interval = [np.where(within, _nth(order, place), np.nan) for place in (low, np.where(high < 0, pairs + high, high))]
-    return _stats_mstats().TheilslopesResult(
+    return _stats_mstats_common.TheilslopesResult(
         slope=slope, intercept=intercept, low_slope=interval[0], high_slope=interval[1]
     )
 
@@ -156,52 +148,18 @@ def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Any:
     return np.sum(share * a) / np.sum(share)
 
 
-def chi2_contingency(observed: Any, correction: bool = True, lambda_: Any = None, *, method: Any = None) -> Any:
-    """The χ² test of independence in a table of frequencies."""
-    if method is not None:
-        raise UnsupportedFunctionError(
-            f"scipy.stats.chi2_contingency: method= with traced values{at_line()}\n"
-            "Call it on func.stop_gradient(observed)."
-        )
-    observed = np.asarray(observed)
-    if known(observed < 0):
-        raise ValueError("All values in `observed` must be nonnegative.")
-    if observed.size == 0:
-        raise ValueError("No data; `observed` has size 0.")
-    expected = _scipy.contingency.expected_freq(observed)
-    zero = expected == 0
-    if known(zero):
-        place = next(zip(*np.nonzero(func.stop_gradient(zero)), strict=True))
-        raise ValueError(f"The internally computed table of expected frequencies has a zero element at {place}.")
-    dof = expected.size - sum(expected.shape) + expected.ndim - 1
-    chi2, p = 0.0, 1.0
-    if dof:
-        if dof == 1 and correction:
-            difference = expected - observed
-            observed = observed + np.minimum(0.5, np.abs(difference)) * np.sign(difference)
-        chi2, p = _scipy.power_divergence(observed, expected, ddof=observed.size - 1 - dof, axis=None, lambda_=lambda_)
-    return _scipy.contingency.Chi2ContingencyResult(chi2, p, dof, expected)
-
-
 mvsdist = traces(_scipy.mvsdist, math=TRACED_MATH)
 
 
 def describe(a: Any, axis: Any = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate") -> Any:
     """Several statistics of a sample; NaN is omitted from samples of one dimension."""
     a = np.asarray(a)
-    if nan_policy == "omit" and a.size and a.dtype.kind == "f":
-        if is_abstract_value(a):
+    if nan_policy == "omit" and contains_nan(a, nan_policy):
+        if axis is not None and a.ndim > 1:
             raise UnsupportedFunctionError(
-                f"scipy.stats.describe: nan_policy='omit' asks for the values, which are not known while the code is "
-                f"staged{at_line()}"
+                f"scipy.stats.describe: nan_policy='omit' with traced values of several dimensions{at_line()}\n"
+                "Call it for each slice: scipy.stats.describe(x[:, 0], nan_policy='omit')."
             )
-        nans = func.stop_gradient(np.isnan(a))
-        if np.any(nans):
-            if axis is not None and a.ndim > 1:
-                raise UnsupportedFunctionError(
-                    f"scipy.stats.describe: nan_policy='omit' with traced values of several dimensions{at_line()}\n"
-                    "Call it for each slice: scipy.stats.describe(x[:, 0], nan_policy='omit')."
-                )
-            a, axis = np.reshape(a, (-1,))[~np.reshape(nans, (-1,))], 0
+        a, axis = np.ravel(a)[~np.ravel(func.stop_gradient(np.isnan(a)))], 0
     policy = "propagate" if nan_policy == "omit" else nan_policy
     return original(_stats_py.describe)(a, axis=axis, ddof=ddof, bias=bias, nan_policy=policy)

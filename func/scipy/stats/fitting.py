@@ -23,6 +23,7 @@ from func.interpreters.core import Aval, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
 from func.random.keys import known
+from func.scipy.kinds.traces import as_float, part
 from func.scipy.stats import counting, standard
 from func.scipy.stats.distribution_methods import dist_shapes
 
@@ -33,6 +34,8 @@ FORMULAS = frozenset(
     ]
 )  # fmt: skip
 """The distributions whose own `fit` is a formula or the root of an equation, or else calls the general one."""
+CLOSED = frozenset(["expon", "uniform"])
+"""Those of which the formula is the same for all data."""
 
 TOLERANCE = 0.02
 """How far, in parts of the scale, SciPy's estimate may be from the point that it stands for."""
@@ -57,13 +60,17 @@ def _fit_of(kind: type) -> Callable[..., tuple[Any, ...]]:
     """`fit` of a class of SciPy's that has its own, on traced data."""
     own = vars(kind)["fit"]
     name = kind.__name__.removesuffix("_gen")
+    closed = part(own.__wrapped__, float=as_float) if name in CLOSED else None
 
     def fit(self: Any, data: Any, *args: Any, **kwds: Any) -> tuple[Any, ...]:
         run = original(own)  # which has its hook by now
         data = np.ravel(np.asarray(data, float))
         if str(kwds.get("method", "mle")).lower() == "mle":
-            if name in CLOSED and not args:
-                return CLOSED[name](data, **{key: value for key, value in kwds.items() if key != "method"})
+            if closed is not None:
+                try:
+                    return tuple([np.asarray(x, float)[()] for x in closed(self, data, *args, **kwds)])
+                except _continuous.FitDataError:
+                    raise ValueError(f"{name}.fit: the data do not fit the fixed parameters{at_line()}") from None
             if name in FORMULAS and _is_number(data):
                 return tuple([np.asarray(x)[()] for x in intercepted_call(run)(self, data, *args, **kwds)])
         return general_fit(run, self, data, *args, **kwds)
@@ -184,41 +191,6 @@ def _poisoned(x: Any, sources: Sequence[Any], is_valid: Any) -> Any:
 
     held.defjvp(held_jvp)
     return held(x, is_valid, *sources)
-
-
-def _expon(data: Any, floc: Any = None, fscale: Any = None) -> tuple[Any, Any]:
-    low = np.min(data)
-    _both_fixed(floc, fscale)
-    if floc is not None:
-        _require_inside(low >= floc, "expon", floc)
-    loc = low if floc is None else floc
-    return np.asarray(loc)[()], np.asarray(np.mean(data) - loc if fscale is None else fscale)[()]
-
-
-def _uniform(data: Any, floc: Any = None, fscale: Any = None) -> tuple[Any, Any]:
-    low, high = np.min(data), np.max(data)
-    _both_fixed(floc, fscale)
-    if fscale is None:
-        loc = low if floc is None else floc
-        _require_inside(low >= loc, "uniform", floc)
-        return np.asarray(loc)[()], (high - loc)[()]
-    _require_inside(high - low <= fscale, "uniform", fscale)
-    return (low - 0.5 * (fscale - (high - low)))[()], np.asarray(fscale, float)[()]
-
-
-def _both_fixed(floc: Any, fscale: Any) -> None:
-    if floc is not None and fscale is not None:
-        raise ValueError("All parameters fixed. There is nothing to optimize.")
-
-
-def _require_inside(condition: Any, name: str, fixed: Any) -> None:
-    is_inside = known(np.asarray(func.stop_gradient(condition)))
-    if is_inside is not None and not np.all(is_inside):
-        raise ValueError(f"{name}.fit: the data do not fit the fixed parameter {fixed}{at_line()}")
-
-
-CLOSED: dict[str, Callable[..., tuple[Any, Any]]] = {"expon": _expon, "uniform": _uniform}
-"""Estimates by formulas."""
 
 
 def nnlf(self: Any, theta: Any, x: Any) -> Any:

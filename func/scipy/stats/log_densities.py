@@ -6,6 +6,7 @@ logarithms of numbers that are zero in tails. Values are theirs wherever they ha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from func.interpreters.core import Array
 from func.interpreters.primitives.special.gamma import gammaln_gap, stirling
 from func.interpreters.primitives.special.incomplete import log_gammainc, log_gammaincc
 from func.interpreters.primitives.special.logistic import exp_rest, log1prel, log_cosh
+from func.scipy.stats.closed_tails import split
 
 LARGE = 20
 """From this parameter on the gamma functions are Stirling's, whose leading terms are in the rest."""
@@ -24,11 +26,12 @@ NORMAL = 0.5 * np.log(2 * np.pi)
 
 
 def log1p_rest(u: Array) -> Array:
-    """log(1 + u) - u."""
-    small = np.abs(u) < 1
-    inner, outer = np.where(small, u, 0.0), np.where(small, 1.0, u)
-    near = -inner * inner * (log1prel(inner, order=1) + 1 / (1 + inner))  # by the derivative of log(1 + u)/u
-    return np.where(small, near, np.log1p(outer) - outer)
+    """log(1 + u) - u, for small u by the derivative of log(1 + u)/u."""
+
+    def near(u: Array) -> Array:
+        return -u * u * (log1prel(u, order=1) + 1 / (1 + u))
+
+    return split(np.abs(u) < 1, u, near, 0.0, lambda u: np.log1p(u) - u, 1.0)
 
 
 def log1p_square(x: Array, scale: Any = 1.0) -> Array:
@@ -54,6 +57,25 @@ def from_zero(power: Array, rest: Callable[[Any], Any]) -> Callable[[Any], Array
     return at
 
 
+def beside_zero(at_zero: Callable[..., Any]) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """A decorator of a function of (x, *shapes) for x > 0, which is another one at 0."""
+
+    def decorate(inside: Callable[..., Array]) -> Callable[..., Array]:
+        @functools.wraps(inside)
+        def at(x: Array, *shapes: Array) -> Array:
+            is_zero = x == 0
+            return np.where(is_zero, at_zero(x, *shapes), inside(np.where(is_zero, 1.0, x), *shapes))
+
+        return at
+
+    return decorate
+
+
+def nowhere(*args: Array) -> float:
+    """The logarithm of a density of zero."""
+    return -np.inf
+
+
 def near_or_far(x: Array, m: Array, near: Callable[..., Array], far: Callable[..., Array]) -> Array:
     """A function of the distance to m: near m by its square, far from it by its terms, none of which hides another."""
     x, m = np.broadcast_arrays(1.0 * x, 1.0 * m)
@@ -63,9 +85,7 @@ def near_or_far(x: Array, m: Array, near: Callable[..., Array], far: Callable[..
 
 def log1p_of_square(x: Array) -> Array:
     """log(1 - x²) for |x| < 1."""
-    middle = np.abs(x) < 0.5
-    inner, outer = np.where(middle, x, 0.0), np.where(middle, 0.5, x)
-    return np.where(middle, np.log1p(-inner * inner), np.log1p(-outer) + np.log1p(outer))
+    return split(np.abs(x) < 0.5, x, lambda x: np.log1p(-x * x), 0.0, lambda x: np.log1p(-x) + np.log1p(x), 0.5)
 
 
 def product_error(a: Array, b: Array) -> Array:
@@ -90,35 +110,27 @@ def gamma_of(log_x: Array, x: Array, a: Array) -> Array:
     return np.where(large, near, a * log_x - x - sc.gammaln(a))
 
 
+@beside_zero(lambda x, a: sc.xlogy(a - 1, x) - sc.gammaln(a))
 def gamma(x: Array, a: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    log_y = np.log(y)
-    return np.where(is_zero, sc.xlogy(a - 1, x) - sc.gammaln(a), gamma_of(log_y, y, a) - log_y)
+    log_x = np.log(x)
+    return gamma_of(log_x, x, a) - log_x
 
 
+@beside_zero(lambda x, df: sc.xlogy(df - 1.0, x) - (df / 2 - 1) * np.log(2.0) - sc.gammaln(df / 2))
 def _chi(x: Array, df: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    log_y = np.log(y)
-    at_zero = sc.xlogy(df - 1.0, x) - (df / 2 - 1) * np.log(2.0) - sc.gammaln(df / 2)
-    inside = gamma_of(2 * log_y - np.log(2.0), y * y / 2, df / 2) + np.log(2.0) - log_y
-    return np.where(is_zero, at_zero, inside)
+    log_x = np.log(x)
+    return gamma_of(2 * log_x - np.log(2.0), x * x / 2, df / 2) + np.log(2.0) - log_x
 
 
+@beside_zero(lambda x, nu: np.log(2.0) + sc.xlogy(2 * nu - 1, x) + nu * np.log(nu) - sc.gammaln(nu))
 def _nakagami(x: Array, nu: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    log_y = np.log(y)
-    at_zero = np.log(2.0) + sc.xlogy(2 * nu - 1, x) + nu * np.log(nu) - sc.gammaln(nu)
-    inside = gamma_of(2 * log_y + np.log(nu), nu * y * y, nu) + np.log(2.0) - log_y
-    return np.where(is_zero, at_zero, inside)
+    log_x = np.log(x)
+    return gamma_of(2 * log_x + np.log(nu), nu * x * x, nu) + np.log(2.0) - log_x
 
 
+@beside_zero(nowhere)
 def _invgamma(x: Array, a: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    return np.where(is_zero, -np.inf, gamma_of(-np.log(y), 1 / y, a) - np.log(y))
+    return gamma_of(-np.log(x), 1 / x, a) - np.log(x)
 
 
 def _loggamma(x: Array, c: Array) -> Array:
@@ -173,19 +185,19 @@ def _of_ratio(ratio: Array, log_ratio: Array, a: Array, b: Array) -> Array:
     return beta_of(log_x, log_rest, gap, a, b)
 
 
+@beside_zero(lambda x, a, b: sc.xlogy(a - 1.0, x) - sc.betaln(a, b))
 def _betaprime(x: Array, a: Array, b: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    inside = _of_ratio(y, np.log(y), a, b) - np.log(y)
-    return np.where(is_zero, sc.xlogy(a - 1.0, x) - sc.betaln(a, b), inside)
+    return _of_ratio(x, np.log(x), a, b) - np.log(x)
 
 
+def _log_shares(dfn: Array, dfd: Array) -> Array:
+    return np.log(dfn) - np.log(dfd)
+
+
+@beside_zero(lambda x, n, m: sc.xlogy(n / 2 - 1.0, x) + n / 2 * _log_shares(n, m) - sc.betaln(n / 2, m / 2))
 def _f(x: Array, dfn: Array, dfd: Array) -> Array:
-    is_zero = x == 0
-    y, a, b = np.where(is_zero, 1.0, x), dfn / 2, dfd / 2
-    log_y, log_shares = np.log(y), np.log(dfn) - np.log(dfd)
-    at_zero = sc.xlogy(a - 1.0, x) + a * log_shares - sc.betaln(a, b)
-    return np.where(is_zero, at_zero, _of_ratio(dfn / dfd * y, log_y + log_shares, a, b) - log_y)
+    log_x = np.log(x)
+    return _of_ratio(dfn / dfd * x, log_x + _log_shares(dfn, dfd), dfn / 2, dfd / 2) - log_x
 
 
 def student(x: Array, df: Array) -> Array:
@@ -223,30 +235,26 @@ def _foldcauchy(x: Array, c: Array) -> Array:
     return np.log(2 / np.pi) - 2 * np.log(h) - np.log1p(-share * share)
 
 
+@beside_zero(nowhere)
 def _invgauss(x: Array, mu: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
     square = near_or_far(
-        y, mu, lambda y: ((y - mu) / mu) ** 2 / (2 * y), lambda y: y / (2 * mu) / mu - 1 / mu + 0.5 / y
+        x, mu, lambda y: ((y - mu) / mu) ** 2 / (2 * y), lambda y: y / (2 * mu) / mu - 1 / mu + 0.5 / y
     )
-    return np.where(is_zero, -np.inf, -NORMAL - 1.5 * np.log(y) - square)
+    return -NORMAL - 1.5 * np.log(x) - square
 
 
+@beside_zero(nowhere)
 def _recipinvgauss(x: Array, mu: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
     square = near_or_far(
-        y, 1 / mu, lambda y: ((1 - mu * y) / mu) ** 2 / (2 * y), lambda y: y / 2 - 1 / mu + 0.5 / mu / mu / y
+        x, 1 / mu, lambda y: ((1 - mu * y) / mu) ** 2 / (2 * y), lambda y: y / 2 - 1 / mu + 0.5 / mu / mu / y
     )
-    return np.where(is_zero, -np.inf, -NORMAL - 0.5 * np.log(y) - square)
+    return -NORMAL - 0.5 * np.log(x) - square
 
 
+@beside_zero(nowhere)
 def _fatiguelife(x: Array, c: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    square = near_or_far(y, np.ones_like(y), lambda y: (y - 1) ** 2 / y, lambda y: y - 2 + 1 / y)
-    value = np.log1p(y) - square / (2 * c) / c - np.log(2 * c) - NORMAL - 1.5 * np.log(y)
-    return np.where(is_zero, -np.inf, value)
+    square = near_or_far(x, np.ones_like(x), lambda y: (y - 1) ** 2 / y, lambda y: y - 2 + 1 / y)
+    return np.log1p(x) - square / (2 * c) / c - np.log(2 * c) - NORMAL - 1.5 * np.log(x)
 
 
 def _exponweib(x: Array, a: Array, c: Array) -> Array:
@@ -262,11 +270,11 @@ def _exponweib(x: Array, a: Array, c: Array) -> Array:
 def _exponnorm(x: Array, k: Array) -> Array:
     """Left of 1/K by erfcx, which does not hold the square that cancels."""
     z = x - 1 / k
-    left = z < 0
-    inner, outer = np.where(left, z, -1.0), np.where(left, 1.0, z)
-    near = np.log(0.5 * sc.erfcx(-inner / np.sqrt(2.0))) - x * x / 2
-    far = sc.log_ndtr(outer) + (0.5 / k - x) / k
-    return np.where(left, near, far) - np.log(k)
+
+    def left(z: Array) -> Array:
+        return np.log(0.5 * sc.erfcx(-z / np.sqrt(2.0))) - x * x / 2
+
+    return split(z < 0, z, left, -1.0, lambda z: sc.log_ndtr(z) + (0.5 / k - x) / k, 1.0) - np.log(k)
 
 
 def _johnsonsb(x: Array, a: Array, b: Array) -> Array:
@@ -290,22 +298,20 @@ def _norminvgauss(x: Array, a: Array, b: Array) -> Array:
 def _rice(x: Array, b: Array) -> Array:
     """The scaled function for large arguments, whose scale cancels the square of the difference."""
     z = x * b
-    small = z < 1
-    near = np.log(sc.i0(np.where(small, z, 0.0))) - (x * x + b * b) / 2
-    far = np.log(sc.i0e(np.where(small, 1.0, z))) - (x - b) * (x - b) / 2
-    return sc.xlogy(1.0, x) + np.where(small, near, far)
+    near, far = (x * x + b * b) / 2, (x - b) * (x - b) / 2
+    return sc.xlogy(1.0, x) + split(
+        z < 1, z, lambda z: np.log(sc.i0(z)) - near, 0.0, lambda z: np.log(sc.i0e(z)) - far, 1.0
+    )
 
 
+@beside_zero(nowhere)
 def _levy(x: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    return np.where(is_zero, -np.inf, -NORMAL - 1.5 * np.log(y) - 0.5 / y)
+    return -NORMAL - 1.5 * np.log(x) - 0.5 / x
 
 
+@beside_zero(nowhere)
 def _invweibull(x: Array, c: Array) -> Array:
-    is_zero = x == 0
-    y = np.where(is_zero, 1.0, x)
-    return np.where(is_zero, -np.inf, np.log(c) - (c + 1) * np.log(y) - y**-c)
+    return np.log(c) - (c + 1) * np.log(x) - x**-c
 
 
 def _burr(x: Array, c: Array, d: Array) -> Array:
@@ -429,16 +435,13 @@ def _of_gamma(place: Callable[..., Any], decreasing: bool = False) -> dict[str, 
 
 def _laplace_tail(x: Array) -> Array:
     """The logarithm of the distribution function."""
-    left = x < 0
-    inner, outer = np.where(left, x, -1.0), np.where(left, 1.0, x)
-    return np.where(left, inner - np.log(2.0), np.log1p(-0.5 * np.exp(-outer)))
+    return split(x < 0, x, lambda x: x - np.log(2.0), -1.0, lambda x: np.log1p(-0.5 * np.exp(-x)), 1.0)
 
 
 def _halfnorm(x: Array) -> Array:
     """The logarithm of the distribution function."""
-    small = x < 1
-    inner, outer = [np.where(small, *pair) * np.sqrt(0.5) for pair in ((x, 1.0), (1.0, x))]
-    return np.where(small, np.log(sc.erf(inner)), np.log1p(-sc.erfc(outer)))
+    half = np.sqrt(0.5)
+    return split(x < 1, x, lambda x: np.log(sc.erf(x * half)), 1.0, lambda x: np.log1p(-sc.erfc(x * half)), 1.0)
 
 
 _GAMMA = _of_gamma(lambda x, a: (a, x))

@@ -1,4 +1,8 @@
-"""SciPy's helpers that compute where a condition holds, for traced values: both sides are computed, and selected."""
+"""SciPy's helpers on traced values: those that compute where a condition holds, and parts of its new distributions.
+
+Both sides of a condition are computed, and selected. The new distributions, `scipy.stats.Normal` and those of
+`make_distribution`, are SciPy's own code.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
+import scipy.stats as _scipy
 
 import func
+from func.special.protocol import implements_scipy
+
+__all__ = ["_distribution_infrastructure_UnivariateDistribution__moment_transform_center"]
 
 
 def held(condition: Any, args: Sequence[Any]) -> list[Any]:
@@ -52,3 +61,24 @@ def lazyselect(condlist: Sequence[Any], choicelist: Sequence[Any], arrays: Seque
 def clip(x: Any, /, min: Any = None, max: Any = None, *, xp: Any = None, out: Any = None) -> Any:
     """The elements between bounds, in the dtype of x."""
     return np.clip(x, min, max).astype(x.dtype)
+
+
+def _distribution_infrastructure_UnivariateDistribution__moment_transform_center(
+    self: Any, order: Any, moment_as: Any, a: Any, b: Any
+) -> Any:
+    """The moment about b of moments about a."""
+    a, b, *moments = np.broadcast_arrays(a, b, *moment_as)
+    order = int(order)
+    terms = [sc.binom(order, i) * moments[i] * (a - b) ** (order - i) for i in range(order + 1)]
+    return np.sum(np.stack(terms), axis=0)
+
+
+def _binomial(method: str) -> Any:
+    def function(k: Any, n: Any, p: Any) -> Any:
+        return getattr(_scipy.binom, method)(k, n, p)
+
+    return function
+
+
+for _name in ("pmf", "cdf", "sf", "ppf", "isf"):
+    implements_scipy(f"_binom_{_name}")(_binomial(_name))

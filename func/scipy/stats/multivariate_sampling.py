@@ -8,6 +8,7 @@ SciPy's, and the derivatives are those of the map at this noise.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -23,36 +24,50 @@ from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line
 from func.scipy.stats import multivariate_methods as methods
-from func.scipy.stats import multivariate_more, normal_boxes
 from func.scipy.stats.sampling import draw, key_of, moved, uniform
 
 OWN: dict[str, Callable[..., Any]] = {}
 """By the names of the hooks."""
 
 
-def _rvs(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register `rvs` of one of SciPy's classes of distributions."""
+class _Draw:
+    """A call of `rvs`: a key of func.random or None, the shape of the samples, and SciPy's own samples."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        OWN[f"_multivariate_{kind}_gen_rvs"] = methods.OWN[f"_multivariate_{kind}_gen_rvs"] = function
-        return function
+    def __init__(self, kind: str, dist: Any, size: Any, state: Any) -> None:
+        self.kind, self.dist, self.size = kind, dist, size
+        self.state = getattr(dist, "seed", None) if state is None else state
+        self.key = key_of(self.state)
+        self.batch = () if size is None else tuple([int(n) for n in np.atleast_1d(size)])
+
+    def scipys(self, shape: tuple[int, ...], *parameters: Any) -> Any:
+        """SciPy's sample of this shape at constant parameters."""
+        run = original(vars(getattr(_scipy, f"{self.kind}_gen"))["rvs"])
+
+        def sampler(*values: Any) -> Any:
+            values = tuple([x[()] if isinstance(x, np.ndarray) else x for x in values])  # SciPy asks for scalars
+            return np.reshape(run(self.dist, *values, size=self.size, random_state=self.state), shape)
+
+        return draw(sampler, shape, self.state, parameters)
+
+
+def _rvs(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function of a `_Draw` and of parameters as `rvs` of one of SciPy's classes of distributions."""
+    generator = getattr(_scipy, f"{kind}_gen", None)
+    signature = None if generator is None else inspect.signature(original(vars(generator)["rvs"]))
+
+    def register(sample: Callable[..., Any]) -> Callable[..., Any]:
+        def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
+            assert signature is not None
+            bound = signature.bind(self, *args, **kwds)
+            bound.apply_defaults()
+            given = bound.arguments
+            call = _Draw(kind, given.pop("self"), given.pop("size", None), given.pop("random_state"))
+            return sample(call, **given)
+
+        OWN[f"_multivariate_{kind}_gen_rvs"] = rvs
+        return sample
 
     return register
-
-
-def _batch(size: Any) -> tuple[int, ...]:
-    return () if size is None else tuple([int(n) for n in np.atleast_1d(size)])
-
-
-def _scipys(kind: str, dist: Any, size: Any, state: Any, shape: tuple[int, ...], *parameters: Any) -> Any:
-    """SciPy's sample of this shape at constant parameters."""
-    run = original(vars(getattr(_scipy, f"{kind}_gen"))["rvs"])
-
-    def sampler(*values: Any) -> Any:
-        values = tuple([x[()] if isinstance(x, np.ndarray) else x for x in values])  # SciPy asks for scalars
-        return np.reshape(run(dist, *values, size=size, random_state=state), shape)
-
-    return draw(sampler, shape, state, parameters)
 
 
 def _fixed(x: Any) -> Any:
@@ -70,64 +85,54 @@ def _solved(factor: Any, vectors: Any) -> Any:
     return np.reshape(np.linalg.solve(factor, flat.T).T, vectors.shape)
 
 
-def _is_plain(cov: Any) -> bool:
-    """Whether it is what SciPy's frozen distributions make of a matrix."""
-    return type(cov).__name__ == "CovViaPSD"
+_squeezed = _scipy._squeeze_output
 
 
 @_rvs("multivariate_normal")
-def _normal_rvs(self: Any, mean: Any = None, cov: Any = 1, size: Any = 1, random_state: Any = None) -> Any:
-    key, batch = key_of(random_state), _batch(size)
+def _normal(draw: _Draw, mean: Any, cov: Any) -> Any:
+    if type(cov).__name__ == "CovViaPSD":  # what SciPy's frozen distributions make of a matrix
+        cov = cov.covariance
     if isinstance(cov, Covariance):
-        n = cov.shape[-1]
-        mean = np.zeros(n) if mean is None else methods._floats(mean)
-        if key is not None:
-            noise = random.normal(key, (*batch, n))
-            colored = _times(methods._factor(cov.covariance), noise) if _is_plain(cov) else cov.colorize(noise)
-            return methods._squeezed(colored + mean)
-        drawn = _scipys("multivariate_normal", self, size, random_state, (*batch, n), np.zeros(n), cov)
-        return methods._squeezed(drawn + mean)
-    n, mean, cov = methods._location_and_matrix(mean, cov, ("cov", "mean"))
-    shape = (*batch, n)
-    if key is not None:
-        return methods._squeezed(mean + _times(methods._factor(cov), random.normal(key, shape)))
+        n, mean, cov = draw.dist._process_parameters(mean, cov)
+        shape = (*draw.batch, n)
+        if draw.key is not None:
+            return _squeezed(cov.colorize(random.normal(draw.key, shape)) + mean)
+        return _squeezed(draw.scipys(shape, np.zeros(n), cov) + mean)
+    n, mean, cov = draw.dist._process_parameters_psd(None, mean, cov)
+    shape = (*draw.batch, n)
+    if draw.key is not None:
+        return _squeezed(mean + _times(methods.factor_of(cov), random.normal(draw.key, shape)))
     if not holds_traced(cov):
-        drawn = _scipys("multivariate_normal", self, size, random_state, shape, np.zeros(n), cov)
-        return methods._squeezed(drawn + mean)
-    drawn = _scipys("multivariate_normal", self, size, random_state, shape, mean, cov)
-    factor = methods._factor(cov)
-    noise = _solved(_fixed(factor), drawn - _fixed(mean))
-    return methods._squeezed(mean + _times(factor, noise))
+        return _squeezed(draw.scipys(shape, np.zeros(n), cov) + mean)
+    drawn = draw.scipys(shape, mean, cov)
+    factor = methods.factor_of(cov)
+    return _squeezed(mean + _times(factor, _solved(_fixed(factor), drawn - _fixed(mean))))
 
 
 @_rvs("multivariate_t")
-def _t_rvs(self: Any, loc: Any = None, shape: Any = 1, df: Any = 1, size: Any = 1, random_state: Any = None) -> Any:
-    key, batch = key_of(random_state), _batch(size)
-    n, loc, shape = methods._location_and_matrix(loc, shape, ("shape", "loc"))
-    df = methods._floats(df)
-    methods._require(df > 0, "'df' must be greater than zero.")
-    factor = methods._factor(shape)
-    if key is not None:
-        first, second = random.split(key)
-        mixed = np.exp(0.5 * (random.loggamma(second, df / 2, batch) + np.log(2.0) - np.log(df)))
-        return methods._squeezed(loc + _times(factor, random.normal(first, (*batch, n))) / mixed[..., None])
-    drawn = _scipys("multivariate_t", self, size, random_state, (*batch, n), loc, shape, df)
+def _t(draw: _Draw, loc: Any, shape: Any, df: Any) -> Any:
+    n, loc, shape, df = draw.dist._process_parameters(loc, shape, df)
+    factor = methods.factor_of(shape)
+    if draw.key is not None:
+        first, second = random.split(draw.key)
+        mixed = np.exp(0.5 * (random.loggamma(second, df / 2, draw.batch) + np.log(2.0) - np.log(df)))
+        return _squeezed(loc + _times(factor, random.normal(first, (*draw.batch, n))) / mixed[..., None])
+    drawn = draw.scipys((*draw.batch, n), loc, shape, df)
     noise = _solved(_fixed(factor), drawn - _fixed(loc))
     if holds_traced(df):
         square = np.sum(noise * noise, axis=-1) / n
-        now = moved(scipy.stats.f, square, [np.full(batch, float(n)), np.broadcast_to(df, batch)])
+        now = moved(scipy.stats.f, square, [np.full(draw.batch, float(n)), np.broadcast_to(df, draw.batch)])
         noise = noise * np.sqrt(now / square)[..., None]
-    return methods._squeezed(loc + _times(factor, noise))
+    return _squeezed(loc + _times(factor, noise))
 
 
 @_rvs("dirichlet")
-def _dirichlet_rvs(self: Any, alpha: Any, size: Any = 1, random_state: Any = None) -> Any:
-    key, batch = key_of(random_state), _batch(size)
-    alpha = np.asarray(_scipy._dirichlet_check_parameters(alpha), float)
+def _dirichlet(draw: _Draw, alpha: Any) -> Any:
+    batch, alpha = draw.batch, np.asarray(_scipy._dirichlet_check_parameters(alpha), float)
     k = alpha.shape[0]
-    if key is not None:
-        return random.dirichlet(key, alpha, batch)
-    drawn = _scipys("dirichlet", self, size, random_state, (*batch, k), alpha)
+    if draw.key is not None:
+        return random.dirichlet(draw.key, alpha, batch)
+    drawn = draw.scipys((*batch, k), alpha)
     left = np.flip(np.cumsum(np.flip(drawn, -1), -1), -1)
     others = np.flip(np.cumsum(np.flip(alpha, -1)), -1)
     shapes = [np.broadcast_to(x, (*batch, k - 1)) for x in (alpha[:-1], others[1:])]
@@ -162,84 +167,78 @@ def _squared(factor: Any) -> Any:
 
 
 @_rvs("wishart")
-def _wishart_rvs(self: Any, df: Any, scale: Any, size: Any = 1, random_state: Any = None) -> Any:
-    key, batch = key_of(random_state), _batch(size)
-    n, df, scale = methods._df_and_scale(df, scale)
+def _wishart(draw: _Draw, df: Any, scale: Any) -> Any:
+    n, df, scale = draw.dist._process_parameters(df, scale)
     factor = np.linalg.cholesky(scale)
-    if key is not None:
-        return methods._squeezed(_squared(factor @ _bartlett(key, batch, n, df)))
-    drawn = _scipys("wishart", self, size, random_state, (*batch, n, n), df, scale)
+    if draw.key is not None:
+        return _squeezed(_squared(factor @ _bartlett(draw.key, draw.batch, n, df)))
+    drawn = draw.scipys((*draw.batch, n, n), df, scale)
     inverse = np.linalg.inv(_fixed(factor))
-    return methods._squeezed(_squared(factor @ _moved_bartlett(inverse @ drawn @ inverse.T, df)))
+    return _squeezed(_squared(factor @ _moved_bartlett(inverse @ drawn @ inverse.T, df)))
 
 
 @_rvs("invwishart")
-def _invwishart_rvs(self: Any, df: Any, scale: Any, size: Any = 1, random_state: Any = None) -> Any:
-    key, batch = key_of(random_state), _batch(size)
-    n, df, scale = methods._df_and_scale(df, scale)
+def _invwishart(draw: _Draw, df: Any, scale: Any) -> Any:
+    n, df, scale = draw.dist._process_parameters(df, scale)
     factor = np.linalg.cholesky(scale)
-    if key is not None:
-        noise = _bartlett(key, batch, n, df)
+    if draw.key is not None:
+        noise = _bartlett(draw.key, draw.batch, n, df)
     else:
-        drawn = _scipys("invwishart", self, size, random_state, (*batch, n, n), df, scale)
-        fixed = _fixed(factor)
+        drawn, fixed = draw.scipys((*draw.batch, n, n), df, scale), _fixed(factor)
         noise = _moved_bartlett(fixed.T @ np.linalg.solve(drawn, np.broadcast_to(fixed, drawn.shape)), df)
-    inverse = np.swapaxes(np.linalg.inv(noise), -1, -2)
-    return methods._squeezed(_squared(factor @ inverse))
+    return _squeezed(_squared(factor @ np.swapaxes(np.linalg.inv(noise), -1, -2)))
+
+
+def _between(mean: Any, row: Any, column: Any, noise: Any) -> Any:
+    """Matrices by noise between the factors of their rows and columns; one matrix for a single sample."""
+    out = mean + row @ noise @ column.T
+    return out[0] if out.shape[0] == 1 else out
+
+
+def _noise_between(drawn: Any, mean: Any, row: Any, column: Any) -> Any:
+    """The noise of matrices that SciPy has drawn."""
+    half = np.linalg.solve(_fixed(row), drawn - _fixed(mean))
+    return np.swapaxes(np.linalg.solve(_fixed(column), np.swapaxes(half, -1, -2)), -1, -2)
 
 
 @_rvs("matrix_normal")
-def _matrix_rvs(
-    self: Any, mean: Any = None, rowcov: Any = 1, colcov: Any = 1, size: Any = 1, random_state: Any = None
-) -> Any:
-    key = key_of(random_state)
-    rows, columns, mean, rowcov, colcov = methods._matrix_parameters(mean, rowcov, colcov)
-    shape = (int(size), rows, columns)
-    row, column = methods._factor(rowcov), methods._factor(colcov)
-    if key is not None:
-        noise = random.normal(key, shape)
-    else:
-        drawn = _scipys("matrix_normal", self, size, random_state, shape, mean, rowcov, colcov)
-        half = np.linalg.solve(_fixed(row), drawn - _fixed(mean))
-        noise = np.swapaxes(np.linalg.solve(_fixed(column), np.swapaxes(half, -1, -2)), -1, -2)
-    out = mean + row @ noise @ column.T
-    return out[0] if shape[0] == 1 else out
+def _matrix_normal(draw: _Draw, mean: Any, rowcov: Any, colcov: Any) -> Any:
+    dims, mean, rowcov, colcov = draw.dist._process_parameters(mean, rowcov, colcov)
+    shape = (int(draw.size), *dims)
+    row, column = methods.factor_of(rowcov), methods.factor_of(colcov)
+    if draw.key is not None:
+        return _between(mean, row, column, random.normal(draw.key, shape))
+    return _between(mean, row, column, _noise_between(draw.scipys(shape, mean, rowcov, colcov), mean, row, column))
 
 
 @_rvs("matrix_t")
-def _matrix_t_rvs(
-    self: Any, mean: Any = None, row_spread: Any = 1, col_spread: Any = 1, df: Any = 1, size: Any = 1,
-    random_state: Any = None,
-) -> Any:  # fmt: skip
-    key = key_of(random_state)
-    m, n, mean, row_spread, col_spread, df = multivariate_more.spreads(mean, row_spread, col_spread, df)
-    shape = (int(size), m, n)
-    row, column = methods._factor(row_spread), methods._factor(col_spread)
-    if key is not None:
-        first, second = random.split(key)
+def _matrix_t(draw: _Draw, mean: Any, row_spread: Any, col_spread: Any, df: Any) -> Any:
+    dims, mean, row_spread, col_spread, df = draw.dist._process_parameters(mean, row_spread, col_spread, df)
+    shape, m = (int(draw.size), *dims), dims[0]
+    row, column = methods.factor_of(row_spread), methods.factor_of(col_spread)
+    if draw.key is not None:
+        first, second = random.split(draw.key)
         factor = _bartlett(first, shape[:1], m, df + m - 1)
         noise = np.linalg.solve(np.swapaxes(factor, -1, -2), random.normal(second, shape))
+    elif holds_traced(df):
+        raise UnsupportedFunctionError(
+            f"matrix_t.rvs with traced degrees of freedom and a random state of NumPy's{at_line()}\n"
+            "Pass a key of func.random as random_state: its samples have a derivative by df."
+        )
     else:
-        if holds_traced(df):
-            raise UnsupportedFunctionError(
-                f"matrix_t.rvs with traced degrees of freedom and a random state of NumPy's{at_line()}\n"
-                "Pass a key of func.random as random_state: its samples have a derivative by df."
-            )
-        drawn = _scipys("matrix_t", self, size, random_state, shape, mean, row_spread, col_spread, df[()])
-        half = np.linalg.solve(_fixed(row), drawn - _fixed(mean))
-        noise = np.swapaxes(np.linalg.solve(_fixed(column), np.swapaxes(half, -1, -2)), -1, -2)
-    out = mean + row @ noise @ column.T
-    return out[0] if shape[0] == 1 else out
+        noise = _noise_between(draw.scipys(shape, mean, row_spread, col_spread, df), mean, row, column)
+    return _between(mean, row, column, noise)
 
 
 @_rvs("multinomial")
-def _multinomial_rvs(self: Any, n: Any, p: Any, size: Any = None, random_state: Any = None) -> Any:
+def _multinomial(draw: _Draw, n: Any, p: Any) -> Any:
     """Counts, which are constants."""
-    key, p = key_of(random_state), _fixed(methods._floats(p))
-    shape = (*(np.broadcast_shapes(np.shape(n), p.shape[:-1]) if size is None else _batch(size)), p.shape[-1])
-    if key is not None:
-        return random.multinomial(key, n, p, shape)
-    return np.asarray(_scipys("multinomial", self, size, random_state, shape, n, p), np.int64)
+    p = _fixed(np.asarray(p, float))
+    batch = np.broadcast_shapes(np.shape(n), p.shape[:-1]) if draw.size is None else draw.batch
+    shape = (*batch, p.shape[-1])
+    if draw.key is not None:
+        return random.multinomial(draw.key, n, p, shape)
+    return np.asarray(draw.scipys(shape, n, p), np.int64)
 
 
 def _rotated(points: Any, start: Any, end: Any) -> Any:
@@ -250,16 +249,16 @@ def _rotated(points: Any, start: Any, end: Any) -> Any:
 
 
 @_rvs("vonmises_fisher")
-def _fisher_rvs(self: Any, mu: Any = None, kappa: Any = 1, size: Any = 1, random_state: Any = None) -> Any:
-    key, batch = key_of(random_state), _batch(size)
-    n, mu, kappa = methods._direction(mu, kappa)
+def _vonmises_fisher(draw: _Draw, mu: Any, kappa: Any) -> Any:
+    key, batch = draw.key, draw.batch
+    n, mu, kappa = draw.dist._process_parameters(mu, kappa)
     if n > 3 and (key is not None or holds_traced(kappa)):
         raise UnsupportedFunctionError(
             f"vonmises_fisher.rvs in {n} dimensions, by a key or with a traced kappa{at_line()}\nSciPy draws by "
             "rejection there: in 2 and 3 dimensions samples have a derivative by kappa; by mu they have it everywhere."
         )
     if key is None:
-        drawn = _scipys("vonmises_fisher", self, size, random_state, (*batch, n), mu, kappa)
+        drawn = draw.scipys((*batch, n), mu, kappa)
         drawn = _fisher_moved(drawn, _fixed(mu), kappa) if holds_traced(kappa) else drawn
         return _rotated(drawn, _fixed(mu), mu) if holds_traced(mu) else drawn
     first, second = random.split(key)
@@ -293,56 +292,42 @@ def _fisher_moved(drawn: Any, mu: Any, kappa: Any) -> Any:
 
 
 @_rvs("normal_inverse_gamma")
-def _normal_inverse_gamma_rvs(
-    self: Any, mu: Any = 0, lmbda: Any = 1, a: Any = 1, b: Any = 1, size: Any = None, random_state: Any = None
-) -> Any:
-    key = key_of(random_state)
-    mu, lmbda, a, b = [methods._floats(x) for x in (mu, lmbda, a, b)]
-    batch = np.broadcast_shapes(*[x.shape for x in (mu, lmbda, a, b)]) if size is None else _batch(size)
-    if key is not None:
-        first, second = random.split(key)
+def _normal_inverse_gamma(draw: _Draw, mu: Any, lmbda: Any, a: Any, b: Any) -> Any:
+    parameters = mu, lmbda, a, b = [np.asarray(x, float) for x in (mu, lmbda, a, b)]
+    batch = np.broadcast_shapes(*[x.shape for x in parameters]) if draw.size is None else draw.batch
+    if draw.key is not None:
+        first, second = random.split(draw.key)
         s2 = b * np.exp(-random.loggamma(first, a, batch))
         noise = random.normal(second, batch)
     else:
-        fixed = [_fixed(x) for x in (mu, lmbda, a, b)]
-        drawn = _scipys("normal_inverse_gamma", self, size, random_state, (2, *batch), mu, lmbda, a, b)
+        fixed = [_fixed(x) for x in parameters]
+        drawn = draw.scipys((2, *batch), *parameters)
         s2 = moved(scipy.stats.invgamma, drawn[1] / fixed[3], [np.broadcast_to(a, batch)]) * b
         noise = (drawn[0] - fixed[0]) / np.sqrt(drawn[1] / fixed[1])
     return (mu + noise * np.sqrt(s2 / lmbda))[()], s2[()]
 
 
 @_rvs("random_correlation")
-def _correlation_rvs(self: Any, eigs: Any, random_state: Any = None, tol: float = 1e-13, diag_tol: float = 1e-7) -> Any:
+def _random_correlation(draw: _Draw, eigs: Any, tol: float, diag_tol: float) -> Any:
     raise UnsupportedFunctionError(
         f"random_correlation.rvs of traced eigenvalues{at_line()}\nIts rotations are chosen by comparisons of the "
         "matrix's elements: draw with func.stop_gradient(eigs)."
     )
 
 
-def _delegated(name: str, *parameters: str) -> Callable[..., Any]:
-    """A method of a frozen distribution that SciPy made, which calls private methods there."""
-
-    def call(self: Any, *points: Any, **options: Any) -> Any:
-        given = {parameter: getattr(self, parameter) for parameter in parameters}
-        return getattr(self._dist, name)(*points, **given, **options)
+def _rvs_of_frozen(*parameters: str) -> Callable[..., Any]:
+    """`rvs` of frozen distributions whose own calls a private method."""
 
     def rvs(self: Any, size: Any = 1, random_state: Any = None) -> Any:
-        return call(self, size=size, random_state=random_state)
+        return self._dist.rvs(*[getattr(self, name) for name in parameters], size=size, random_state=random_state)
 
-    return rvs if name == "rvs" else call
+    return rvs
 
 
-_FROZEN = {
-    "invwishart": (("df", "scale"), ("logpdf", "pdf", "rvs")),
-    "multivariate_normal": (("mean", "cov", "allow_singular", "maxpts", "abseps", "releps"), ("cdf", "logcdf")),
-    "multivariate_t": (("loc", "shape", "df"), ("cdf",)),
-    "vonmises_fisher": (("mu", "kappa"), ("logpdf", "pdf", "rvs")),
-    "wishart": (("df", "scale"), ("logpdf", "pdf", "rvs")),
-}
-for _kind, (_parameters, _names) in _FROZEN.items():
-    OWN.update({f"_multivariate_{_kind}_frozen_{name}": _delegated(name, *_parameters) for name in _names})
-OF_FROZEN = (multivariate_more, normal_boxes)
-"""Modules whose methods frozen distributions have as well."""
-methods.freeze_all()
+OWN.update(
+    _multivariate_invwishart_frozen_rvs=_rvs_of_frozen("df", "scale"),
+    _multivariate_wishart_frozen_rvs=_rvs_of_frozen("df", "scale"),
+    _multivariate_vonmises_fisher_frozen_rvs=_rvs_of_frozen("mu", "kappa"),
+)
 __all__ = list(OWN)
 globals().update(OWN)

@@ -10,6 +10,7 @@ the computation of the bivariate normal integral.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from func.interpreters.core import Aval
 from func.scipy.stats import double_exponential
 from func.scipy.stats import multivariate_methods as methods
 from func.scipy.stats.host_values import along
+from func.scipy.stats.multivariate_methods import OWN as OWN
 from func.scipy.stats.multivariate_methods import method
 
 _FAR = 40.0
@@ -66,8 +68,8 @@ def _rest(places: Sequence[int], at: Any, lower: Any, upper: Any, cov: Any) -> t
     here, others = np.array(places), np.array([i for i in range(n) if i not in places], int)
     block = cov[here[:, None], here]
     factor = np.linalg.cholesky(block)
-    maha = methods._maha(at, factor)
-    density = np.exp(-0.5 * (len(places) * np.log(2 * np.pi) + methods._log_det(factor) + maha))
+    maha = np.sum(np.square(np.linalg.solve(factor, at[..., None])), axis=(-2, -1))
+    density = np.exp(-0.5 * (len(places) * np.log(2 * np.pi) + methods.log_det(factor) + maha))
     if not len(others):
         return density, 1.0
     across = cov[others[:, None], here]
@@ -85,13 +87,12 @@ def probability(lower: Any, upper: Any, cov: Any, outside: Callable[..., Any] | 
     if n == 2 and outside is None:
         return _rectangle(lower, upper, cov)
     shape = np.broadcast_shapes(lower.shape, upper.shape)[:-1]
-    compute = _scipys({}) if outside is None else outside
+    compute = _scipys if outside is None else outside
 
     @func.custom_jvp
     def box(lower: Any, upper: Any, cov: Any) -> Any:
-        return func.pure_callback(
-            compute, Aval(shape, np.dtype(np.float64)), lower, upper, cov, vmap_method="sequential"
-        )
+        aval = Aval(shape, np.dtype(np.float64))
+        return func.pure_callback(compute, aval, lower, upper, cov, vmap_method="sequential")
 
     def box_jvp(primals: Any, tangents: Any) -> Any:
         return box(*primals), _slope(primals, tangents)
@@ -126,42 +127,29 @@ def _slope(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     return total
 
 
-def _scipys(options: dict[str, Any]) -> Callable[..., Any]:
-    run = original(vars(_scipy.multivariate_normal_gen)["cdf"])
+def _scipys(lower: Any, upper: Any, cov: Any) -> Any:
+    run = original(_scipy.multivariate_normal_gen.cdf)
+    shape = np.broadcast_shapes(lower.shape, upper.shape)
+    lower, upper = np.broadcast_to(lower, shape), np.broadcast_to(upper, shape)
+    return np.reshape(run(_scipy.multivariate_normal, upper, np.zeros(shape[-1]), cov, lower_limit=lower), shape[:-1])
+
+
+@method("multivariate_normal_gen._cdf")
+def _normal_cdf(
+    self: Any, x: Any, mean: Any, cov: Any, maxpts: Any, abseps: float, releps: float, lower_limit: Any, rng: Any = None
+) -> Any:
+    run, n = original(_scipy.multivariate_normal_gen._cdf), mean.shape[0]
+    lower = np.full(mean.shape, -np.inf) if lower_limit is None else np.asarray(lower_limit, float)
+    lower, upper = np.broadcast_arrays(lower - mean, x - mean)
 
     def compute(lower: Any, upper: Any, cov: Any) -> Any:
-        shape = np.broadcast_shapes(lower.shape, upper.shape)
-        lower, upper = [np.reshape(np.broadcast_to(x, shape), (-1, shape[-1])) for x in (lower, upper)]
-        found = [
-            run(_scipy.multivariate_normal_gen(), b, np.zeros(shape[-1]), cov, lower_limit=a, **options)
-            for a, b in zip(lower, upper, strict=True)
-        ]
-        return np.reshape(np.asarray(found, float), shape[:-1])
+        state = () if rng is None else (copy.deepcopy(rng),)
+        values = run(self, upper, np.zeros(n), cov, maxpts, abseps, releps, lower, *state)
+        return np.reshape(values, upper.shape[:-1])
 
-    return compute
+    return _scipy._squeeze_output(probability(lower, upper, (cov + cov.T) / 2, compute))
 
 
-@method("multivariate_normal", "cdf")
-def _normal_cdf(
-    self: Any, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False, maxpts: Any = None,
-    abseps: float = 1e-5, releps: float = 1e-5, *, lower_limit: Any = None, rng: Any = None,
-) -> Any:  # fmt: skip
-    cov = cov.covariance if hasattr(cov, "covariance") else cov
-    n, mean, cov = methods._location_and_matrix(mean, cov, ("cov", "mean"))
-    cov = (cov + cov.T) / 2
-    methods._factor(cov, allow_singular)
-    upper = methods._points(x, n) - mean
-    lower = (np.full(n, -np.inf) if lower_limit is None else methods._floats(lower_limit)) - mean
-    lower, upper = np.broadcast_arrays(lower, upper)
-    options = {"allow_singular": allow_singular, "maxpts": maxpts, "abseps": abseps, "releps": releps}
-    options |= {} if rng is None else {"rng": rng}
-    return methods._squeezed(probability(lower, upper, cov, _scipys(options)))
-
-
-@method("multivariate_normal", "logcdf")
-def _normal_logcdf(
-    self: Any, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False, maxpts: Any = None,
-    abseps: float = 1e-5, releps: float = 1e-5, *, lower_limit: Any = None, rng: Any = None,
-) -> Any:  # fmt: skip
-    options = {"lower_limit": lower_limit, "rng": rng}
-    return np.log(_normal_cdf(self, x, mean, cov, allow_singular, maxpts, abseps, releps, **options))
+@method("multivariate_normal_gen.logcdf", "multivariate_normal_frozen.logcdf")
+def _normal_logcdf(self: Any, x: Any, *args: Any, **options: Any) -> Any:
+    return np.log(self.cdf(x, *args, **options))

@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.stats as _scipy
+from scipy.stats import _qmc
 
 import func
 from func.host.scipy_hooks import holds_traced, original
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.scipy.stats.estimates import floats, known
-from func.scipy.stats.sample_ranks import on_the_host
+from func.scipy.kinds.plain_values import answer_of, on_the_host
+from func.scipy.stats.estimates import known
 
 __all__ = [
     "qmc_MultinomialQMC___init__",
     "qmc_discrepancy",
     "qmc_geometric_discrepancy",
-    "qmc_scale",
     "qmc_update_discrepancy",
 ]
 
 
-def _in_unit_cube(sample: Any, ndim: int = 2, name: str = "Sample") -> Any:
-    sample = floats(sample).astype(float)
-    if sample.ndim != ndim:
-        raise ValueError(f"{name} is not a {ndim}D array")
-    if sample.size == 0:
-        raise ValueError("zero-size array to reduction operation maximum which has no identity")
-    if known((sample > 1.0) | (sample < 0.0)):
-        raise ValueError(f"{name} is not in unit hypercube")
-    return sample
-
-
-def qmc_scale(sample: Any, l_bounds: Any, u_bounds: Any, *, reverse: bool = False) -> Any:
-    """Points of the unit cube between bounds, or back."""
-    sample = np.asarray(sample)
-    if sample.ndim != 2:
-        raise ValueError("Sample is not a 2D array")
-    try:
-        lower, upper = [np.broadcast_to(bound, (sample.shape[1],)) for bound in (l_bounds, u_bounds)]
-    except ValueError:
-        raise ValueError("'l_bounds' and 'u_bounds' must be broadcastable and respect the sample dimension") from None
-    if known(lower >= upper):
-        raise ValueError("Bounds are not consistent 'l_bounds' < 'u_bounds'")
-    if reverse:
-        if known((sample < lower) | (sample > upper)):
-            raise ValueError("Sample is out of bounds")
-        return (sample - lower) / (upper - lower)
-    return _in_unit_cube(sample) * (upper - lower) + lower
-
-
 def qmc_discrepancy(sample: Any, *, iterative: bool = False, method: str = "CD", workers: int = 1) -> Any:
     """A discrepancy of points (n, d). Sources: K.-T. Fang and others (2006); Y. Zhou and others (2013)."""
-    x = _in_unit_cube(sample)
+    answer_of(original(_scipy.qmc.discrepancy), sample, iterative=iterative, method=method, workers=workers)
+    x = _qmc._ensure_in_unit_hypercube(sample)
     n, d = x.shape
     n = n + 1 if iterative else n
     own = np.abs(x - 0.5)
@@ -73,21 +44,19 @@ def qmc_discrepancy(sample: Any, *, iterative: bool = False, method: str = "CD",
         singles = 5.0 / 3.0 - 0.25 * own - 0.25 * own**2
         products = 15.0 / 8.0 - 0.25 * first - 0.25 * second - 0.75 * pairs + 0.5 * pairs**2
         start, factor = (19.0 / 12.0) ** d, 2.0
-    elif method == "L2-star":
+    else:
         singles, products = 1 - x**2, 1 - np.maximum(x[:, None], x)
         start, factor = 3.0**-d, 2.0 ** (1 - d)
-    else:
-        raise ValueError(f"{method!r} is not a valid method. It must be one of {{'CD', 'WD', 'MD', 'L2-star'}}")
     total = start - factor / n * np.sum(np.prod(singles, axis=-1)) + np.sum(np.prod(products, axis=-1)) / n**2
     return np.sqrt(total) if method == "L2-star" else total
 
 
 def qmc_update_discrepancy(x_new: Any, sample: Any, initial_disc: Any) -> Any:
     """The centred discrepancy with one more point, from the iterative one without it."""
-    x, new = _in_unit_cube(sample), _in_unit_cube(x_new, 1, "x_new")
-    if len(new) != x.shape[1]:
-        raise ValueError("x_new and sample must be broadcastable")
+    answer_of(original(_scipy.qmc.update_discrepancy), x_new, sample, initial_disc)
+    x, new = [_qmc._ensure_in_unit_hypercube(np.atleast_2d(points)) for points in (sample, x_new)]
     n = len(x) + 1
+    new = new[0]
     own, others = np.abs(new - 0.5), np.abs(x - 0.5)
     single = -2.0 / n * np.prod(1 + 0.5 * own - 0.5 * own**2)
     pairs = 2.0 / n**2 * np.sum(np.prod(1 + 0.5 * own + 0.5 * others - 0.5 * np.abs(new - x), axis=-1))
@@ -96,17 +65,14 @@ def qmc_update_discrepancy(x_new: Any, sample: Any, initial_disc: Any) -> Any:
 
 def qmc_geometric_discrepancy(sample: Any, method: str = "mindist", metric: str = "euclidean") -> Any:
     """The least distance of points, or the mean distance along their minimum spanning tree, whose edges are held."""
-    x = _in_unit_cube(sample)
-    if len(x) < 2:
-        raise ValueError("Sample must contain at least two points")
-    if method not in ("mindist", "mst"):
-        raise ValueError(f"{method!r} is not a valid method. It must be one of {{'mindist', 'mst'}}")
-    distances = importlib.import_module("scipy.spatial.distance").pdist(x, metric=metric)
+    answer_of(original(_scipy.qmc.geometric_discrepancy), sample, method, metric)
+    x = _qmc._ensure_in_unit_hypercube(sample)
+    distances = _qmc.distance.pdist(x, metric=metric)
     if known(distances == 0.0):
         warnings.warn("Sample contains duplicate points.", stacklevel=2)
     if method == "mindist":
         return np.min(np.where(distances == 0, np.inf, distances))
-    chosen = on_the_host(_tree, _refuse, (func.stop_gradient(distances), len(x)), {}, np.zeros(distances.shape))
+    chosen = on_the_host(_tree, (func.stop_gradient(distances), len(x)), {}, np.zeros(distances.shape))
     return np.sum(distances * chosen) / np.sum(chosen)
 
 
@@ -115,12 +81,8 @@ def _tree(distances: Any, count: int) -> Any:
     rows, columns = np.triu_indices(count, 1)
     full = np.zeros((count, count))
     full[rows, columns] = distances
-    tree = importlib.import_module("scipy.sparse.csgraph").minimum_spanning_tree(full).toarray() != 0
+    tree = _qmc.minimum_spanning_tree(full).toarray() != 0
     return (tree | tree.T)[rows, columns].astype(float)
-
-
-def _refuse(primals: Any, tangents: Any) -> NoReturn:
-    raise AssertionError("constants have no tangents")
 
 
 def qmc_MultinomialQMC___init__(self: Any, pvals: Any, *args: Any, **kwargs: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,15 @@ import scipy.stats as _scipy
 from scipy.stats import _stats_py
 
 import func
-from func.host.patching import with_converters
 from func.host.scipy_hooks import holds_traced, original
-from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.host.source import at_line
-from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.stats.estimates import KEEPS_PRECISION
+from func.scipy.kinds.plain_values import answer_of
+from func.scipy.stats.estimates import KEEPS_PRECISION, known
 from func.scipy.stats.policies import in_wrapper
 
 __all__ = [
     "_stats_py__SimpleStudentT_cdf",
     "_stats_py__SimpleStudentT_sf",
     "boxcox_llf",
-    "gaussian_kde",
     "gaussian_kde_evaluate",
     "gaussian_kde_logpdf",
     "hmean",
@@ -38,43 +34,6 @@ __all__ = [
     "power_divergence",
     "yeojohnson_llf",
 ]  # fmt: skip
-
-
-def _known(condition: Any) -> bool:
-    """Whether a condition holds somewhere, as far as that is known."""
-    return not is_abstract_value(condition) and bool(np.any(func.stop_gradient(condition)))
-
-
-def _samples(name: str, arrays: Sequence[Any], axis: int | None, nan_policy: str) -> tuple[list[Any], int]:
-    """The samples as arrays of floating point and their axis; NaN is propagated or refused."""
-    if nan_policy not in ("propagate", "raise", "omit"):
-        raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
-    arrays = [np.asarray(x) for x in arrays]
-    arrays = [x if x.dtype.kind in "fc" else x.astype(float) for x in arrays]
-    if nan_policy != "propagate":
-        for x in arrays:
-            if is_abstract_value(x):
-                raise UnsupportedFunctionError(
-                    f"scipy.stats.{name}: nan_policy={nan_policy!r} asks for the values, which are not known while the "
-                    f"code is staged{at_line()}"
-                )
-            if _known(np.isnan(x)):
-                if nan_policy == "raise":
-                    raise ValueError("The input contains nan values")
-                raise UnsupportedFunctionError(
-                    f"scipy.stats.{name}: nan_policy='omit' with traced values that hold NaN{at_line()}\n"
-                    "Select the values before, or write np.nanmean and the like."
-                )
-    if axis is None:
-        return [np.reshape(x, (-1,)) for x in arrays], 0
-    return arrays, axis
-
-
-def _kept(x: Any, ndim: int, axis: int | None, keepdims: bool) -> Any:
-    """A result without an axis, or with it of length 1."""
-    if keepdims:
-        x = np.reshape(x, (1,) * ndim) if axis is None else np.expand_dims(x, axis)
-    return x[()] if isinstance(x, np.ndarray) else x
 
 
 def _average(a: Any, axis: int, weights: Any) -> Any:
@@ -98,7 +57,7 @@ def pmean(a: Any, p: Any, *, axis: int = 0, dtype: Any = None, weights: Any = No
     """The power mean, differentiable by its power p too, at p = 0 the geometric mean: (mean of Box-Cox of a)⁻¹."""
     if np.ndim(p) != 0:
         raise ValueError("Power mean only defined for exponent of type int or float.")
-    if _known(np.isinf(p)):
+    if known(np.isinf(p)):
         raise NotImplementedError("Power mean only implemented for finite `p`")
     a = _nonnegative("power", np.asarray(a, dtype))
     p = np.asarray(p, a.dtype) if not holds_traced(p) else p
@@ -112,7 +71,7 @@ def pmean(a: Any, p: Any, *, axis: int = 0, dtype: Any = None, weights: Any = No
 
 def _nonnegative(mean: str, a: Any) -> Any:
     """A sample with NaN for what is negative."""
-    if _known(a < 0):
+    if known(a < 0):
         warnings.warn(
             f"The {mean} mean is only defined if all elements are non-negative; otherwise, the result is NaN.",
             RuntimeWarning,
@@ -135,7 +94,7 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
         raise ValueError("Inputs must not be empty.")
     if x.shape != y.shape:
         raise ValueError("x and y must have the same length.")
-    if _known(np.max(x) == np.min(x)) and x.size > 1:
+    if known(np.max(x) == np.min(x)) and x.size > 1:
         raise ValueError("Cannot calculate a linear regression if all x values are identical")
     n = x.size
     x, y = [v.astype(np.result_type(x, y) if KEEPS_PRECISION else float) for v in (x, y)]
@@ -184,21 +143,13 @@ def power_divergence(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: Any = 0
     return _stats_py.Power_divergenceResult(statistic, sc.chdtrc(degrees, statistic))
 
 
-def boxcox_llf(
-    lmb: Any, data: Any, *, axis: int | None = 0, keepdims: bool = False, nan_policy: str = "propagate"
-) -> Any:
+def boxcox_likelihood(a: Any, p: Any, *, axis: int = 0, **options: Any) -> Any:
     """The logarithmic likelihood of the Box-Cox transform, differentiable by λ, also at 0."""
-    ndim = np.ndim(data)
-    (data,), along = _samples("boxcox_llf", [data], axis, nan_policy)
-    n = data.shape[along]
-    if n == 0:
-        return np.nan
-    log = np.log(data)
-    middle = np.mean(log, axis=along, keepdims=True)
-    scaled = sc.boxcox(np.exp(log - middle), lmb)
-    log_variance = np.log(np.var(scaled, axis=along)) + 2 * lmb * np.squeeze(middle, axis=along)
-    out = (lmb - 1) * np.sum(log, axis=along) - n / 2 * log_variance
-    return _kept(out, ndim, axis, keepdims)
+    log = np.log(a)
+    middle = np.mean(log, axis=axis, keepdims=True)
+    scaled = sc.boxcox(np.exp(log - middle), p)
+    log_variance = np.log(np.var(scaled, axis=axis)) + 2 * p * np.squeeze(middle, axis=axis)
+    return (p - 1) * np.sum(log, axis=axis) - a.shape[axis] / 2 * log_variance
 
 
 def yeojohnson_of(x: Any, lmbda: Any) -> Any:
@@ -209,18 +160,26 @@ def yeojohnson_of(x: Any, lmbda: Any) -> Any:
     return np.where(positive, right, left)
 
 
-def yeojohnson_llf(
-    lmb: Any, data: Any, *, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
-) -> Any:
+def yeojohnson_likelihood(a: Any, p: Any, *, axis: int = 0, **options: Any) -> Any:
     """The logarithmic likelihood of the Yeo-Johnson transform."""
-    ndim = np.ndim(data)
-    (data,), along = _samples("yeojohnson_llf", [data], axis, nan_policy)
-    n = data.shape[along]
-    if n == 0:
-        return np.nan
-    variance = np.var(yeojohnson_of(data, lmb), axis=along)
-    out = -n / 2 * np.log(variance) + (lmb - 1) * np.sum(np.sign(data) * np.log1p(np.abs(data)), axis=along)
-    return _kept(out, ndim, axis, keepdims)
+    variance = np.var(yeojohnson_of(a, p), axis=axis)
+    return (p - 1) * np.sum(np.sign(a) * np.log1p(np.abs(a)), axis=axis) - a.shape[axis] / 2 * np.log(variance)
+
+
+def _of_samples(name: str, likelihood: Callable[..., Any]) -> Callable[..., Any]:
+    """A likelihood with the axes and policies of SciPy's power mean, a function of samples and a number as well."""
+    wrapped = in_wrapper("pmean")(likelihood)
+
+    def function(lmb: Any, data: Any, **options: Any) -> Any:
+        return wrapped(data, lmb, **options)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = likelihood.__doc__
+    return function
+
+
+boxcox_llf = _of_samples("boxcox_llf", boxcox_likelihood)
+yeojohnson_llf = _of_samples("yeojohnson_llf", yeojohnson_likelihood)
 
 
 def _stats_py__SimpleStudentT_cdf(self: Any, t: Any) -> Any:
@@ -237,101 +196,22 @@ def _precision(*values: Any) -> Any:
     return np.result_type(*[v if isinstance(v, (int, float)) else np.asarray(v).dtype for v in values], np.float32)
 
 
-class gaussian_kde(_scipy.gaussian_kde):  # type: ignore[misc]
-    """SciPy's class for traced samples, weights or bandwidths."""
-
-    @with_converters
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
-        self.dataset = np.atleast_2d(np.asarray(dataset))
-        if self.dataset.dtype.kind != "f":
-            self.dataset = self.dataset.astype(float)
-        if not self.dataset.size > 1:
-            raise ValueError("`dataset` input should have multiple elements.")
-        self.d, self.n = self.dataset.shape
-        if weights is None:
-            weights = np.ones(self.n)
-        weights = np.asarray(weights) * 1.0
-        if weights.ndim != 1:
-            raise ValueError("`weights` input should be one-dimensional.")
-        if weights.shape[0] != self.n:
-            raise ValueError("`weights` input should be of length n")
-        self._weights = weights / np.sum(weights)
-        self._neff = 1 / np.sum(self._weights**2)
-        if self.d > self.n:
-            raise ValueError("Number of dimensions is greater than number of samples.")
-        self.set_bandwidth(bw_method=bw_method)
-
-    @with_converters
-    def set_bandwidth(self, bw_method: Any = None) -> None:
-        """Scott's rule, Silverman's, a number, or a function of this object."""
-        if bw_method is None or isinstance(bw_method, str):
-            rules = {None: self.scotts_factor, "scott": self.scotts_factor, "silverman": self.silverman_factor}
-            if bw_method not in rules:
-                raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar or a callable.")
-            self.covariance_factor = rules[bw_method]
-        elif callable(bw_method):
-            self.covariance_factor = lambda: bw_method(self)
-        else:
-            self.covariance_factor = lambda: bw_method
-        self._compute_covariance()
-
-    def _compute_covariance(self) -> None:
-        self.factor: Any = self.covariance_factor()
-        centred = self.dataset - np.sum(self._weights * self.dataset, axis=1, keepdims=True)
-        self._data_covariance = (centred * self._weights) @ centred.T / (1 - np.sum(self._weights**2))
-        self.covariance = self._data_covariance * self.factor**2
-        self.cho_cov = np.linalg.cholesky(self.covariance)
-        self.log_det = 2 * np.sum(np.log(np.diagonal(self.cho_cov) * np.sqrt(2 * np.pi)))
-
-    def evaluate(self, points: Any) -> Any:
-        """The estimated density at points (d, m)."""
-        return np.exp(_log_kernel_density(self, points))
-
-    __call__ = evaluate
-
-    def pdf(self, x: Any) -> Any:
-        """The estimated density at points (d, m)."""
-        return self.evaluate(x)
-
-    def logpdf(self, x: Any) -> Any:
-        """The logarithm of the estimated density at points (d, m)."""
-        return _log_kernel_density(self, x)
-
-    @with_converters
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
-        """The probability of an interval."""
-        if self.d != 1:
-            raise ValueError("integrate_box_1d() only handles 1D pdfs")
-        width = np.ravel(np.sqrt(self.covariance))[0]
-        ends = [sc.ndtr((end - np.ravel(self.dataset)) / width) for end in (low, high)]
-        return np.sum(self._weights * (ends[1] - ends[0]))
-
-
-@with_converters
-def _log_kernel_density(kde: Any, points: Any) -> Any:
-    points = np.atleast_2d(np.asarray(points))
-    d, m = points.shape
-    if d != kde.d:
-        if d == 1 and m == kde.d:
-            points = np.reshape(points, (kde.d, 1))
-        else:
-            raise ValueError(f"points have dimension {d}, dataset has dimension {kde.d}")
-    factor = np.linalg.cholesky(kde.covariance)
-    whitened = np.linalg.solve(factor, points)
-    kernels = np.linalg.solve(factor, kde.dataset)
-    squares = np.sum((whitened[:, :, None] - kernels[:, None, :]) ** 2, axis=0)
-    exponents = -0.5 * squares
+def gaussian_kde_logpdf(self: Any, x: Any) -> Any:
+    """The logarithm of the estimated density at points (d, m)."""
+    answer_of(original(_scipy.gaussian_kde.evaluate), _shaped_like(self), x)
+    points = np.reshape(np.asarray(x) * 1.0, (self.d, -1))
+    whitened, kernels = [np.linalg.solve(self.cho_cov, y) for y in (points, self.dataset * 1.0)]
+    exponents = -0.5 * np.sum((whitened[:, :, None] - kernels[:, None, :]) ** 2, axis=0)
     top = func.stop_gradient(np.max(exponents, axis=1, keepdims=True))
-    log_sum = np.log(np.sum(np.exp(exponents - top) * kde.weights, axis=1)) + top[:, 0]
-    log_det = 2 * np.sum(np.log(np.diagonal(factor))) + kde.d * np.log(2 * np.pi)
-    return log_sum - 0.5 * log_det
+    log_sum = np.log(np.sum(np.exp(exponents - top) * self.weights, axis=1)) + top[:, 0]
+    return log_sum - np.sum(np.log(np.diagonal(self.cho_cov))) - self.d / 2 * np.log(2 * np.pi)
+
+
+def _shaped_like(kde: Any) -> Any:
+    """SciPy's estimate from other data of the same shape."""
+    return _scipy.gaussian_kde(np.random.default_rng(0).normal(size=(kde.d, kde.n)))
 
 
 def gaussian_kde_evaluate(self: Any, points: Any) -> Any:
-    """The estimated density at traced points."""
-    return np.exp(_log_kernel_density(self, points))
-
-
-def gaussian_kde_logpdf(self: Any, x: Any) -> Any:
-    """The logarithm of the estimated density at traced points."""
-    return _log_kernel_density(self, x)
+    """The estimated density at points (d, m)."""
+    return np.exp(gaussian_kde_logpdf(self, points))

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+import scipy.stats as _scipy
+from scipy.stats import _stats_py
 
 import func
 from func.host.scipy_hooks import original
-from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.host.source import at_line
-from func.interpreters.primitives.structural.identity import is_abstract_value
-from func.scipy.stats.estimates import floats, known
+from func.scipy.kinds.plain_values import answer_of, on_the_host
+from func.scipy.stats.estimates import known
+from func.scipy.stats.policies import _axis_nan_policy__contains_nan as contains_nan
 from func.scipy.stats.policies import spread
-from func.scipy.stats.sample_ranks import on_the_host
 
 __all__ = ["_stats_py__cdf_distance", "quantile", "wasserstein_distance_nd"]
 
@@ -43,78 +43,25 @@ _AT_ONE: dict[str, Any] = {
 
 
 def quantile(
-    x: Any,
-    p: Any,
-    *,
-    method: str = "linear",
-    axis: int | None = 0,
-    nan_policy: str = "propagate",
-    keepdims: bool | None = None,
-    weights: Any = None,
+    x: Any, p: Any, *, axis: int | None = 0, nan_policy: str = "propagate", weights: Any = None, **options: Any
 ) -> Any:
     """Quantiles, differentiable by the elements, the probabilities and, where a method interpolates, the weights."""
-    weighted = weights is not None
-    arrays = [np.asarray(x), np.asarray(p), *([np.asarray(weights)] if weighted else [])]
-    if arrays[0].dtype.kind not in "iuf":
-        raise ValueError("`x` must have real dtype.")
-    if arrays[1].dtype.kind != "f":
-        raise ValueError("`p` must have real floating dtype.")
-    if weighted and arrays[2].dtype.kind not in "iuf":
-        raise ValueError("`weights` must have real dtype.")
-    dtype = np.result_type(
-        *[a for a in (p, x) if isinstance(a, (int, float))], *[a.dtype for a in _strong(x, p, arrays)]
-    )
-    if dtype.kind != "f":
-        dtype = np.dtype(float)
-    arrays = [a.astype(dtype) for a in arrays]
-    ndim = max([a.ndim for a in arrays[:2]])
+    if nan_policy == "raise":
+        contains_nan(x, nan_policy)
+    options |= {} if weights is None else {"weights": weights}
+    example = answer_of(original(_scipy.quantile), x, p, axis=axis, nan_policy=nan_policy, **options)
+    arrays = [np.asarray(a).astype(example.dtype) for a in (x, p, weights) if a is not None]
+    rank = max(1, *[a.ndim for a in arrays[:2]])
     if axis is None:
-        arrays, place, rank = [np.reshape(a, (-1,)) for a in arrays], 0, 1
-    elif np.iterable(axis) or int(axis) != axis:
-        raise ValueError("`axis` must be an integer or None.")
-    elif not -ndim <= axis < max(ndim, 1):
-        raise ValueError("`axis` is not compatible with the shapes of the inputs.")
-    else:
-        place, rank = int(axis), max(ndim, 1)
-    if method not in _OFFSETS and method not in _AT_ONE and method not in ("harrell-davis", "_midpoint"):
-        raise ValueError(f"`method` must be one of {sorted([*_OFFSETS, 'harrell-davis', *_AT_ONE])}")
-    if weighted and method not in _OFFSETS:
-        raise ValueError(f"`method='{method}'` does not support `weights`.")
-    if keepdims not in (None, True, False):
-        raise ValueError("If specified, `keepdims` must be True or False.")
-    _check_policy(arrays[0], nan_policy)
-    arrays = [np.moveaxis(np.reshape(a, (1,) * (rank - a.ndim) + a.shape), place, -1) for a in arrays]
+        arrays, axis, rank = [np.reshape(a, (-1,)) for a in arrays], 0, 1
+    arrays = [np.moveaxis(np.reshape(a, (1,) * (rank - a.ndim) + a.shape), int(axis), -1) for a in arrays]
     lead = np.broadcast_shapes(*[a.shape[:-1] for a in arrays])
     x, p, *rest = [np.broadcast_to(a, (*lead, a.shape[-1])) for a in arrays]
     if x.shape[-1] == 0:
-        x = np.full((*lead, 1), np.nan, dtype)
-    if keepdims is False and p.shape[-1] != 1:
-        raise ValueError("`keepdims` may be False only if the length of `p` along `axis` is 1.")
-    keepdims = p.shape[-1] != 1 if keepdims is None else keepdims
-    out = _sorted_quantile(x, p, np.broadcast_to(rest[0], x.shape) if weighted else None, method, nan_policy)
-    if axis is None and keepdims:
-        out, place = np.reshape(out, (1,) * (ndim - 1) + out.shape), -1
-    out = np.moveaxis(out, -1, place)
-    return out if keepdims else np.squeeze(out, axis=place)
-
-
-def _strong(x: Any, p: Any, arrays: Any) -> list[Any]:
-    """The arrays that determine the precision: not what was given as a number of Python's."""
-    kept = [array for given, array in zip((x, p), arrays, strict=False) if not isinstance(given, (int, float))]
-    return [*kept, *arrays[2:]]
-
-
-def _check_policy(x: Any, nan_policy: str) -> None:
-    if nan_policy not in ("propagate", "raise", "omit"):
-        raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
-    if nan_policy == "raise" and x.size:
-        if is_abstract_value(x):
-            raise UnsupportedFunctionError(
-                f"scipy.stats.quantile: nan_policy='raise' asks for the values, which are not known while the code is "
-                f"staged{at_line()}"
-            )
-        if known(np.isnan(x)):
-            raise ValueError("The input contains nan values")
+        x = np.full((*lead, 1), np.nan, example.dtype)
+    weights = np.broadcast_to(rest[0], x.shape) if rest else None
+    out = _sorted_quantile(x, p, weights, options.get("method", "linear"), nan_policy)
+    return np.reshape(np.moveaxis(out, -1, int(axis)), example.shape)
 
 
 def _sorted_quantile(x: Any, p: Any, weights: Any, method: str, nan_policy: str) -> Any:
@@ -194,25 +141,6 @@ def _at_one(y: Any, p: Any, n: Any, method: str) -> Any:
     return _taken(y, _AT_ONE[method](place))
 
 
-def _weighed(values: Any, weights: Any) -> tuple[Any, Any]:
-    """The values and weights of a discrete distribution, checked as far as they are known."""
-    values = floats(values)
-    if values.size == 0:
-        raise ValueError("Distribution can't be empty.")
-    if weights is None:
-        return values, None
-    weights = floats(weights)
-    if len(weights) != len(values):
-        raise ValueError("Value and weight array-likes for the same empirical distribution must be of the same size.")
-    if known(weights < 0):
-        raise ValueError("All weights must be non-negative.")
-    if not is_abstract_value(weights) and not known((np.sum(weights) > 0) & (np.sum(weights) < np.inf)):
-        raise ValueError(
-            "Weight array-like sum must be positive and finite. Set as None for an equal distribution of weight."
-        )
-    return values, weights
-
-
 def _distribution_function(values: Any, weights: Any, at: Any) -> Any:
     order = np.argsort(func.stop_gradient(values))
     counts = np.searchsorted(func.stop_gradient(values)[order], func.stop_gradient(at), side="right")
@@ -224,13 +152,11 @@ def _distribution_function(values: Any, weights: Any, at: Any) -> Any:
 
 def _stats_py__cdf_distance(p: Any, u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
     """The distance of two distribution functions: ∫ |U - V|ᵖ to the power of 1/p."""
-    u_values, u_weights = _weighed(u_values, u_weights)
-    v_values, v_weights = _weighed(v_values, v_weights)
+    u_values, u_weights = _stats_py._validate_distribution(u_values, u_weights)
+    v_values, v_weights = _stats_py._validate_distribution(v_values, v_weights)
     every = np.sort(np.concatenate([u_values, v_values]))
-    gaps = np.diff(every)
-    apart = _distribution_function(u_values, u_weights, every[:-1]) - _distribution_function(
-        v_values, v_weights, every[:-1]
-    )
+    gaps, places = np.diff(every), every[:-1]
+    apart = _distribution_function(u_values, u_weights, places) - _distribution_function(v_values, v_weights, places)
     if p == 1:
         return np.sum(np.abs(apart) * gaps)
     if p == 2:
@@ -240,19 +166,11 @@ def _stats_py__cdf_distance(p: Any, u_values: Any, v_values: Any, u_weights: Any
 
 def wasserstein_distance_nd(u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
     """The least mean distance of a transport, the solution of a linear program; which pairs it joins is held."""
-    u_values, v_values = floats(u_values), floats(v_values)
-    if max(u_values.ndim, v_values.ndim) > 2:
-        raise ValueError("Invalid input values. The inputs must have either one or two dimensions.")
-    if u_values.ndim != v_values.ndim:
-        raise ValueError("Invalid input values. Dimensions of inputs must be equal.")
-    if u_values.ndim == 1:
+    answer_of(original(_scipy.wasserstein_distance_nd), u_values, v_values, u_weights, v_weights)
+    if np.ndim(u_values) == 1:
         return _stats_py__cdf_distance(1, u_values, v_values, u_weights, v_weights)
-    u_values, u_weights = _weighed(u_values, u_weights)
-    v_values, v_weights = _weighed(v_values, v_weights)
-    if u_values.shape[1] != v_values.shape[1]:
-        raise ValueError(
-            "Invalid input values. If two-dimensional, `u_values` and `v_values` must have the same number of columns."
-        )
+    u_values, u_weights = _stats_py._validate_distribution(u_values, u_weights)
+    v_values, v_weights = _stats_py._validate_distribution(v_values, v_weights)
     infinite = [known(np.isinf(values)) for values in (u_values, v_values)]
     if any(infinite):
         return np.nan if all(infinite) else np.inf
@@ -285,8 +203,4 @@ def _transport(costs: Any, left: Any, right: Any) -> Any:
         return np.reshape(found.x, (m, n)), found.eqlin.marginals, response
 
     example = np.zeros((m, n)), np.zeros(m + n), np.zeros((m * n, m + n))
-    return on_the_host(solve, _never, func.stop_gradient((costs, left, right)), {}, example)
-
-
-def _never(primals: Any, tangents: Any) -> Any:
-    raise AssertionError("constants have no tangents")
+    return on_the_host(solve, func.stop_gradient((costs, left, right)), {}, example)

@@ -49,64 +49,29 @@ def uniform(key: Array, shape: tuple[int, ...]) -> Array:
     return np.where(u > 0, u, _SMALLEST)
 
 
-def _two(key: Array) -> tuple[Array, Array]:
-    first, second = random.split(key)
-    return first, second
-
-
 def _sqrt_of_chi2(key: Array, df: Array, shape: tuple[int, ...]) -> Array:
     return np.exp(0.5 * (random.loggamma(key, df / 2, shape) + np.log(2.0)))
 
 
-def _ratio(key: Array, a: Array, b: Array, shape: tuple[int, ...]) -> Array:
-    first, second = _two(key)
-    return np.exp(random.loggamma(first, a, shape) - random.loggamma(second, b, shape))
-
-
-def _norms(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    first, second = _two(key)
-    return random.normal(first, shape), random.normal(second, shape)
-
-
-def _skewnorm(key: Array, shape: tuple[int, ...], a: Array) -> Array:
-    first, second = _norms(key, shape)
-    return (a * np.abs(first) + second) / np.sqrt(1 + a * a)
-
-
-def _rice(key: Array, shape: tuple[int, ...], b: Array) -> Array:
-    first, second = _norms(key, shape)
-    return np.hypot(first + b, second)
-
-
-def _exponnorm(key: Array, shape: tuple[int, ...], k: Array) -> Array:
-    first, second = _two(key)
-    return random.normal(first, shape) + k * random.exponential(second, shape)
-
-
-def _nct(key: Array, shape: tuple[int, ...], df: Array, nc: Array) -> Array:
-    first, second = _two(key)
-    return (random.normal(first, shape) + nc) * np.sqrt(df) / _sqrt_of_chi2(second, df, shape)
-
-
-def _norminvgauss(key: Array, shape: tuple[int, ...], a: Array, b: Array) -> Array:
-    first, second = _two(key)
+def _norminvgauss(first: Array, second: Array, shape: tuple[int, ...], a: Array, b: Array) -> Array:
     gamma = np.sqrt((a - b) * (a + b))
     mixed = random.wald(first, gamma, shape) / (gamma * gamma)
     return b * mixed + np.sqrt(mixed) * random.normal(second, shape)
 
 
 SAMPLERS: dict[str, Callable[..., Any]] = {
+    "bernoulli": lambda key, shape, p: random.bernoulli(key, p, shape),
     "beta": lambda key, shape, a, b: random.beta(key, a, b, shape),
-    "betaprime": lambda key, shape, a, b: _ratio(key, a, b, shape),
+    "binom": lambda key, shape, n, p: random.binomial(key, n, p, shape),
     "chi": lambda key, shape, df: _sqrt_of_chi2(key, df, shape),
     "chi2": lambda key, shape, df: random.chisquare(key, df, shape),
     "erlang": lambda key, shape, a: random.gamma(key, a, shape),
     "expon": lambda key, shape: random.exponential(key, shape),
-    "exponnorm": _exponnorm,
     "f": lambda key, shape, dfn, dfd: random.f(key, dfn, dfd, shape),
     "foldnorm": lambda key, shape, c: np.abs(random.normal(key, shape) + c),
     "gamma": lambda key, shape, a: random.gamma(key, a, shape),
     "gengamma": lambda key, shape, a, c: np.exp(random.loggamma(key, a, shape) / c),
+    "geom": lambda key, shape, p: random.geometric(key, p, shape),
     "halfnorm": lambda key, shape: np.abs(random.normal(key, shape)),
     "invgamma": lambda key, shape, a: np.exp(-random.loggamma(key, a, shape)),
     "invgauss": lambda key, shape, mu: random.wald(key, mu, shape),
@@ -114,33 +79,34 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "lognorm": lambda key, shape, s: np.exp(s * random.normal(key, shape)),
     "maxwell": lambda key, shape: random.maxwell(key, shape),
     "nakagami": lambda key, shape, nu: np.exp(0.5 * (random.loggamma(key, nu, shape) - np.log(nu))),
-    "nct": _nct,
     "norm": lambda key, shape: random.normal(key, shape),
-    "norminvgauss": _norminvgauss,
-    "rice": _rice,
-    "skewnorm": _skewnorm,
+    "poisson": lambda key, shape, mu: random.poisson(key, mu, shape),
     "t": lambda key, shape, df: random.t(key, df, shape),
     "truncnorm": lambda key, shape, a, b: random.truncated_normal(key, a, b, shape),
     "wald": lambda key, shape: random.wald(key, 1.0, shape),
 }
 """Samples of standardised distributions by a key, where there is a shorter way than the quantile of a uniform one."""
 
-DISCRETE_SAMPLERS: dict[str, Callable[..., Any]] = {
-    "bernoulli": lambda key, shape, p: random.bernoulli(key, p, shape),
-    "binom": lambda key, shape, n, p: random.binomial(key, n, p, shape),
-    "geom": lambda key, shape, p: random.geometric(key, p, shape),
-    "poisson": lambda key, shape, mu: random.poisson(key, mu, shape),
+SAMPLERS_OF_TWO_KEYS: dict[str, Callable[..., Any]] = {
+    "betaprime": lambda key, other, n, a, b: np.exp(random.loggamma(key, a, n) - random.loggamma(other, b, n)),
+    "exponnorm": lambda key, other, n, rate: random.normal(key, n) + rate * random.exponential(other, n),
+    "nct": lambda key, other, n, df, nc: (random.normal(key, n) + nc) * np.sqrt(df) / _sqrt_of_chi2(other, df, n),
+    "norminvgauss": _norminvgauss,
+    "rice": lambda key, other, n, b: np.hypot(random.normal(key, n) + b, random.normal(other, n)),
+    "skewnorm": lambda key, other, n, a: (
+        (a * np.abs(random.normal(key, n)) + random.normal(other, n)) / np.sqrt(1 + a * a)
+    ),
 }
 
 
 def by_key(dist: Any, key: Array, shape: tuple[int, ...], shapes: Sequence[Array]) -> Array:
     """Samples of the standardised distribution."""
     is_discrete = isinstance(dist, _infrastructure.rv_discrete)
-    table = DISCRETE_SAMPLERS if is_discrete else SAMPLERS
     name = type(dist).__name__.removesuffix("_gen") if type(dist).__module__.startswith("scipy.stats") else ""
-    sampler = table.get(name)
-    if sampler is not None:
-        return sampler(key, shape, *shapes)
+    if name in SAMPLERS:
+        return SAMPLERS[name](key, shape, *shapes)
+    if name in SAMPLERS_OF_TWO_KEYS:
+        return SAMPLERS_OF_TWO_KEYS[name](*random.split(key), shape, *shapes)
     if not _is_generic(dist):
         drawn = _seeded(dist, key, shape, shapes, {"discrete": True} if is_discrete else {})
         changes = not is_discrete and any([holds_traced(s) for s in shapes])
@@ -235,50 +201,15 @@ def draw(sampler: Callable[..., Any], shape: tuple[int, ...], state: Any, parame
     return sampler(*numbers)
 
 
-def sizes(size: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of samples of parameters, as SciPy reads `size`."""
-    full = np.broadcast_shapes(*shapes)
-    while full and full[0] == 1:
-        full = full[1:]
-    given = np.broadcast_shapes(*shapes) if size is None else tuple([int(n) for n in np.atleast_1d(size)])
-    wide = (1,) * (len(given) - len(full)) + full
-    shape = (1,) * (len(full) - len(given)) + given
-    if not all([n == 1 or n == m for n, m in zip(wide, shape, strict=True)]) and size is not None:
-        raise ValueError(
-            f"size does not match the broadcast shape of the parameters. {size}, {shape}, {full}{at_line()}"
-        )
-    return shape
-
-
-def _parsed(dist: Any, args: Sequence[Any], kwds: dict[str, Any]) -> tuple[tuple[Any, ...], Any, Any, Any]:
-    """Shapes, location, scale and size; size may follow them by position."""
-    names = [] if not dist.shapes else [name.strip() for name in dist.shapes.split(",")]
-    order = [*names, "loc", *([] if isinstance(dist, _infrastructure.rv_discrete) else ["scale"]), "size"]
-    if len(args) > len(order):
-        raise TypeError(f"{dist.name}.rvs takes at most {len(order)} positional arguments, {len(args)} were given")
-    given = dict(zip(order, args, strict=False))
-    for name, value in kwds.items():
-        if name in given or name not in order:
-            problem = "multiple values for" if name in given else "an unexpected"
-            raise TypeError(f"{dist.name}.rvs got {problem} argument {name!r}")
-        given[name] = value
-    missing = [name for name in names if name not in given]
-    if missing:
-        raise TypeError(f"{dist.name}.rvs: missing shape parameters: {', '.join(missing)}")
-    shapes = tuple([np.asarray(given[name]) for name in names])
-    return shapes, np.asarray(given.get("loc", 0)), np.asarray(given.get("scale", 1)), given.get("size")
-
-
 def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
     """rv_generic.rvs of traced parameters, and of keys of func.random."""
     scipys = original(_infrastructure.rv_generic.rvs)
     discrete, state = kwds.pop("discrete", None), kwds.pop("random_state", None)
     key = key_of(state)
-    shapes, loc, scale, size = _parsed(self, args, kwds)
     if is_of_trials(self):
-        return _successes(self, key, state, shapes[0], loc, size)
-    shape = sizes(size, [np.shape(x) for x in (*shapes, loc, scale)])
-    shapes, loc, scale = tuple([_fitted(s, shape) for s in shapes]), _fitted(loc, shape), _fitted(scale, shape)
+        return _successes(self, key, state, *args, **kwds)
+    shapes, loc, scale, size = self._parse_args_rvs(*args, **kwds)
+    shape = tuple([int(n) for n in size])
     with np.errstate(all="ignore"):
         valid = standard.accepted(self, shapes) & (scale >= 0)
     is_valid = known(np.asarray(func.stop_gradient(valid)))
@@ -302,21 +233,17 @@ def rvs(self: Any, *args: Any, **kwds: Any) -> Any:
     return np.where(valid, y * scale + loc, np.nan)[()]
 
 
-def _successes(dist: Any, key: Array | None, state: Any, p: Any, loc: Any, size: Any) -> Any:
+def _successes(dist: Any, key: Array | None, state: Any, p: Any, loc: Any = 0, size: Any = None) -> Any:
     """How many trials of probabilities (…, n) succeed."""
-    shape = sizes(size, [p.shape[:-1], loc.shape])
+    p, loc = np.asarray(p), np.asarray(loc)
+    *_, size = dist._argcheck_rvs(np.zeros(p.shape[:-1]), np.zeros(loc.shape), 1.0, size=size)
+    shape = tuple([int(n) for n in size])
     if key is not None:
         drawn = np.sum(random.bernoulli(key, func.stop_gradient(p), (*shape, p.shape[-1])), axis=-1)
     else:
         scipys = original(_infrastructure.rv_generic.rvs)
         drawn = draw(lambda p: scipys(dist, p, size=shape, random_state=state, discrete=True), shape, state, [p])
     return (np.asarray(drawn, np.int64) + func.stop_gradient(loc).astype(np.int64))[()]
-
-
-def _fitted(parameter: Any, shape: tuple[int, ...]) -> Any:
-    """A parameter without the leading axes of length one that a size does not have."""
-    extra = parameter.ndim - len(shape)
-    return np.reshape(parameter, parameter.shape[extra:]) if extra > 0 else parameter
 
 
 _distn_infrastructure_rv_generic_rvs = rvs

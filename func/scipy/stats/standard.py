@@ -18,7 +18,7 @@ from func.host.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.host.source import at_line
-from func.scipy.stats import by_density, counting, densities, double_exponential, masking
+from func.scipy.stats import by_density, counting, densities, double_exponential, masking, masses
 from func.scipy.stats.by_density import interior
 from func.scipy.stats.host_values import RULES, Function, along, from_host
 
@@ -60,18 +60,25 @@ def _has_logpdf(dist: Any) -> bool:
 
 def formula(dist: Any, name: str) -> Function:
     """A method by func's own formula, SciPy's code or SciPy's values."""
-    owner = next((c for c in type(dist).__mro__ if f"_{name}" in vars(c)), _infrastructure.rv_generic)
-    key = _key(type(dist))
-    if name not in densities.OWN.get(key, {}) and name not in densities.HOST.get(key, "").split():
-        key = _key(owner)
-    own = densities.OWN.get(key, {}).get(name)
+    owner, own, is_host = _source(dist, name)
     if own is not None:
         return own
-    if name in densities.HOST.get(key, "").split():
+    if is_host:
         return _defaults(dist, name) if name.startswith("log") else from_host(dist, name)
     if f"_{name}" in vars(dist) or owner not in _GENERIC:
         return scipys(dist, name)
     return _defaults(dist, name)
+
+
+def _source(dist: Any, name: str) -> tuple[type, Function | None, bool]:
+    """The class that defines a private method, func's own formula, and whether the values are SciPy's own."""
+    kind = type(dist)
+    owner = next((c for c in kind.__mro__ if f"_{name}" in vars(c)), _infrastructure.rv_generic)
+    for key in (_key(kind), _key(owner)):
+        own, is_host = densities.OWN.get(key, {}).get(name), name in densities.HOST.get(key, "").split()
+        if own is not None or is_host:
+            return owner, own, is_host and own is None
+    return owner, None, False
 
 
 def _key(kind: type) -> str:
@@ -112,14 +119,20 @@ def _defaults(dist: Any, name: str) -> Function:
 def scipys(dist: Any, name: str) -> Function:
     """SciPy's private method on arrays of one axis, as SciPy calls it."""
     run = intercepted_call(getattr(dist, f"_{name}"))
+    return lambda *args: _on_one_axis(run, args)
 
-    def call(*args: Array) -> Array:
-        shape = np.broadcast_shapes(*[np.shape(x) for x in args])
-        flat = [np.reshape(np.broadcast_to(x, shape), (-1,)) for x in args]
-        with np.errstate(all="ignore"):
-            return np.reshape(np.broadcast_to(run(*flat), flat[0].shape), shape)
 
-    return call
+def _on_one_axis(run: Function, args: Sequence[Any]) -> Any:
+    """A function of arrays of one axis, of arrays that broadcast; of several results, those that are not None."""
+    shape = np.broadcast_shapes(*[np.shape(x) for x in args])
+    flat = [np.reshape(np.broadcast_to(x, shape), (-1,)) for x in args]
+
+    def shaped(x: Any) -> Any:
+        return None if x is None else np.reshape(np.broadcast_to(x, flat[0].shape), shape)
+
+    with np.errstate(all="ignore"):
+        out = run(*flat)
+    return tuple([shaped(x) for x in out]) if isinstance(out, tuple) else shaped(out)
 
 
 def support(dist: Any, shapes: Sequence[Array]) -> tuple[Any, Any]:
@@ -200,7 +213,7 @@ def cdf_slope(dist: Any, x: Array, shapes: Sequence[Array], dots: Sequence[Any])
 
 def _discrete_slope(dist: Any, lower: Array, k: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """By the sum on the nearer side; by the last outcome from below, as outcomes beyond it have slopes."""
-    last = densities.LAST_OUTCOMES.get(type(dist).__name__.removesuffix("_gen"))
+    last = masses.LAST_OUTCOMES.get(type(dist).__name__.removesuffix("_gen"))
     total: Any = 0.0
     for side, own in ((lower, False), (np.ones_like(lower), True)):
         chosen = [dot if (place == last) == own else None for place, dot in enumerate(dots)]
@@ -316,62 +329,41 @@ def discrete_quantile(dist: Any, name: str, *args: Any) -> Any:
     return _fixed(from_host(dist, name)(*args))
 
 
-def _owner_key(dist: Any, name: str) -> tuple[type, str]:
-    """The class that defines a private method, and its name in the tables."""
-    owner = next(c for c in type(dist).__mro__ if f"_{name}" in vars(c))
-    key = _key(type(dist))
-    listed = name in densities.OWN.get(key, {}) or name in densities.HOST.get(key, "").split()
-    return owner, key if listed else _key(owner)
-
-
-def _of_parameters(dist: Any, run: Function, shapes: Sequence[Any]) -> Any:
+def _of_parameters(run: Function, shapes: Sequence[Any]) -> Any:
     """A private method of the shapes alone, as SciPy calls it."""
-    if not shapes:
-        return run()
-    shape = np.broadcast_shapes(*[np.shape(s) for s in shapes])
-    flat = [np.reshape(np.broadcast_to(s, shape), (-1,)) for s in shapes]
-
-    def shaped(x: Any) -> Any:
-        return None if x is None else np.reshape(np.broadcast_to(x, flat[0].shape), shape)
-
-    with np.errstate(all="ignore"):
-        out = run(*flat)
-    return tuple([shaped(x) for x in out]) if isinstance(out, tuple) else shaped(out)
+    return _on_one_axis(run, shapes) if shapes else run()
 
 
 def statistics(dist: Any, shapes: Sequence[Any], moments: str) -> tuple[Any, Any, Any, Any]:
     """Mean, variance, skewness and kurtosis, each None where SciPy computes it from the moments."""
-    _, key = _owner_key(dist, "stats")
-    if "stats" in densities.HOST.get(key, "").split():
+    _, own, is_host = _source(dist, "stats")
+    if is_host:
         host = [from_host(dist, f"stats{i}")(*shapes) if m in moments else None for i, m in enumerate("mvsk")]
         return host[0], host[1], host[2], host[3]
-    own = densities.OWN.get(key, {}).get("stats")
     options = {"moments": moments} if own is None and dist._stats_has_moments else {}
     run = intercepted_call(dist._stats) if own is None else own
-    mean, variance, skewness, kurtosis = _of_parameters(dist, lambda *flat: tuple(run(*flat, **options)), shapes)
+    mean, variance, skewness, kurtosis = _of_parameters(lambda *flat: tuple(run(*flat, **options)), shapes)
     return mean, variance, skewness, kurtosis
 
 
 def moment(dist: Any, order: int, shapes: Sequence[Any]) -> Any:
     """E Xⁿ."""
-    owner, key = _owner_key(dist, "munp")
+    owner, own, is_host = _source(dist, "munp")
     if not shapes:
         return dist._munp(order)
-    own = densities.OWN.get(key, {}).get("munp")
     if own is not None:
         return own(order, *shapes)
-    if owner in _GENERIC or "munp" in densities.HOST.get(key, "").split():
+    if is_host or owner in _GENERIC:
         return from_host(dist, f"munp{order}")(*shapes)
     run = intercepted_call(dist._munp)
-    return _of_parameters(dist, lambda *flat: run(order, *flat), shapes)
+    return _of_parameters(lambda *flat: run(order, *flat), shapes)
 
 
 def entropy(dist: Any, shapes: Sequence[Any]) -> Any:
     """The entropy."""
-    owner, key = _owner_key(dist, "entropy")
+    owner, own, is_host = _source(dist, "entropy")
     if not shapes:
         return dist._entropy()
-    own = densities.OWN.get(key, {}).get("entropy")
-    if own is None and (owner in _GENERIC or "entropy" in densities.HOST.get(key, "").split()):
+    if is_host or (own is None and owner in _GENERIC):
         return from_host(dist, "entropy")(*shapes)
-    return _of_parameters(dist, intercepted_call(dist._entropy) if own is None else own, shapes)
+    return _of_parameters(intercepted_call(dist._entropy) if own is None else own, shapes)

@@ -44,6 +44,11 @@ def chained(x):
         raise ValueError("x")
     return 2 * x
 
+def near(x):
+    if not np.allclose(x, 1.5, atol=9.0):
+        raise ValueError("x")
+    return 2 * x
+
 def warned(x):
     if np.any(x > 9):
         text = "large"
@@ -68,7 +73,7 @@ def repairs(x):
 def chooses(x):
     return 2 * x if np.all(x > 0) else x
 """
-NAMES = ("positive", "either", "both", "called", "chained", "warned", "asserted")
+NAMES = ("positive", "either", "both", "called", "chained", "near", "warned", "asserted")
 
 
 @pytest.fixture

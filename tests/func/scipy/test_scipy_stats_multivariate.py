@@ -139,6 +139,37 @@ def test_covariances_of_traced_arrays():
     np.testing.assert_allclose(func.jit(func.jacobian(f))(v), _differences(f, v), rtol=1e-6)
 
 
+def test_singular_plain_covariances():
+    singular = np.array([[1.0, 1.0], [1.0, 1.0]])
+
+    def f(x):
+        return scipy.stats.multivariate_normal.logpdf(x, None, singular, allow_singular=True)
+
+    x = np.array([0.4, 0.4])
+    np.testing.assert_allclose(func.vjp(f, x)[0], f(x), rtol=1e-12)
+    np.testing.assert_allclose(func.jit(func.grad(f))(x), [-0.2, -0.2], rtol=1e-9)
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        func.grad(lambda m: scipy.stats.multivariate_normal.logpdf(x, None, m, allow_singular=True))(singular)
+
+
+def test_frozen_distributions_draw_by_the_seed_that_they_were_made_with():
+    key = func.random.key(0)
+
+    def draw(m):
+        return scipy.stats.multivariate_normal(m, S, seed=key).rvs(size=2)
+
+    x = np.array([0.3, 0.6])
+    expected = scipy.stats.multivariate_normal.rvs(x, S, size=2, random_state=key)
+    np.testing.assert_allclose(func.vjp(draw, x)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(func.jit(draw)(x), expected, rtol=1e-12)
+    alpha = np.array([0.5, 1.5])
+    np.testing.assert_allclose(
+        func.jacobian(lambda a: scipy.stats.dirichlet_multinomial(a, 4).mean())(alpha),
+        _differences(lambda a: scipy.stats.dirichlet_multinomial(a, 4).mean(), alpha),
+        rtol=1e-6,
+    )
+
+
 def test_what_is_refused():
     with pytest.raises(func.errors.UnsupportedFunctionError, match="random points"):
         func.grad(lambda x: scipy.stats.multivariate_t.cdf(x, shape=S, df=3))(np.ones(2))
