@@ -53,6 +53,7 @@ from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFun
 from func.transforms.transformed import as_written, global_name, name_for_pickle, token_of
 
 if TYPE_CHECKING:
+    from func.compilation.paths import Answered, Paths, Questions
     from func.compilation.frozen import FrozenValues
     from func.compilation.inspection import Lowered
     from func.compilation.profile import Profile
@@ -65,6 +66,7 @@ class CachedCall:
     __slots__ = (
         "_donating",
         "_stub",
+        "answered",
         "axes",
         "captured",
         "compiled",
@@ -90,7 +92,10 @@ class CachedCall:
         is_cached: bool = True,
         axes: tuple[tuple[str, Any], ...] = (),
         numbers: tuple[str, ...] = (),
+        answered: Sequence[Answered] = (),
     ) -> None:
+        self.answered = answered
+        """The questions about values on this path, each with its answer."""
         self.donated = donated
         self.axes = axes
         """The axes that collectives in it name, each with what it was: processes, or the size of a batch."""
@@ -155,6 +160,39 @@ class CachedCall:
             self._donating = self.compiled.executable(np, self.donated)
         outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
         return outs
+
+
+class _Asked:
+    """The questions of the traces that make one cached call; a NaN-safe variant is traced later, without values."""
+
+    def __init__(self, is_enabled: bool, values: Sequence[Any], answers: Sequence[Any]) -> None:
+        self._is_enabled = is_enabled
+        self._values: Sequence[Any] | None = values
+        self._answers = answers
+        self._questions: Questions | None = None
+
+    def begin(self) -> Callable[[Stage, Any], Any] | None:
+        """What answers the questions of one trace, from the start."""
+        if not self._is_enabled:
+            return None
+        self._questions = None
+        return self._ask
+
+    def _ask(self, stage: Stage, var: Any) -> Any:
+        from func.compilation.paths import Questions  # start-up time
+
+        if self._questions is None:
+            self._questions = Questions(self._values, self._answers)
+        return self._questions.ask(stage, var)
+
+    def end(self) -> None:
+        """Forget the values of the call. Traces that come later take the same path."""
+        self._values, self._answers = None, [answer for _, answer in self.answered]
+
+    @property
+    def answered(self) -> Sequence[Answered]:
+        """The questions so far."""
+        return () if self._questions is None else self._questions.answered
 
 
 def _cached_call(compiled: CompiledCall, *carried: Any) -> CachedCall:
@@ -242,13 +280,16 @@ def jit(
     compiler: str | None = None,
     fast_math: bool = False,
     memory_limit: int | str | None = None,
+    guards: bool = True,
+    max_paths: int = 16,
 ) -> Any:
     """Compile a function: it is traced once for every kind of arguments, optimised, and runs as straight code after.
 
     Arguments and results are trees of arrays and numbers, as for the other transforms. A new tree, shape, dtype,
-    backend or value of a static argument is traced anew; other values of arrays and numbers are not. Python that
-    depends on the values of traced arrays raises StagingError; prints and other side effects happen while tracing only.
-    Arrays of the enclosing scope become constants of the program.
+    backend or value of a static argument is traced anew; other values of arrays and numbers are not, unless Python
+    asks for one (`if np.any(x < 0)`, `while error > tol`, `range(n)`): the function is traced once for each path that
+    the answers lead to, and calls compute the answers again to choose among the paths. Prints and other side effects
+    happen while tracing only. Arrays of the enclosing scope become constants of the program.
 
     Transforms of jitted functions and jitted transforms are both compiled: `grad(jit(f))` runs one forward and one
     backward program.
@@ -269,10 +310,13 @@ def jit(
             "2 GiB". Where the plan of the compiled program is above it, values are computed again instead of being
             kept, and scans run in blocks that the backward pass runs again. The outputs are the same but for rounding.
             `func.memory` shows the plan.
+        guards: Whether truth values and integers that Python asks for choose among paths. False: they raise.
+        max_paths: The most paths for arguments of one kind.
 
     Raises:
         MemoryLimitError: No plan stays below memory_limit (a MemoryError).
-        StagingError: Python asked for the value of a traced array (a TypeError).
+        StagingError: Python asked for a number that is neither a truth value nor an integer, for a value inside of the
+            body of a loop or branch, or for values that lead to too many paths (a TypeError).
         StaticArgumentError: A static argument is not hashable (a TypeError).
 
     Example:
@@ -297,12 +341,23 @@ def jit(
             compiler=compiler,
             fast_math=fast_math,
             memory_limit=memory_limit,
+            guards=guards,
+            max_paths=max_paths,
         )
     check_callable(f, "jit")
     importlib.import_module("optree")  # of which every first call makes use
     importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
     return Jitted(
-        f, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames
+        f,
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        compiler,
+        fast_math,
+        memory_limit,
+        donate_argnames,
+        guards,
+        max_paths,
     )
 
 
@@ -328,6 +383,8 @@ class Jitted(Generic[P, R]):
         fast_math: bool = False,
         memory_limit: int | str | None = None,
         donate_argnames: Any = None,
+        guards: bool = True,
+        max_paths: int = 16,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
@@ -339,8 +396,12 @@ class Jitted(Generic[P, R]):
             raise ArgumentError("func.jit: compiler='llvm' needs llvmlite; install it, or leave compiler out")
         if fast_math and compiler == "numpy":
             raise ArgumentError("func.jit: fast_math is for native code, which compiler='numpy' does not make")
+        if type(max_paths) is not int or max_paths < 1:
+            raise ArgumentError(f"func.jit: max_paths={max_paths!r} is not a positive integer")
         self._compiler = compiler
         self._fast_math = fast_math
+        self._guards = guards
+        self._max_paths = max_paths
         self._static = StaticArguments(function, static_argnums, static_argnames)
         donated, donated_names = places_of(function, donate_argnums, donate_argnames, "donate")
         self._donated: frozenset[int | str] = donated | donated_names
@@ -349,7 +410,7 @@ class Jitted(Generic[P, R]):
             raise ArgumentError(f"func.jit: argument {named} cannot be both static and donated")
         self._plain = not self._static
         self._frozen = _frozen_values(function) if config.check_frozen else None
-        self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
+        self._cache: OrderedDict[Any, CachedCall | Paths] = OrderedDict()
         _JITTED[id(self)] = self
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
@@ -365,7 +426,7 @@ class Jitted(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        options = {name: value for name, value in self._options().items() if value}
+        options = {name: value for name, value in self._options().items() if value or name == "guards"}
         for kind in ("static", "donate"):
             if f"{kind}_argnames" in options:
                 options.pop(f"{kind}_argnums", None)  # each implies the other
@@ -380,6 +441,8 @@ class Jitted(Generic[P, R]):
             "compiler": self._compiler,
             "fast_math": self._fast_math,
             "memory_limit": self._memory_limit,
+            "guards": self._guards,
+            "max_paths": self._max_paths,
         }
 
     def _exact_key(self) -> Any:
@@ -457,7 +520,7 @@ class Jitted(Generic[P, R]):
         else:
             outs = compiled.execute(np, leaves)
             is_in_order = cached.layouts is None or not any(cached.layouts)
-            is_alone = not cached.captured and not cached.axes
+            is_alone = not cached.captured and not cached.axes and not cached.answered
             if self._plain and not kwargs and is_alone and not self._donated and is_in_order:
                 again, after_failure = _weakly(self, "_call_again"), _weakly(self, "_call_after_failure")
                 stub = cached.call_stub(args, again, after_failure) if self._frozen is None else None
@@ -483,33 +546,51 @@ class Jitted(Generic[P, R]):
         if DONATED:
             refuse_donated(leaves)
         key = (spec, statics, *[_key_of(leaf) for leaf in leaves])
-        cached = self._cache.get(key)
+        entry = self._cache.get(key)
         self._calls += 1
-        if cached is not None and cached.layouts is not None:
-            key, cached = self._among_layouts(key, cached, leaves)
-        if cached is not None and cached.axes:
-            key, cached = self._among_axes(key, cached)
-        if cached is not None:
+        if entry is not None and entry.layouts is not None:
+            key, entry = self._among_layouts(key, entry, leaves)
+        if entry is not None and entry.axes:
+            key, entry = self._among_axes(key, entry)
+        answers: Sequence[Any] = ()
+        if entry is not None:
             if len(self._cache) > 1:
                 try:  # noqa: SIM105 (suppress takes longer)
                     self._cache.move_to_end(key)
                 except KeyError:  # another thread has dropped it meanwhile
                     pass
-            return cached, leaves
+            if type(entry) is CachedCall:
+                return entry, leaves
+            cached, answers = entry.choose(leaves)  # type: ignore[union-attr]
+            if cached is not None:
+                return cached, leaves
         self._misses += 1
         leaves, spec = tree.flatten((tuple(args), kwargs))
         leaves = self._checked(leaves, args, kwargs)
-        cached = self._trace(leaves, spec, statics)
+        cached = self._trace(leaves, spec, statics, answers)
         if self._memory_limit is not None:
             cached = self._within_limit(cached, self._memory_limit, leaves, spec, statics)
         if cached.is_cached:
-            self._cache[key] = cached
-            if len(self._cache) > CACHE_SIZE:
-                with contextlib.suppress(KeyError):
-                    self._cache.popitem(last=False)
+            self._keep(key, entry, cached)
         return cached, leaves
 
-    def _among_layouts(self, key: Any, cached: CachedCall, leaves: list[Any]) -> tuple[Any, CachedCall | None]:
+    def _keep(self, key: Any, entry: CachedCall | Paths | None, cached: CachedCall) -> None:
+        """Let later calls find what was traced: the only program for such arguments, or one more path."""
+        if cached.answered:
+            from func.compilation.paths import Paths  # start-up time
+
+            if type(entry) is not Paths:
+                entry = Paths(self._max_paths)
+        if entry is not None:
+            entry.add(cached.answered, cached)  # type: ignore[union-attr]
+        self._cache[key] = cached if entry is None else entry
+        if len(self._cache) > CACHE_SIZE:
+            with contextlib.suppress(KeyError):
+                self._cache.popitem(last=False)
+
+    def _among_layouts(
+        self, key: Any, cached: CachedCall | Paths, leaves: list[Any]
+    ) -> tuple[Any, CachedCall | Paths | None]:
         """The key and the cached call for arguments that lie in memory like these, where the function depends on it."""
         layouts = tuple(map(layout_key, leaves))
         if cached.layouts == layouts:
@@ -517,7 +598,7 @@ class Jitted(Generic[P, R]):
         key = (key, layouts)
         return key, self._cache.get(key)
 
-    def _among_axes(self, key: Any, cached: CachedCall) -> tuple[Any, CachedCall | None]:
+    def _among_axes(self, key: Any, cached: CachedCall | Paths) -> tuple[Any, CachedCall | Paths | None]:
         """The key and the cached call for the axes that are in scope."""
         from func.collectives import axis_key  # start-up time
 
@@ -535,8 +616,10 @@ class Jitted(Generic[P, R]):
             paths = argument_paths(self._function, args, kwargs, self._static.numbers)
             return [traced_leaf(leaf, path, self._transform) for leaf, path in zip(leaves, paths, strict=True)]
 
-    def _trace(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> CachedCall:
-        """Trace the function on abstract arrays like these."""
+    def _trace(
+        self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...], answers: Sequence[Any] = ()
+    ) -> CachedCall:
+        """Trace the function on abstract arrays like these, along a path that begins with these answers."""
         WIRING.expect_programs(self._compiler_name())
         avals = [aval_of(leaf) for leaf in leaves]
         example = next((example for example in map(example_of, leaves) if example is not None), None)
@@ -546,6 +629,7 @@ class Jitted(Generic[P, R]):
         axes: dict[str, Any] = {}
         input_layouts = layouts_of(leaves)
         given = list(leaves)
+        asked = _Asked(self._guards, leaves, answers)
         # The program may keep `trace` for its NaN-safe variant; `self` keeps the program.
         function, static, transform = self._function, self._static, self._transform
 
@@ -559,6 +643,7 @@ class Jitted(Generic[P, R]):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
                 stage.arguments, stage.names_of_arguments = variables, names_of_arguments
+                stage.ask = asked.begin()
                 laid_out(inputs, input_layouts)
                 note_traced_arguments(stage, function, inputs, given)
                 args, kwargs = tree.unflatten(spec, inputs)
@@ -570,6 +655,7 @@ class Jitted(Generic[P, R]):
                 return program
 
         compiled, captured = trace_call(trace, self._transform, example, self._compiler_name())
+        asked.end()
         given[:] = [np.empty(0, aval.dtype) for aval in avals]  # what is traced later shares no memory
         is_cached = all([is_rank_number(value) for value in captured])
         numbers: tuple[str, ...] = ()
@@ -584,7 +670,7 @@ class Jitted(Generic[P, R]):
         )
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
         return CachedCall(
-            compiled, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers
+            compiled, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers, asked.answered
         )
 
     def _within_limit(
@@ -764,10 +850,21 @@ def _rebuild(
     compiler: Any,
     fast_math: bool,
     memory_limit: Any = None,
+    guards: bool = True,
+    max_paths: int = 16,
     programs: bytes | None = None,
 ) -> Jitted[..., Any]:
     jitted: Jitted[..., Any] = Jitted(
-        function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames
+        function,
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        compiler,
+        fast_math,
+        memory_limit,
+        donate_argnames,
+        guards,
+        max_paths,
     )
     if programs is not None:
         _take_over(jitted, programs)

@@ -423,11 +423,21 @@ def _known(tracer: Tracer, what: str) -> Any:
     except StagingError as error:
         if what == "bool" and (passing := _passing_answer()) is not None:
             return np.asarray(passing)
+        if (asked := _as_question(tracer, what)) is not None:
+            return concrete(asked)
         argument = error.argument
         words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(_instead_of_value(what), argument)}"
     refusal = StagingError(words)
     refusal.argument = argument
     _refuse(refusal)
+
+
+def _as_question(tracer: Tracer, what: str) -> Any:
+    """The truth value or the integer for which a number is asked; None where that is the number itself."""
+    kind = tracer.dtype.kind
+    if what == "bool" and kind in "iufc":
+        return tracer != 0
+    return tracer.astype(np.int64) if what == "int" and kind == "f" else None
 
 
 def _passing_answer() -> bool | None:
