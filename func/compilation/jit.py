@@ -53,9 +53,9 @@ from func.transforms.signatures import FunctionOf, Options, P, R, TransformedFun
 from func.transforms.transformed import as_written, global_name, name_for_pickle, token_of
 
 if TYPE_CHECKING:
-    from func.compilation.paths import Answered, Paths, Questions
     from func.compilation.frozen import FrozenValues
     from func.compilation.inspection import Lowered
+    from func.compilation.paths import Answered, Paths, Questions
     from func.compilation.profile import Profile
     from func.interpreters.program.liveness import Liveness
 
@@ -65,17 +65,20 @@ class CachedCall:
 
     __slots__ = (
         "_donating",
+        "_may_speculate",
         "_stub",
         "answered",
         "axes",
         "captured",
         "compiled",
         "donated",
+        "guarded",
         "is_cached",
         "is_single",
         "layouts",
         "may_return_argument",
         "memory_plan",
+        "merged",
         "numbers",
         "out_spec",
         "separate",
@@ -83,7 +86,7 @@ class CachedCall:
 
     def __init__(
         self,
-        compiled: CompiledCall,
+        traced: CompiledCall,
         out_spec: Any,
         captured: list[Any],
         donated: frozenset[int],
@@ -96,6 +99,8 @@ class CachedCall:
     ) -> None:
         self.answered = answered
         """The questions about values on this path, each with its answer."""
+        self.merged: CachedCall | None = None
+        """All paths in one."""
         self.donated = donated
         self.axes = axes
         """The axes that collectives in it name, each with what it was: processes, or the size of a batch."""
@@ -109,7 +114,10 @@ class CachedCall:
         """What was done for a memory limit."""
         self._donating: Any = None
         self._stub: Any = None
-        self.compiled = compiled
+        self.guarded = traced
+        """The program; where there were questions, a last output tells how many answers hold."""
+        self.compiled = compiled = traced.transformed(_without_guards) if answered else traced
+        self._may_speculate: bool | None = None if answered else False
         self.out_spec = out_spec
         self.captured = captured
         self.is_cached = is_cached
@@ -131,15 +139,45 @@ class CachedCall:
         note_axes([name for name, _ in self.axes])
         return [*self.captured, *[number_on(name) for name in self.numbers]]
 
+    @property
+    def may_speculate(self) -> bool:
+        """Whether the program may run before it is known that the answers hold, and they are outputs of it."""
+        if self._may_speculate is None:
+            from func.compilation.paths import has_consequences  # start-up time
+
+            program = self.guarded.program
+            self._may_speculate = not has_consequences(program) and self.guarded.executable(np).native is not None
+        return self._may_speculate
+
+    def execute(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The outputs for host arrays for which the answers hold."""
+        if self.may_speculate:
+            return self.guarded.execute(np, leaves)[:-1]
+        return self.compiled.execute(np, leaves)
+
     def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
+        if self.answered:
+            from func.compilation.paths import guarded_stub  # start-up time
+
+            return guarded_stub(self.merged or self, args, fallback, failed) if self.may_speculate else None
+        return self.bound(args, self.unflattened, fallback, failed)
+
+    def bound(
+        self,
+        args: tuple[Any, ...],
+        unflatten: Callable[[Sequence[Any]], Any],
+        fallback: Callable[..., Any],
+        failed: Callable[..., Any],
+    ) -> Any:
+        """A call stub whose results `unflatten` makes of the program's outputs."""
         if self._stub is None:
-            executable = self.compiled.executable(np).native
+            executable = self.guarded.executable(np).native
             if executable is not None and not executable.can_bind_natively:
                 return None
             self._stub = (
                 executable
-                and executable.tree_stub(args, self.unflattened, fallback, failed, self.separate.pairs, self._fixed())
+                and executable.tree_stub(args, unflatten, fallback, failed, self.separate.pairs, self._fixed())
             ) or False
             if executable is not None and self._stub:
                 executable.release_memory()
@@ -185,14 +223,20 @@ class _Asked:
             self._questions = Questions(self._values, self._answers)
         return self._questions.ask(stage, var)
 
-    def end(self) -> None:
-        """Forget the values of the call. Traces that come later take the same path."""
-        self._values, self._answers = None, [answer for _, answer in self.answered]
+    def guards(self) -> Sequence[Any]:
+        """How many answers hold, as a value of the trace; nothing where nothing was asked."""
+        return () if self._questions is None else (self._questions.holding(),)
 
-    @property
-    def answered(self) -> Sequence[Answered]:
-        """The questions so far."""
-        return () if self._questions is None else self._questions.answered
+    def end(self) -> Sequence[Answered]:
+        """Forget the values of the call, and return its questions. Traces that come later take the same path."""
+        answered = () if self._questions is None else self._questions.answered
+        self._values, self._answers = None, [answer for _, answer in answered]
+        return answered
+
+
+def _without_guards(compiled: CompiledCall) -> Program:
+    program = compiled.program
+    return Program(program.inputs, program.equations, program.outputs[:-1], program.constants).pruned()
 
 
 def _cached_call(compiled: CompiledCall, *carried: Any) -> CachedCall:
@@ -518,9 +562,9 @@ class Jitted(Generic[P, R]):
         elif cached.donated:
             outs = cached.run_donating(leaves)
         else:
-            outs = compiled.execute(np, leaves)
+            outs = cached.execute(leaves)
             is_in_order = cached.layouts is None or not any(cached.layouts)
-            is_alone = not cached.captured and not cached.axes and not cached.answered
+            is_alone = not cached.captured and not cached.axes
             if self._plain and not kwargs and is_alone and not self._donated and is_in_order:
                 again, after_failure = _weakly(self, "_call_again"), _weakly(self, "_call_after_failure")
                 stub = cached.call_stub(args, again, after_failure) if self._frozen is None else None
@@ -648,14 +692,14 @@ class Jitted(Generic[P, R]):
                 note_traced_arguments(stage, function, inputs, given)
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(static.call(args, kwargs, statics), transform)
-                program = stage.program(variables, outs)
+                program = stage.program(variables, [*outs, *asked.guards()])
                 depends_on_layouts = stage.layouts.depend_on_inputs
                 separate = separate_arguments(stage, program)
                 axes.update(stage.axes)
                 return program
 
-        compiled, captured = trace_call(trace, self._transform, example, self._compiler_name())
-        asked.end()
+        traced, captured = trace_call(trace, self._transform, example, self._compiler_name())
+        answered = asked.end()
         given[:] = [np.empty(0, aval.dtype) for aval in avals]  # what is traced later shares no memory
         is_cached = all([is_rank_number(value) for value in captured])
         numbers: tuple[str, ...] = ()
@@ -670,7 +714,7 @@ class Jitted(Generic[P, R]):
         )
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
         return CachedCall(
-            compiled, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers, asked.answered
+            traced, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers, answered
         )
 
     def _within_limit(

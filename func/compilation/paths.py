@@ -14,24 +14,34 @@ batch elements share (else vmap splits its batch), under an outer `jit` a questi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from func.backends import HOST_TYPES
 from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.core import Array, Tracer, bind, concrete
 from func.interpreters.core.errors import StagingError
+from func.interpreters.drivers import stage_flat
 from func.interpreters.host.source import at_line
+from func.interpreters.primitives.elementwise.builder import add
+from func.interpreters.primitives.elementwise.table import equal, logical_and, logical_or
 from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.primitives.structural.shapes import convert, reshape, where
+from func.interpreters.program.cost import program_cost
 from func.interpreters.program.equality import same_program
 from func.interpreters.program.program import Equation, Program, Var
-from func.interpreters.stage import Stage
+from func.interpreters.stage import DerivedStage, Stage
 
 if TYPE_CHECKING:
     from func.compilation.jit import CachedCall
 
-MAX_PATHS = 16
+CHANGES = 3
+"""After so many changes of the path, paths are merged that are cheap enough."""
+CHEAP = 4000
+"""Operations of a merged program that take less time than to find the path."""
 
 
 class Question(NamedTuple):
@@ -60,6 +70,7 @@ class Questions:
         self._arguments = values
         self._values: dict[Var, Any] = {}
         self._answers: dict[Var, np.ndarray[Any, Any]] = {}
+        self._tracers: list[Tracer] = []
 
     def ask(self, stage: Stage, var: Var) -> np.ndarray[Any, Any] | None:
         """The answer, an array like the variable; None where no guard could compare it.
@@ -82,7 +93,17 @@ class Questions:
             answer = on_host(concrete(self._value(program, var)))
         self.answered.append(Answered(Question(program, at_line()), answer))
         self._answers[var] = answer
+        self._tracers.append(stage.wrap(var))
         return answer
+
+    def holding(self) -> Any:
+        """How many answers hold before the first that does not, as a value of the trace."""
+        so_far: Any = np.True_
+        count: Any = np.int64(0)
+        for tracer, (_, answer) in zip(self._tracers, self.answered, strict=True):
+            so_far = logical_and(so_far, reshape(equal(tracer, answer), shape=()))
+            count = add(count, convert(so_far, dtype=count.dtype))
+        return count
 
     def _value(self, program: Program, var: Var) -> Any:
         """The value of a variable in this call; equations of earlier questions do not run again."""
@@ -112,6 +133,91 @@ def needed_program(stage: Stage, var: Var) -> Program:
     return Program(stage.arguments, equations, (var,), constants)
 
 
+def has_consequences(program: Program) -> bool:
+    """Whether a call does more than compute: it has effects, runs Python, sends messages, or may never end."""
+    for equation in program.equations:
+        primitive = equation.primitive
+        if not equation.outputs or primitive.calls_python or primitive.communicates or primitive.name == "while_call":
+            return True
+        if any([has_consequences(nested) for _, nested in equation.nested()]):
+            return True
+    return False
+
+
+def merged_path(paths: Sequence[CachedCall]) -> CachedCall | None:
+    """One program for all paths, which selects the outputs of the path that holds; None if it would be slow.
+
+    Its last output is 1, or 0 where no path holds.
+    """
+    first = paths[0]
+    avals = first.guarded.out_avals
+    for path in paths:
+        if not path.may_speculate or any(path.separate) or path.captured or path.axes or path.layouts is not None:
+            return None
+        if path.out_spec != first.out_spec or path.guarded.out_avals != avals:
+            return None
+    counts = [len(path.answered) for path in paths]
+    calls = [path.guarded for path in paths]
+    program = merged_program([call.program for call in calls], counts)
+    if program_cost(prepare_program(program)).operations > CHEAP:
+        return None
+    make_variant = None
+    if any([call.has_pullbacks for call in calls]):
+        variants = [call.nan_safe_variant() or call for call in calls]
+        variant = CompiledCall(
+            merged_program([call.program for call in variants], counts), None, first.guarded.compiler
+        )
+        make_variant = lambda: variant  # noqa: E731
+    merged = CompiledCall(program, make_variant, first.guarded.compiler)
+    return type(first)(merged, first.out_spec, [], first.donated, None, first.separate, answered=first.answered[:1])
+
+
+def merged_program(programs: Sequence[Program], counts: Sequence[int]) -> Program:
+    """The program of `merged_path`; the last output of each program is the count of the answers that hold."""
+
+    def selected(*args: Array) -> Sequence[Array]:
+        *outs, holding = programs[0].run(args)
+        found = equal(holding, counts[0])
+        for program, count in zip(programs[1:], counts[1:], strict=True):
+            *others, holding = program.run(args)
+            holds = equal(holding, count)
+            outs = [where(holds, other, out) for other, out in zip(others, outs, strict=True)]
+            found = logical_or(found, holds)
+        return [*outs, convert(found, dtype=np.dtype(np.int64))]
+
+    return stage_flat(selected, [var.aval for var in programs[0].inputs], DerivedStage("jit"))
+
+
+def guarded_stub(
+    cached: CachedCall, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]
+) -> Callable[..., Any] | None:
+    """A call stub that runs a path at once, and leaves the call to `slow` where an answer turns out not to hold."""
+    expected = len(cached.answered)
+
+    def result_and_count(leaves: Sequence[Any]) -> tuple[Any, Any]:
+        return cached.unflattened(leaves[:-1]), leaves[-1]
+
+    stub = cached.bound(
+        args, result_and_count, lambda *args: (slow(*args), expected), lambda *args: (failed(*args), expected)
+    )
+    if stub is None:
+        return None
+
+    def call(*args: Any) -> Any:
+        result, holding = stub(*args)
+        return result if holding == expected else slow(*args)
+
+    return call
+
+
+def plain_array(value: Array) -> Any:
+    """The array behind a value of levels of differentiation, which changes no answer; other values as they are."""
+    inner = value
+    while type(inner) is Tracer and inner._interpreter.differentiates:
+        inner = inner._value
+    return value if type(inner) is Tracer else inner
+
+
 def on_host(value: Any) -> np.ndarray[Any, Any]:
     """An answer as a NumPy array."""
     return np.array(value.get() if hasattr(value, "get") else value)
@@ -120,16 +226,31 @@ def on_host(value: Any) -> np.ndarray[Any, Any]:
 class Guard:
     """A question that later calls answer again, and what follows each answer."""
 
-    __slots__ = ("compiled", "following", "question")
+    __slots__ = ("compiled", "following", "latest", "question")
 
     def __init__(self, question: Question, compiler: str | None) -> None:
         self.question = question
         self.compiled = CompiledCall(question.program, None, compiler)
         self.following: dict[bytes, Guard | CachedCall] = {}
+        self.latest: CachedCall | None = None
+        """The path beyond it that a call took last."""
 
     def answer(self, leaves: Sequence[Array]) -> np.ndarray[Any, Any]:
         """The answer of a call with these arguments."""
         return on_host(concrete(self.compiled(*leaves)[0]))
+
+    def answers(self, arrays: Sequence[Array], before: int) -> Sequence[np.ndarray[Any, Any]]:
+        """The answers of a call with these arrays, `before` having been found: more than one where a path tells."""
+        if self.latest is None or not self.latest.may_speculate:
+            return [self.answer(arrays)]
+        try:
+            holding = int(self.latest.guarded.execute(np, arrays)[-1])
+        except Exception:  # of operations beyond a question whose answer is another one
+            return [self.answer(arrays)]
+        answers = [answer for _, answer in self.latest.answered[before:]]
+        if holding == before and answers[0].dtype == bool:
+            return [~answers[0]]
+        return answers[: max(holding - before, 0)] or [self.answer(arrays)]
 
 
 class Paths:
@@ -137,6 +258,9 @@ class Paths:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._last: CachedCall | None = None
+        self._changes = 0
+        """How often a call has taken another path than the one before it, since a path was added."""
         self._following: dict[bytes, Guard | CachedCall] = {}
         """The first guard, after the answer of no bytes."""
         self.layouts: tuple[Any, ...] | None = None
@@ -144,13 +268,35 @@ class Paths:
 
     def choose(self, leaves: Sequence[Array]) -> tuple[CachedCall | None, list[np.ndarray[Any, Any]]]:
         """The path of a call with these arguments, if there is one yet; and the answers that lead there."""
-        values = [stop_gradient(leaf) if type(leaf) is Tracer else leaf for leaf in leaves]
+        arrays = [plain_array(leaf) for leaf in leaves]
+        is_plain = all([type(array) in HOST_TYPES for array in arrays])
+        values = arrays if is_plain else [stop_gradient(x) if type(x) is Tracer else x for x in leaves]
         answers: list[np.ndarray[Any, Any]] = []
+        passed: list[Guard] = []
         place = self._following.get(b"")
         while type(place) is Guard:
-            answers.append(place.answer(values))
-            place = place.following.get(answers[-1].tobytes())
-        return place, answers  # type: ignore[return-value]
+            more = place.answers(values, len(answers)) if is_plain else [place.answer(values)]
+            for answer in more:
+                assert type(place) is Guard
+                passed.append(place)
+                answers.append(answer)
+                place = place.following.get(answer.tobytes())
+        path: CachedCall | None = place  # type: ignore[assignment]
+        if path is not None:
+            for guard in passed:
+                guard.latest = path
+            if path is not self._last:
+                self._last, self._changes = path, self._changes + 1
+                if is_plain and self._changes == CHANGES:
+                    self._merge()
+        return path, answers
+
+    def _merge(self) -> None:
+        """Let call stubs run all paths at once, if that is cheap."""
+        paths = list(self.leaves())
+        merged = merged_path(paths)
+        for path in paths:
+            path.merged = merged
 
     def add(self, answered: Sequence[Answered], cached: CachedCall) -> None:
         """Add a path.
@@ -168,6 +314,9 @@ class Paths:
         if type(guard := following.get(key)) is Guard:
             raise StagingError(_changed(guard.question.line))
         following[key] = cached
+        self._changes = 0
+        for path in self.leaves():
+            path.merged = None
         self.layouts = cached.layouts if self.layouts is None else self.layouts
         self.axes = self.axes or cached.axes
 
