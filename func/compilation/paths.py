@@ -22,7 +22,7 @@ import numpy as np
 from func.backends import HOST_TYPES
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.inlining import prepare_program
-from func.interpreters.core import Array, Tracer, bind, concrete
+from func.interpreters.core import Array, Tracer, bind, concrete, known_value
 from func.interpreters.core.errors import StagingError
 from func.interpreters.drivers import stage_flat
 from func.interpreters.host.source import at_line
@@ -67,7 +67,7 @@ class Questions:
     def __init__(self, values: Sequence[Array] | None, known: Sequence[np.ndarray[Any, Any]] = ()) -> None:
         self.answered: list[Answered] = []
         self._known = known
-        self._arguments = values
+        self._arguments = None if values is None else [without_derivatives(value) for value in values]
         self._values: dict[Var, Any] = {}
         self._answers: dict[Var, np.ndarray[Any, Any]] = {}
         self._tracers: list[Tracer] = []
@@ -210,12 +210,16 @@ def guarded_stub(
     return call
 
 
-def plain_array(value: Array) -> Any:
-    """The array behind a value of levels of differentiation, which changes no answer; other values as they are."""
+def without_derivatives(value: Array) -> Any:
+    """A value as a constant for the levels of differentiation: no answer depends on derivatives."""
+    while type(value) is Tracer and value._interpreter.differentiates:
+        value = value._value
     inner = value
-    while type(inner) is Tracer and inner._interpreter.differentiates:
+    while type(inner) is Tracer:
+        if inner._interpreter.differentiates:
+            return stop_gradient(value)
         inner = inner._value
-    return value if type(inner) is Tracer else inner
+    return value
 
 
 def on_host(value: Any) -> np.ndarray[Any, Any]:
@@ -236,8 +240,10 @@ class Guard:
         """The path beyond it that a call took last."""
 
     def answer(self, leaves: Sequence[Array]) -> np.ndarray[Any, Any]:
-        """The answer of a call with these arguments."""
-        return on_host(concrete(self.compiled(*leaves)[0]))
+        """The answer of a call with these arguments. An outer trace records the equations as the first trace does."""
+        is_abstract = any([known_value(leaf) is None for leaf in leaves])
+        outs = self.question.program.run(leaves) if is_abstract else self.compiled(*leaves)
+        return on_host(concrete(outs[0]))
 
     def answers(self, arrays: Sequence[Array], before: int) -> Sequence[np.ndarray[Any, Any]]:
         """The answers of a call with these arrays, `before` having been found: more than one where a path tells."""
@@ -268,9 +274,8 @@ class Paths:
 
     def choose(self, leaves: Sequence[Array]) -> tuple[CachedCall | None, list[np.ndarray[Any, Any]]]:
         """The path of a call with these arguments, if there is one yet; and the answers that lead there."""
-        arrays = [plain_array(leaf) for leaf in leaves]
-        is_plain = all([type(array) in HOST_TYPES for array in arrays])
-        values = arrays if is_plain else [stop_gradient(x) if type(x) is Tracer else x for x in leaves]
+        values = [without_derivatives(leaf) for leaf in leaves]
+        is_plain = all([type(value) in HOST_TYPES for value in values])
         answers: list[np.ndarray[Any, Any]] = []
         passed: list[Guard] = []
         place = self._following.get(b"")
