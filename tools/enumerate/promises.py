@@ -243,6 +243,11 @@ class Effects:
         """Whether the body is pulled back."""
         return bool({"grad", "linearize", "hessian"}.intersection((*self.transforms.split(), self.around)))
 
+    def has_traced_constants(self) -> bool:
+        """Whether an inner jit traces the body of a loop that uses arrays from outside of it."""
+        is_inside = self.around == "jit" and "jit" not in self.transforms
+        return is_inside and self.body.startswith("while") and self.source != "operands"
+
     def _while_with_condition(self, x: Any, data: Any, body: Callable[..., Any], operands: Any) -> Any:
         """A loop in whose condition a branch has the payload."""
         test = lambda c: func.cond(  # noqa: E731
@@ -291,7 +296,7 @@ def effects(choices: Choices) -> Effects:
     transforms = choices.pick(TRANSFORMS)
     around = choices.pick(AROUND)
     program = Effects(payload, source, body, around, transforms, runs)
-    if source == "constants" and (payload not in EFFECTFUL) and not runs:
+    if (source == "constants" or program.has_traced_constants()) and (payload not in EFFECTFUL) and not runs:
         raise OutOfScope  # NumPy raises for its own arrays at once, wherever the code stands
     if body in LOOPS_OF_KNOWN_LENGTH and not runs and "jit" not in transforms:
         raise OutOfScope  # the body of a loop without steps is called once for its shapes
