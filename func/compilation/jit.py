@@ -25,7 +25,7 @@ from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
-from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
+from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedArrayError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
@@ -409,7 +409,7 @@ def jitted_for(transform: str, f: Callable[..., Any], static_argnums: Any, stati
     """`jit(f)` as a part of another function of func, by whose name errors go; what is jitted stays as it is."""
     if isinstance(f, Jitted):
         return f
-    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames, guards=False)
     jitted._transform = transform
     return jitted
 
@@ -768,7 +768,8 @@ class Jitted(Generic[P, R]):
         from func.compilation.inspection import Lowered, executable_of  # start-up time
 
         cached, leaves = self._lookup(args, kwargs)
-        return Lowered(cached.compiled, executable_of(cached.compiled, leaves, cached.donated))
+        executable = executable_of(cached.compiled, leaves, cached.donated)
+        return Lowered(cached.compiled, executable, [asked.text() for asked in cached.answered])
 
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
         """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
@@ -789,7 +790,9 @@ class Jitted(Generic[P, R]):
 
         cached, leaves = self._lookup(args, kwargs)
         executable = executable_of(cached.compiled, leaves)
-        return profile_of(executable, [*cached.leading(), *leaves], repeat, name_of(self._function))
+        profile = profile_of(executable, [*cached.leading(), *leaves], repeat, name_of(self._function))
+        profile.note = "\n".join([*[asked.text() for asked in cached.answered], profile.note]).rstrip()
+        return profile
 
     def planned_memory(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
         """The memory of a call as it is planned, and what the plan is that of."""
@@ -809,13 +812,26 @@ class Jitted(Generic[P, R]):
     def cached_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...], CachedCall]:
-        """(traced positional, traced keyword, static) arguments and the cached call for them."""
+        """(traced positional, traced keyword, static) arguments and the cached call for them.
+
+        Raises: StagingError where it is one path of several, and so no program of the function.
+        """
         split = self._static.split(args, kwargs)
-        return *split, self._cached_call(*split)[0]
+        cached = self._cached_call(*split)[0]
+        if cached.answered:
+            raise StagingError(
+                f"func.{self._transform}: {name_of(self._function)} asks for values{cached.answered[0].question.line}\n"
+                "so that its program depends on them. Write np.where or func.cond for the branch, func.while_loop for "
+                "the loop, or pass the number as a static argument."
+            )
+        return *split, cached
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its program, how often it was traced, and how many programs are kept."""
-        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, len(self._cache))
+        programs = sum(
+            [1 if type(entry) is CachedCall else len(list(entry.leaves())) for entry in self._cache.values()]
+        )
+        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, programs)
 
     def clear_cache(self) -> None:
         """Forget all programs."""

@@ -57,6 +57,10 @@ class Answered(NamedTuple):
     question: Question
     answer: np.ndarray[Any, Any]
 
+    def text(self) -> str:
+        """The guard in a line."""
+        return f"guard: {self.answer.reshape(())[()]}{self.question.line}"
+
 
 class Questions:
     """The questions of one trace.
