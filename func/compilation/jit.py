@@ -828,10 +828,8 @@ class Jitted(Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its program, how often it was traced, and how many programs are kept."""
-        programs = sum(
-            [1 if type(entry) is CachedCall else len(list(entry.leaves())) for entry in self._cache.values()]
-        )
-        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, programs)
+        counts = [1 if type(entry) is CachedCall else len(list(entry.leaves())) for entry in self._cache.values()]
+        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, sum(counts))
 
     def clear_cache(self) -> None:
         """Forget all programs."""

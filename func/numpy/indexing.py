@@ -19,7 +19,6 @@ from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
 from func.numpy.argument_checks import as_array, normalize_axis
-from func.numpy.masks import asked_places
 from func.numpy.memory import is_scalar, with_memory
 
 
@@ -54,7 +53,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             array = operand(entry)
             kind = dtype_of(array).kind
             if kind == "b":
-                places = asked_places(array)
+                places = _asked_places(array)
                 if places is None:
                     array = values_for_shape(
                         array,
@@ -168,6 +167,15 @@ def values_for_shape(x: Array, what: str, instead: str) -> Any:
             f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n"
             f"{WIRING.staged_hint(instead)}"
         ) from None
+
+
+def _asked_places(mask: Array) -> Sequence[Array] | None:
+    """The indices where a traced mask holds, if the trace asks for their number."""
+    if known_value(mask) is not None:
+        return None
+    from func.numpy.masks import asked_places  # start-up time
+
+    return asked_places(mask)
 
 
 class _Mask:
