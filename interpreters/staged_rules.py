@@ -291,6 +291,8 @@ class Rules:
 
 def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Shaped | None], params: Params) -> None:
     """Raise ValidationError if a rule computes something else than the rule traced in each call."""
+    from func.interpreters.program.plain_runs import refuse_extremes  # for validation alone
+
     primitive = rule.primitive
     inputs = [
         None if type(value) in PYTHON_SCALARS else Var(Aval(core.shape_of(value), core.dtype_of(value)))
@@ -307,6 +309,7 @@ def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Sha
             remaining = iter(args)
             full = tuple([value if var is None else next(remaining) for var, value in zip(inputs, values, strict=True)])
             cts = dict(enumerate(remaining))
+            refuse_extremes(primitive, full)
             if is_staged:
                 out, saved = rule.record(full)
                 pulled = rule.pull(cts if primitive.multiple else cts[0], parents, saved, params)
@@ -314,7 +317,8 @@ def _check_rule(rule: StagedRule, values: Sequence[Array], parents: Sequence[Sha
                 out, own, saved = linearized(primitive, full, parents, params)
                 out = out if primitive.multiple else (out,)
                 pulled = own.pull(cts if primitive.multiple else cts[0], parents, saved, params)
-            return [*out, *[0.0 if ct is ZERO else ct for ct in pulled]]
+            zeros = [np.zeros(core.shape_of(x), core.dtype_of(x)) for x in full]  # a rule may find zeros by its values
+            return [*out, *[zero if ct is ZERO else ct for ct, zero in zip(pulled, zeros, strict=True)]]
 
         return run
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.quiet import quietly
-from func.interpreters.core import Array, bind, dtype_of, is_inexact, shape_of
+from func.interpreters.core import Array, Primitive, bind, dtype_of, is_inexact, shape_of
 from func.interpreters.program.program import Equation, Program
 from func.interpreters.program.translations import PLAIN
 
@@ -50,7 +50,7 @@ def plain_run(program: Program) -> Run:
             out = primitive.impl(PLAIN, *operands, **equation.params)
         else:
             _refuse_undefined_cast(equation, operands)
-            _refuse_extremes(equation, operands)
+            refuse_extremes(primitive, operands)
             if primitive.undefined is not None and primitive.undefined(*operands, **equation.params):
                 raise Undefined
             out = bind(primitive, operands, equation.params)
@@ -88,12 +88,11 @@ def _refuse_undefined_cast(equation: Equation, operands: Sequence[Array]) -> Non
             raise Undefined
 
 
-def _refuse_extremes(equation: Equation, operands: Sequence[Array]) -> None:
+def refuse_extremes(primitive: Primitive, operands: Sequence[Array]) -> None:
     """Raise Undefined for NaN and huge numbers on which SciPy's code may crash the process, or never return.
 
     Functions of one argument and the elementary ones do neither.
     """
-    primitive = equation.primitive
     if primitive.scipy is None or len(operands) == 1 or primitive.defined_in.endswith(".logistic"):
         return
     if not all([np.all(np.abs(x) < HUGE) for x in operands]):

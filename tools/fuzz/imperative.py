@@ -351,7 +351,7 @@ class Program:
             f"sin({x})",
             f"{x} * {y}",
             f"{x} + {y} * {c}",
-            f"tanh({x}) * 1.0",  # its slope depends on the result in PyTorch, on the argument in func: no variable is it
+            f"tanh({x}) * 1.0",  # no variable is the tanh: its slope depends on the result in PyTorch alone
             f"square({x})",
             f"clone({x})",
             f"{c} * {x}",
