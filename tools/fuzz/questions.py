@@ -20,7 +20,7 @@ import func
 from func.errors import FuncError
 from tools.fuzz.cases import Tally
 
-QUICK = 25
+QUICK = 6
 
 # x, y: vectors, s: a number, n: an integer, k: a counter of Python; {c}: a number
 STEPS = [
