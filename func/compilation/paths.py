@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from func.backends import HOST_TYPES
+from func.backends.quiet import quietly
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.core import Array, Tracer, bind, concrete, known_value
@@ -94,7 +95,7 @@ class Questions:
         elif self._arguments is None:
             return None
         else:
-            answer = on_host(concrete(self._value(program, var)))
+            answer = on_host(concrete(quietly(self._value, program, var)))
         self.answered.append(Answered(Question(program, at_line()), answer))
         self._answers[var] = answer
         self._tracers.append(stage.wrap(var))
