@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class Stage(Interpreter):
         """Returns how a user writes each input."""
         self.arguments: Sequence[Var] = ()
         """The inputs that have names."""
+        self.ask: Callable[[Stage, Var], Any] | None = None
+        """Answers a question for the value of a variable by an array, or by None where it does not."""
         self.axes: dict[str, Any] = {}
         """The axes that collectives in the code name, each with its key."""
         self.has_pullbacks = False
@@ -83,8 +85,10 @@ class Stage(Interpreter):
     def aval(self, tracer: Tracer) -> Aval:
         return tracer._attached.aval  # type: ignore[no-any-return]
 
-    def concrete(self, tracer: Tracer) -> NoReturn:
+    def concrete(self, tracer: Tracer) -> Any:
         var = tracer._attached
+        if self.ask is not None and (answer := self.ask(self, var)) is not None:
+            return answer
         name = self.names_of_arguments()[self.arguments.index(var)] if var in self.arguments else ""
         kind = str(var.aval).rstrip("~")
         error = StagingError(
@@ -173,7 +177,7 @@ class Stage(Interpreter):
     def close(self) -> None:
         self.equations, self.constants, self._constant_vars = [], {}, {}
         self._layouts = None
-        self.arguments, self.names_of_arguments = (), tuple
+        self.arguments, self.names_of_arguments, self.ask = (), tuple, None
         super().close()
 
 

@@ -23,6 +23,10 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, body_above
 from func.interpreters.host.source import at_line
+from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.primitives.structural.reductions import reduce_all
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.slicing import getitem
 
 
 class MappedCall:
@@ -112,6 +116,9 @@ class Vmap(Interpreter):
 
     def concrete(self, tracer: Tracer) -> Any:
         """The value that all batch elements share; where they differ, this or an outer vmap splits its batch."""
+        shared = _asked_of_stage(tracer)
+        if shared is not None:
+            return shared
         levels, stacked = _whole_batch(tracer)
         if not all([level.size for level in levels]):
             raise StagingError(
@@ -129,6 +136,24 @@ class Vmap(Interpreter):
                 level.wish = groups
                 raise SplitBatch(level, groups)
         raise AssertionError("batch elements differ but no batch can be split")
+
+
+def _asked_of_stage(tracer: Tracer) -> Any:
+    """The answer of a trace that answers questions, where it says that all batch elements share one; else None."""
+    value: Any = tracer
+    axes = 0
+    while type(value) is Tracer and value._value is not None:
+        axes += isinstance(value._interpreter, Vmap)
+        value = value._value
+    if type(value) is not Tracer or not value._interpreter.is_stage or value._interpreter.ask is None:
+        return None
+    shape, kind = shape_of(value), dtype_of(value).kind
+    if 0 in shape or kind not in "biu":
+        return None
+    first = getitem(value, index=(0,) * axes)
+    if axes and not concrete(reduce_all(equal(value, broadcast(first, shape=shape)), axes=tuple(range(len(shape))))):
+        return None
+    return concrete(first)
 
 
 def _whole_batch(tracer: Tracer) -> tuple[list[Vmap], Any]:

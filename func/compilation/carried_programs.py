@@ -27,7 +27,8 @@ LIMIT = 1 << 24
 
 def carried_programs(function: Callable[..., Any], cache: OrderedDict[Any, Any]) -> bytes | None:
     """The cached calls of a jitted function as bytes; None where there are none that another process can use."""
-    entries = [item for item in list(cache.items()) if not item[1].separate.in_scope and not item[1].axes]
+    calls = [item for item in list(cache.items()) if not hasattr(item[1], "choose")]  # paths are traced anew
+    entries = [item for item in calls if not item[1].separate.in_scope and not item[1].axes]
     entries = [(key, cached) for key, cached in entries if _size(cached) <= LIMIT]
     if not entries:
         return None

@@ -37,9 +37,11 @@ class Lowered:
         }
     """
 
-    def __init__(self, compiled: CompiledCall, executable: Executable) -> None:
+    def __init__(self, compiled: CompiledCall, executable: Executable, guards: Sequence[str] = ()) -> None:
         self._compiled = compiled
         self._executable = executable
+        self.guards = tuple(guards)
+        """The values that Python asked for, each with its answer: the program is the path of these answers."""
 
     @functools.cached_property
     def program(self) -> Program:
@@ -86,7 +88,7 @@ class Lowered:
         return "\n".join(texts) if texts else None
 
     def __str__(self) -> str:
-        words = [str(self.program)]
+        words = [*self.guards, str(self.program)]
         parts = parts_of(self._executable)
         for number, (program, native) in enumerate(parts):
             place = f", part {number}" if len(parts) > 1 else ""

@@ -25,7 +25,7 @@ from func.compilation.static_arguments import StaticArguments, places_of
 from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
-from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
+from func.interpreters.core.errors import ArgumentError, StagingError, UnsupportedArrayError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
@@ -55,6 +55,7 @@ from func.transforms.transformed import as_written, global_name, name_for_pickle
 if TYPE_CHECKING:
     from func.compilation.frozen import FrozenValues
     from func.compilation.inspection import Lowered
+    from func.compilation.paths import Answered, Paths, Questions
     from func.compilation.profile import Profile
     from func.interpreters.program.liveness import Liveness
 
@@ -64,16 +65,20 @@ class CachedCall:
 
     __slots__ = (
         "_donating",
+        "_may_speculate",
         "_stub",
+        "answered",
         "axes",
         "captured",
         "compiled",
         "donated",
+        "guarded",
         "is_cached",
         "is_single",
         "layouts",
         "may_return_argument",
         "memory_plan",
+        "merged",
         "numbers",
         "out_spec",
         "separate",
@@ -81,7 +86,7 @@ class CachedCall:
 
     def __init__(
         self,
-        compiled: CompiledCall,
+        traced: CompiledCall,
         out_spec: Any,
         captured: list[Any],
         donated: frozenset[int],
@@ -90,7 +95,12 @@ class CachedCall:
         is_cached: bool = True,
         axes: tuple[tuple[str, Any], ...] = (),
         numbers: tuple[str, ...] = (),
+        answered: Sequence[Answered] = (),
     ) -> None:
+        self.answered = answered
+        """The questions about values on this path, each with its answer."""
+        self.merged: CachedCall | None = None
+        """All paths in one."""
         self.donated = donated
         self.axes = axes
         """The axes that collectives in it name, each with what it was: processes, or the size of a batch."""
@@ -104,7 +114,10 @@ class CachedCall:
         """What was done for a memory limit."""
         self._donating: Any = None
         self._stub: Any = None
-        self.compiled = compiled
+        self.guarded = traced
+        """The program; where there were questions, a last output tells how many answers hold."""
+        self.compiled = compiled = traced.transformed(_without_guards) if answered else traced
+        self._may_speculate: bool | None = None if answered else False
         self.out_spec = out_spec
         self.captured = captured
         self.is_cached = is_cached
@@ -126,15 +139,45 @@ class CachedCall:
         note_axes([name for name, _ in self.axes])
         return [*self.captured, *[number_on(name) for name in self.numbers]]
 
+    @property
+    def may_speculate(self) -> bool:
+        """Whether the program may run before it is known that the answers hold, and they are outputs of it."""
+        if self._may_speculate is None:
+            from func.compilation.paths import has_consequences  # start-up time
+
+            program = self.guarded.program
+            self._may_speculate = not has_consequences(program) and self.guarded.executable(np).native is not None
+        return self._may_speculate
+
+    def execute(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The outputs for host arrays for which the answers hold."""
+        if self.may_speculate:
+            return self.guarded.execute(np, leaves)[:-1]
+        return self.compiled.execute(np, leaves)
+
     def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
+        if self.answered:
+            from func.compilation.paths import guarded_stub  # start-up time
+
+            return guarded_stub(self.merged or self, args, fallback, failed) if self.may_speculate else None
+        return self.bound(args, self.unflattened, fallback, failed)
+
+    def bound(
+        self,
+        args: tuple[Any, ...],
+        unflatten: Callable[[Sequence[Any]], Any],
+        fallback: Callable[..., Any],
+        failed: Callable[..., Any],
+    ) -> Any:
+        """A call stub whose results `unflatten` makes of the program's outputs."""
         if self._stub is None:
-            executable = self.compiled.executable(np).native
+            executable = self.guarded.executable(np).native
             if executable is not None and not executable.can_bind_natively:
                 return None
             self._stub = (
                 executable
-                and executable.tree_stub(args, self.unflattened, fallback, failed, self.separate.pairs, self._fixed())
+                and executable.tree_stub(args, unflatten, fallback, failed, self.separate.pairs, self._fixed())
             ) or False
             if executable is not None and self._stub:
                 executable.release_memory()
@@ -155,6 +198,45 @@ class CachedCall:
             self._donating = self.compiled.executable(np, self.donated)
         outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
         return outs
+
+
+class _Asked:
+    """The questions of the traces that make one cached call; a NaN-safe variant is traced later, without values."""
+
+    def __init__(self, is_enabled: bool, values: Sequence[Any], answers: Sequence[Any]) -> None:
+        self._is_enabled = is_enabled
+        self._values: Sequence[Any] | None = values
+        self._answers = answers
+        self._questions: Questions | None = None
+
+    def begin(self) -> Callable[[Stage, Any], Any] | None:
+        """What answers the questions of one trace, from the start."""
+        if not self._is_enabled:
+            return None
+        self._questions = None
+        return self._ask
+
+    def _ask(self, stage: Stage, var: Any) -> Any:
+        from func.compilation.paths import Questions  # start-up time
+
+        if self._questions is None:
+            self._questions = Questions(self._values, self._answers)
+        return self._questions.ask(stage, var)
+
+    def guards(self) -> Sequence[Any]:
+        """How many answers hold, as a value of the trace; nothing where nothing was asked."""
+        return () if self._questions is None else (self._questions.holding(),)
+
+    def end(self) -> Sequence[Answered]:
+        """Forget the values of the call, and return its questions. Traces that come later take the same path."""
+        answered = () if self._questions is None else self._questions.answered
+        self._values, self._answers = None, [answer for _, answer in answered]
+        return answered
+
+
+def _without_guards(compiled: CompiledCall) -> Program:
+    program = compiled.program
+    return Program(program.inputs, program.equations, program.outputs[:-1], program.constants).pruned()
 
 
 def _cached_call(compiled: CompiledCall, *carried: Any) -> CachedCall:
@@ -242,13 +324,16 @@ def jit(
     compiler: str | None = None,
     fast_math: bool = False,
     memory_limit: int | str | None = None,
+    guards: bool = True,
+    max_paths: int = 16,
 ) -> Any:
     """Compile a function: it is traced once for every kind of arguments, optimised, and runs as straight code after.
 
     Arguments and results are trees of arrays and numbers, as for the other transforms. A new tree, shape, dtype,
-    backend or value of a static argument is traced anew; other values of arrays and numbers are not. Python that
-    depends on the values of traced arrays raises StagingError; prints and other side effects happen while tracing only.
-    Arrays of the enclosing scope become constants of the program.
+    backend or value of a static argument is traced anew; other values of arrays and numbers are not, unless Python
+    asks for one (`if np.any(x < 0)`, `while error > tol`, `range(n)`): the function is traced once for each path that
+    the answers lead to, and calls compute the answers again to choose among the paths. Prints and other side effects
+    happen while tracing only. Arrays of the enclosing scope become constants of the program.
 
     Transforms of jitted functions and jitted transforms are both compiled: `grad(jit(f))` runs one forward and one
     backward program.
@@ -269,10 +354,13 @@ def jit(
             "2 GiB". Where the plan of the compiled program is above it, values are computed again instead of being
             kept, and scans run in blocks that the backward pass runs again. The outputs are the same but for rounding.
             `func.memory` shows the plan.
+        guards: Whether truth values and integers that Python asks for choose among paths. False: they raise.
+        max_paths: The most paths for arguments of one kind.
 
     Raises:
         MemoryLimitError: No plan stays below memory_limit (a MemoryError).
-        StagingError: Python asked for the value of a traced array (a TypeError).
+        StagingError: Python asked for a number that is neither a truth value nor an integer, for a value inside of the
+            body of a loop or branch, or for values that lead to too many paths (a TypeError).
         StaticArgumentError: A static argument is not hashable (a TypeError).
 
     Example:
@@ -297,12 +385,23 @@ def jit(
             compiler=compiler,
             fast_math=fast_math,
             memory_limit=memory_limit,
+            guards=guards,
+            max_paths=max_paths,
         )
     check_callable(f, "jit")
     importlib.import_module("optree")  # of which every first call makes use
     importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
     return Jitted(
-        f, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames
+        f,
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        compiler,
+        fast_math,
+        memory_limit,
+        donate_argnames,
+        guards,
+        max_paths,
     )
 
 
@@ -310,7 +409,7 @@ def jitted_for(transform: str, f: Callable[..., Any], static_argnums: Any, stati
     """`jit(f)` as a part of another function of func, by whose name errors go; what is jitted stays as it is."""
     if isinstance(f, Jitted):
         return f
-    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames)
+    jitted: Jitted[..., Any] = jit(f, static_argnums=static_argnums, static_argnames=static_argnames, guards=False)
     jitted._transform = transform
     return jitted
 
@@ -328,6 +427,8 @@ class Jitted(Generic[P, R]):
         fast_math: bool = False,
         memory_limit: int | str | None = None,
         donate_argnames: Any = None,
+        guards: bool = True,
+        max_paths: int = 16,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
@@ -339,8 +440,12 @@ class Jitted(Generic[P, R]):
             raise ArgumentError("func.jit: compiler='llvm' needs llvmlite; install it, or leave compiler out")
         if fast_math and compiler == "numpy":
             raise ArgumentError("func.jit: fast_math is for native code, which compiler='numpy' does not make")
+        if type(max_paths) is not int or max_paths < 1:
+            raise ArgumentError(f"func.jit: max_paths={max_paths!r} is not a positive integer")
         self._compiler = compiler
         self._fast_math = fast_math
+        self._guards = guards
+        self._max_paths = max_paths
         self._static = StaticArguments(function, static_argnums, static_argnames)
         donated, donated_names = places_of(function, donate_argnums, donate_argnames, "donate")
         self._donated: frozenset[int | str] = donated | donated_names
@@ -349,7 +454,7 @@ class Jitted(Generic[P, R]):
             raise ArgumentError(f"func.jit: argument {named} cannot be both static and donated")
         self._plain = not self._static
         self._frozen = _frozen_values(function) if config.check_frozen else None
-        self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
+        self._cache: OrderedDict[Any, CachedCall | Paths] = OrderedDict()
         _JITTED[id(self)] = self
         self._calls = self._misses = 0
         self._fast_call = _weakly(self, "_call_again")
@@ -365,7 +470,7 @@ class Jitted(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        options = {name: value for name, value in self._options().items() if value}
+        options = {name: value for name, value in self._options().items() if value or name == "guards"}
         for kind in ("static", "donate"):
             if f"{kind}_argnames" in options:
                 options.pop(f"{kind}_argnums", None)  # each implies the other
@@ -380,6 +485,8 @@ class Jitted(Generic[P, R]):
             "compiler": self._compiler,
             "fast_math": self._fast_math,
             "memory_limit": self._memory_limit,
+            "guards": self._guards,
+            "max_paths": self._max_paths,
         }
 
     def _exact_key(self) -> Any:
@@ -455,7 +562,7 @@ class Jitted(Generic[P, R]):
         elif cached.donated:
             outs = cached.run_donating(leaves)
         else:
-            outs = compiled.execute(np, leaves)
+            outs = cached.execute(leaves)
             is_in_order = cached.layouts is None or not any(cached.layouts)
             is_alone = not cached.captured and not cached.axes
             if self._plain and not kwargs and is_alone and not self._donated and is_in_order:
@@ -483,33 +590,51 @@ class Jitted(Generic[P, R]):
         if DONATED:
             refuse_donated(leaves)
         key = (spec, statics, *[_key_of(leaf) for leaf in leaves])
-        cached = self._cache.get(key)
+        entry = self._cache.get(key)
         self._calls += 1
-        if cached is not None and cached.layouts is not None:
-            key, cached = self._among_layouts(key, cached, leaves)
-        if cached is not None and cached.axes:
-            key, cached = self._among_axes(key, cached)
-        if cached is not None:
+        if entry is not None and entry.layouts is not None:
+            key, entry = self._among_layouts(key, entry, leaves)
+        if entry is not None and entry.axes:
+            key, entry = self._among_axes(key, entry)
+        answers: Sequence[Any] = ()
+        if entry is not None:
             if len(self._cache) > 1:
                 try:  # noqa: SIM105 (suppress takes longer)
                     self._cache.move_to_end(key)
                 except KeyError:  # another thread has dropped it meanwhile
                     pass
-            return cached, leaves
+            if type(entry) is CachedCall:
+                return entry, leaves
+            cached, answers = entry.choose(leaves)  # type: ignore[union-attr]
+            if cached is not None:
+                return cached, leaves
         self._misses += 1
         leaves, spec = tree.flatten((tuple(args), kwargs))
         leaves = self._checked(leaves, args, kwargs)
-        cached = self._trace(leaves, spec, statics)
+        cached = self._trace(leaves, spec, statics, answers)
         if self._memory_limit is not None:
             cached = self._within_limit(cached, self._memory_limit, leaves, spec, statics)
         if cached.is_cached:
-            self._cache[key] = cached
-            if len(self._cache) > CACHE_SIZE:
-                with contextlib.suppress(KeyError):
-                    self._cache.popitem(last=False)
+            self._keep(key, entry, cached)
         return cached, leaves
 
-    def _among_layouts(self, key: Any, cached: CachedCall, leaves: list[Any]) -> tuple[Any, CachedCall | None]:
+    def _keep(self, key: Any, entry: CachedCall | Paths | None, cached: CachedCall) -> None:
+        """Let later calls find what was traced: the only program for such arguments, or one more path."""
+        if cached.answered:
+            from func.compilation.paths import Paths  # start-up time
+
+            if type(entry) is not Paths:
+                entry = Paths(self._max_paths)
+        if entry is not None:
+            entry.add(cached.answered, cached)  # type: ignore[union-attr]
+        self._cache[key] = cached if entry is None else entry
+        if len(self._cache) > CACHE_SIZE:
+            with contextlib.suppress(KeyError):
+                self._cache.popitem(last=False)
+
+    def _among_layouts(
+        self, key: Any, cached: CachedCall | Paths, leaves: list[Any]
+    ) -> tuple[Any, CachedCall | Paths | None]:
         """The key and the cached call for arguments that lie in memory like these, where the function depends on it."""
         layouts = tuple(map(layout_key, leaves))
         if cached.layouts == layouts:
@@ -517,7 +642,7 @@ class Jitted(Generic[P, R]):
         key = (key, layouts)
         return key, self._cache.get(key)
 
-    def _among_axes(self, key: Any, cached: CachedCall) -> tuple[Any, CachedCall | None]:
+    def _among_axes(self, key: Any, cached: CachedCall | Paths) -> tuple[Any, CachedCall | Paths | None]:
         """The key and the cached call for the axes that are in scope."""
         from func.collectives import axis_key  # start-up time
 
@@ -535,8 +660,10 @@ class Jitted(Generic[P, R]):
             paths = argument_paths(self._function, args, kwargs, self._static.numbers)
             return [traced_leaf(leaf, path, self._transform) for leaf, path in zip(leaves, paths, strict=True)]
 
-    def _trace(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> CachedCall:
-        """Trace the function on abstract arrays like these."""
+    def _trace(
+        self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...], answers: Sequence[Any] = ()
+    ) -> CachedCall:
+        """Trace the function on abstract arrays like these, along a path that begins with these answers."""
         WIRING.expect_programs(self._compiler_name())
         avals = [aval_of(leaf) for leaf in leaves]
         example = next((example for example in map(example_of, leaves) if example is not None), None)
@@ -546,6 +673,7 @@ class Jitted(Generic[P, R]):
         axes: dict[str, Any] = {}
         input_layouts = layouts_of(leaves)
         given = list(leaves)
+        asked = _Asked(self._guards, leaves, answers)
         # The program may keep `trace` for its NaN-safe variant; `self` keeps the program.
         function, static, transform = self._function, self._static, self._transform
 
@@ -559,17 +687,19 @@ class Jitted(Generic[P, R]):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
                 stage.arguments, stage.names_of_arguments = variables, names_of_arguments
+                stage.ask = asked.begin()
                 laid_out(inputs, input_layouts)
                 note_traced_arguments(stage, function, inputs, given)
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(static.call(args, kwargs, statics), transform)
-                program = stage.program(variables, outs)
+                program = stage.program(variables, [*outs, *asked.guards()])
                 depends_on_layouts = stage.layouts.depend_on_inputs
                 separate = separate_arguments(stage, program)
                 axes.update(stage.axes)
                 return program
 
-        compiled, captured = trace_call(trace, self._transform, example, self._compiler_name())
+        traced, captured = trace_call(trace, self._transform, example, self._compiler_name())
+        answered = asked.end()
         given[:] = [np.empty(0, aval.dtype) for aval in avals]  # what is traced later shares no memory
         is_cached = all([is_rank_number(value) for value in captured])
         numbers: tuple[str, ...] = ()
@@ -584,7 +714,7 @@ class Jitted(Generic[P, R]):
         )
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
         return CachedCall(
-            compiled, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers
+            traced, out_spec, captured, donated, layouts, separate, is_cached, tuple(axes.items()), numbers, answered
         )
 
     def _within_limit(
@@ -638,7 +768,8 @@ class Jitted(Generic[P, R]):
         from func.compilation.inspection import Lowered, executable_of  # start-up time
 
         cached, leaves = self._lookup(args, kwargs)
-        return Lowered(cached.compiled, executable_of(cached.compiled, leaves, cached.donated))
+        executable = executable_of(cached.compiled, leaves, cached.donated)
+        return Lowered(cached.compiled, executable, [asked.text() for asked in cached.answered])
 
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
         """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
@@ -659,7 +790,9 @@ class Jitted(Generic[P, R]):
 
         cached, leaves = self._lookup(args, kwargs)
         executable = executable_of(cached.compiled, leaves)
-        return profile_of(executable, [*cached.leading(), *leaves], repeat, name_of(self._function))
+        profile = profile_of(executable, [*cached.leading(), *leaves], repeat, name_of(self._function))
+        profile.note = "\n".join([*[asked.text() for asked in cached.answered], profile.note]).rstrip()
+        return profile
 
     def planned_memory(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Liveness, str]:
         """The memory of a call as it is planned, and what the plan is that of."""
@@ -679,13 +812,24 @@ class Jitted(Generic[P, R]):
     def cached_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...], CachedCall]:
-        """(traced positional, traced keyword, static) arguments and the cached call for them."""
+        """(traced positional, traced keyword, static) arguments and the cached call for them.
+
+        Raises: StagingError where it is one path of several, and so no program of the function.
+        """
         split = self._static.split(args, kwargs)
-        return *split, self._cached_call(*split)[0]
+        cached = self._cached_call(*split)[0]
+        if cached.answered:
+            raise StagingError(
+                f"func.{self._transform}: {name_of(self._function)} asks for values{cached.answered[0].question.line}\n"
+                "so that its program depends on them. Write np.where or func.cond for the branch, func.while_loop for "
+                "the loop, or pass the number as a static argument."
+            )
+        return *split, cached
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its program, how often it was traced, and how many programs are kept."""
-        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, len(self._cache))
+        counts = [1 if type(entry) is CachedCall else len(list(entry.leaves())) for entry in self._cache.values()]
+        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, sum(counts))
 
     def clear_cache(self) -> None:
         """Forget all programs."""
@@ -764,10 +908,21 @@ def _rebuild(
     compiler: Any,
     fast_math: bool,
     memory_limit: Any = None,
+    guards: bool = True,
+    max_paths: int = 16,
     programs: bytes | None = None,
 ) -> Jitted[..., Any]:
     jitted: Jitted[..., Any] = Jitted(
-        function, static_argnums, static_argnames, donate_argnums, compiler, fast_math, memory_limit, donate_argnames
+        function,
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        compiler,
+        fast_math,
+        memory_limit,
+        donate_argnames,
+        guards,
+        max_paths,
     )
     if programs is not None:
         _take_over(jitted, programs)

@@ -65,6 +65,47 @@ def _extension(text: bytes, place: int) -> int:
     return number
 
 
+def calls_attribute(frame: FrameType) -> bool:
+    """Whether the code calls the attribute that the instruction of a frame reads: `x.name(...)`.
+
+    False where the arguments have branches.
+    """
+    code, place = frame.f_code, frame.f_lasti
+    known = _CALLED.get((id(code), place))
+    if known is None or known[0] is not code:
+        if len(_CALLED) >= _READ_LIMIT:
+            _CALLED.clear()
+        known = _CALLED[id(code), place] = code, _is_called(code, place)
+    return known[1]
+
+
+_CALLED: dict[tuple[int, int], tuple[CodeType, bool]] = {}
+"""Whether the code calls what an instruction reads, as in `_READ`."""
+
+
+def _is_called(code: CodeType, place: int) -> bool:
+    """Whether a call follows that takes the value of the instruction at a place as what it calls."""
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
+    following = [i for i in instructions if i.offset >= place]
+    if not following or following[0].opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+        return False
+    if following[0].opname == "LOAD_METHOD" or (_SHIFTED and (following[0].arg or 0) & 1):
+        return True
+    depth = 1  # values on the stack, from this one on
+    for instruction in following[1:]:
+        count = instruction.arg or 0
+        if instruction.opname in ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_KW"):
+            below = depth - count - (instruction.opname == "CALL_KW")
+            if below in (1, 2):
+                return below == 1 or following[1].opname == "PUSH_NULL"
+        if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs or instruction.is_jump_target:
+            return False
+        depth += dis.stack_effect(instruction.opcode, instruction.arg)
+        if depth < 1:
+            return False
+    return False
+
+
 def _calls_getattr(code: CodeType, place: int) -> bool:
     """Whether the call at a place in the code is one of the builtin getattr."""
     found = _callee(code, place)

@@ -6,6 +6,7 @@ computes would be lost. The running code decides the words of a refusal, never t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import math
@@ -423,11 +424,33 @@ def _known(tracer: Tracer, what: str) -> Any:
     except StagingError as error:
         if what == "bool" and (passing := _passing_answer()) is not None:
             return np.asarray(passing)
+        if tracer.dtype.kind in "iufc" and what in _ASKED:
+            with contextlib.suppress(StagingError):
+                if (asked := _ASKED[what](tracer)) is not None:
+                    return asked
         argument = error.argument
         words = f"{str(error).rpartition(chr(10))[0]}\n{staged_hint(_instead_of_value(what), argument)}"
     refusal = StagingError(words)
     refusal.argument = argument
     _refuse(refusal)
+
+
+def _asked_truth(tracer: Tracer) -> Any:
+    """Whether a number is not zero: a question that a trace may answer."""
+    return concrete(tracer != 0)
+
+
+def _asked_integer(tracer: Tracer) -> Any:
+    """int(x) as a question that a trace may answer; None for the number of an integer, and beyond 64 bits."""
+    if tracer.dtype.kind != "f":
+        return None
+    size = abs(tracer)
+    if not concrete(size < 2.0**63) and not concrete(size < np.inf):
+        int(np.nan if concrete(size != size) else np.inf)  # raises
+    return concrete(tracer.astype(np.int64)) if concrete(size < 2.0**63) else None
+
+
+_ASKED: dict[str, Callable[[Tracer], Any]] = {"bool": _asked_truth, "int": _asked_integer}
 
 
 def _passing_answer() -> bool | None:

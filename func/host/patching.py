@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import operator
 import os
 import sys
@@ -25,7 +26,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from func.host.bytecode import reads_attribute
+from func.host.bytecode import calls_attribute, reads_attribute
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.wiring import WIRING
@@ -36,6 +37,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 _module: Any = np
 _namespace: Any = vars(np)
+_ABSTRACT = (np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating, np.complexfloating)
+SCALAR_CLASSES = [
+    name
+    for name, value in _namespace.items()
+    if isinstance(value, type) and issubclass(value, (np.number, np.bool_)) and value not in _ABSTRACT
+]
+"""The names of classes of numbers, by which code casts: np.float64(x)."""
 _originals: dict[str, Any] = {name: getattr(np, name) for name in _NAMES}
 
 
@@ -161,12 +169,12 @@ def replace(**substitutes: Any) -> None:
         setattr(TracedModule, name, _attribute(name, value, is_inside))
 
 
-def replace_late(place: str, *names: str) -> None:
+def replace_late(place: str, *names: str, only_calls: bool = False) -> None:
     """Let objects of a module stand in for NumPy's, of these names, in code that a transform runs. The module is
-    imported when such code first asks for one."""
+    imported when such code first asks for one; with `only_calls`, code that calls what it asks for."""
     for name in names:
         _originals.setdefault(name, _namespace[name])
-        setattr(TracedModule, name, _attribute(name, _Late(place, name), is_inside))
+        setattr(TracedModule, name, _attribute(name, _Late(place, name), is_inside, only_calls))
 
 
 class _Late:
@@ -180,28 +188,38 @@ class _Late:
         return getattr(importlib.import_module(self.place), self.name)
 
 
-def _attribute(name: str, value: Any, applies: Callable[[], bool]) -> property:
+def _attribute(
+    name: str,
+    value: Any,
+    applies: Callable[[], bool],
+    only_calls: bool = False,
+    namespace: dict[str, Any] = _namespace,
+) -> property:
     """An attribute of NumPy's that is `value` where it applies, for Python code that asks for it by name."""
-    original = _namespace[name]
+    original = namespace[name]
 
     def read(module: Any) -> Any:
-        present = _namespace.get(name, read)
+        present = namespace.get(name, read)
         if present is original:
             if applies():
                 frame = sys._getframe(1)
+                if only_calls and not calls_attribute(frame):
+                    return present
+                if namespace is not _namespace and is_engine_file(frame.f_code.co_filename):
+                    return present  # func's own numbers
                 if reads_attribute(frame, name) and not (_imports_in_progress and _is_importing(frame)):
                     return value.value() if type(value) is _Late else value
         elif present is read:
-            raise AttributeError(f"module 'numpy' has no attribute {name!r}")
+            raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
         return present
 
     def write(module: Any, new: Any) -> None:
         # what a patch puts back may be the substitute
         is_own = new is (value.value() if type(value) is _Late else value)
-        _namespace[name] = original if is_own else new
+        namespace[name] = original if is_own else new
 
     def delete(module: Any) -> None:
-        if _namespace.pop(name, read) is read:
+        if namespace.pop(name, read) is read:
             raise AttributeError(name)
 
     return property(read, write, delete)
@@ -225,8 +243,29 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
+class TracedMath(ModuleType):
+    """The class of the module `math` while a transform runs."""
+
+    __reduce__ = TracedModule.__reduce__
+
+
+_MATH = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees dist erf erfc exp exp2 expm1 fabs "
+    "floor fmod fsum gamma hypot isclose isfinite isinf isnan lgamma log log10 log1p log2 modf pow prod radians sin "
+    "sinh sqrt sumprod tan tanh trunc"
+)
+_math: Any = math
+_math_functions: dict[str, Any] = {name: vars(math)[name] for name in _MATH.split() if hasattr(math, name)}
+
+
+def original_math(name: str) -> Callable[..., Any]:
+    """The function of `math` of this name."""
+    function: Callable[..., Any] = _math_functions[name]
+    return function
+
+
 class Hold:
-    """As long as one is referred to, the module `numpy` has the class `TracedModule`."""
+    """As long as one is referred to, `numpy` and `math` have the classes `TracedModule` and `TracedMath`."""
 
     __slots__ = ("__weakref__",)
 
@@ -242,6 +281,12 @@ class _HoldReference(weakref.ref[Hold]):
         """`next`: the reference to the hold after this one. Here a `__dict__` is made before another thread looks."""
         self.threads: tuple[int, ...] = ()
         """The threads that ran when the first of the running transforms started: if unknown, none."""
+
+
+class _MathReference(weakref.ref[Hold]):
+    """A further reference to a hold, whose callback gives the module `math` its class back."""
+
+    restore = _math.__setattr__
 
 
 class _RunReference(weakref.ref[Hold]):
@@ -271,13 +316,16 @@ def _new_hold() -> Hold:
             last, hold = _reference, Hold()
             own: Any = _HoldReference(hold, _restore)
             own.run = _RunReference(hold, _end_run)
+            own.math = _MathReference(hold, _restore)
             own.threads = tuple(_known_threads)
             _reference = last.after.setdefault("next", own)  # threads that start at once agree on one
             if _reference is not own:
                 del own  # before its hold, so that its callback does not run
         _module.__class__ = TracedModule
+        _math.__class__ = TracedMath
         TRACED.run = True
         if TRACED.pending:
+            hook_vectorize()
             WIRING.install_hooks()
         return hold
     except BaseException:
@@ -378,7 +426,7 @@ def _after_fork() -> None:
         return
     threads, _reference = _reference.threads, _HoldReference(Hold(), _restore)
     _reference.threads = threads
-    _module.__class__ = ModuleType
+    _module.__class__ = _math.__class__ = ModuleType
     TRACED.run = False
     for entry in live_entries():
         entry.scope().hold = hold_converters()
@@ -393,3 +441,29 @@ if hasattr(os, "register_at_fork"):
 for _name in _NAMES:
     replace(**{_name: _converter(_name)})
 replace_late("func.numpy.concatenators", "r_", "c_")
+replace_late("func.numpy.casts", *SCALAR_CLASSES, only_calls=True)
+replace_late("func.numpy.casts", "require")
+
+
+def _with_elements(vectorize_call: Callable[..., Any]) -> Callable[..., Any]:
+    """The method by which objects of np.vectorize call their function, traced arrays included."""
+
+    @functools.wraps(vectorize_call)
+    def call(self: Any, func: Any, args: Any) -> Any:
+        if (TRACED.run or TRACED.stay) and any([holds_tracer(x) and is_traced(x) for x in args]):
+            return importlib.import_module("func.numpy.casts").vectorized_call(self, func, args)
+        return vectorize_call(self, func, args)
+
+    return call
+
+
+def hook_vectorize() -> None:
+    """Let objects of np.vectorize take traced arrays, also those that exist."""
+    method: Any = np.vectorize._vectorize_call  # type: ignore[attr-defined]
+    if not hasattr(method, "__wrapped__"):
+        np.vectorize._vectorize_call = _with_elements(method)  # type: ignore[attr-defined]
+
+
+for _name in _math_functions:
+    _late = _Late("func.numpy.scalar_math", _name)
+    setattr(TracedMath, _name, _attribute(_name, _late, is_inside, namespace=vars(math)))

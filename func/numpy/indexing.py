@@ -53,12 +53,14 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             array = operand(entry)
             kind = dtype_of(array).kind
             if kind == "b":
-                mask = values_for_shape(
-                    array,
-                    "x[mask]",
-                    "Write np.where(mask, x, 0) and keep the shape, or x[func.numpy.nonzero(mask, size=n)].",
-                )
-                expanded.append(_Mask(mask))
+                places = _asked_places(array)
+                if places is None:
+                    array = values_for_shape(
+                        array,
+                        "x[mask]",
+                        "Write np.where(mask, x, 0) and keep the shape, or x[func.numpy.nonzero(mask, size=n)].",
+                    )
+                expanded.append(_Mask(array, places))
                 continue
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")
@@ -167,11 +169,21 @@ def values_for_shape(x: Array, what: str, instead: str) -> Any:
         ) from None
 
 
+def _asked_places(mask: Array) -> Sequence[Array] | None:
+    """The indices where a traced mask holds, if the trace asks for their number."""
+    if known_value(mask) is not None:
+        return None
+    from func.numpy.masks import asked_places  # start-up time
+
+    return asked_places(mask)
+
+
 class _Mask:
     """A boolean array in an index."""
 
-    def __init__(self, mask: Any) -> None:
+    def __init__(self, mask: Any, places: Sequence[Array] | None = None) -> None:
         self.mask = np.asarray(mask) if shape_of(mask) == () else mask
+        self._places = places
 
     def positions(self, shape: tuple[int, ...]) -> Sequence[Array]:
         if self.mask.shape != tuple(shape):
@@ -179,6 +191,8 @@ class _Mask:
                 f"boolean index did not match indexed array: the array has shape {tuple(shape)} there, "
                 f"but the mask has shape {self.mask.shape}"
             )
+        if self._places is not None:
+            return self._places
         return namespace_of((self.mask,)).nonzero(self.mask)  # type: ignore[no-any-return]
 
 

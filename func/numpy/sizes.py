@@ -13,9 +13,10 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import cumulative, shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
-from func.numpy.argument_checks import arrayed, count, rank_of
+from func.numpy.argument_checks import arrayed, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, stack
+from func.numpy.masks import asked_places, first_places, places_along_axes
 from func.numpy.protocol import implements
 from func.numpy.shaping import ravel
 
@@ -32,19 +33,6 @@ def _checked_size(size: Any, function: str) -> int:
     return int(size)
 
 
-def _first_places(mask: Array, size: int) -> tuple[Array, Array]:
-    """The first `size` indices where a flat mask holds, and a mask of the valid ones."""
-    n = shape_of(mask)[0]
-    order = argsort(ops.logical_not(mask), axis=0, kind="stable")[:size]
-    if n < size:
-        order = concatenate([order, np.zeros(size - n, np.intp)])
-    return order, ops.less(np.arange(size), shapes.reduce_sum(_counted(mask), axes=(0,)))
-
-
-def _counted(mask: Array) -> Array:
-    return shapes.convert(mask, dtype=np.dtype(np.intp))
-
-
 @implements(np.nonzero)
 def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of elements that are not zero, one array for each axis, as numpy.nonzero.
@@ -55,6 +43,9 @@ def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tup
     """
     mask = as_bool(arrayed(operand(a)))
     if size is None:
+        asked = asked_places(mask)
+        if asked is not None:
+            return tuple(asked)
         known = values_for_shape(
             mask,
             "np.nonzero(x)",
@@ -63,16 +54,12 @@ def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tup
         return tuple(known.nonzero())
     size = _checked_size(size, "nonzero")
     shape = shape_of(mask)
-    places, there = _first_places(ravel(mask), size)
+    places, there = first_places(ravel(mask), size)
     fills: Sequence[Any] = fill_value if isinstance(fill_value, tuple) else [fill_value or 0] * len(shape)
     if len(fills) != len(shape):
         raise ArgumentError(f"func.numpy.nonzero: fill_value has {len(fills)} entries for {len(shape)} axes")
-    indices = []
-    for axis, fill in enumerate(fills):
-        stride = count(shape[axis + 1 :])
-        index = ops.remainder(ops.floor_divide(places, stride), shape[axis])
-        indices.append(shapes.where(there, index, fill))
-    return tuple(indices)
+    indices = places_along_axes(places, shape)
+    return tuple([shapes.where(there, index, fill) for index, fill in zip(indices, fills, strict=True)])
 
 
 @implements(np.flatnonzero)
@@ -103,12 +90,12 @@ def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple
         missing = ops.isnan(ordered)
         changes = ops.logical_and(changes, ops.logical_not(ops.logical_and(missing[1:], missing[:-1])))
     first = concatenate([np.ones(np.minimum(n, 1), bool), changes])
-    places, there = _first_places(first, size + 1)
+    places, there = first_places(first, size + 1)
     ends = shapes.where(there[1:], places[1:], n)
     places, there = places[:size], there[:size]
     fill = ordered[0] if fill_value is None else operand(fill_value)
     values = shapes.where(there, gather(ordered, places, axis=0), fill)
-    group = ops.subtract(cumulative.cumsum(_counted(first), axis=0, reverse=False), 1)
+    group = ops.subtract(cumulative.cumsum(shapes.convert(first, dtype=np.dtype(np.intp)), axis=0, reverse=False), 1)
     back = gather(group, argsort(order, axis=0, kind="stable"), axis=0)
     counts = shapes.where(there, ops.subtract(ends, places), 0)
     return values, shapes.where(there, gather(order, places, axis=0), 0), back, counts

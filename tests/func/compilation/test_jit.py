@@ -501,7 +501,7 @@ def test_pickled_programs_keep_the_second_look() -> None:
 )
 def test_python_that_depends_on_values_is_refused(f: Callable[[Any], Any]) -> None:
     with pytest.raises(func.errors.StagingError, match=r"test_jit\.py"):
-        func.jit(f)(X)
+        func.jit(f, guards=False)(X)
 
 
 def test_bad_arguments() -> None:

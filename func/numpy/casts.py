@@ -1,0 +1,81 @@
+"""NumPy's classes of numbers as casts of traced values: np.float64(x) is x.astype(np.float64).
+
+Code that a transform runs gets these functions where it writes `np.float64(...)`. Elsewhere the class is NumPy's own, so
+that `dtype=np.float64` and `isinstance(x, np.float64)` stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.host.patching import SCALAR_CLASSES, holds_tracer, is_traced, original, substitute
+from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core.wiring import WIRING
+
+
+def _cast(name: str) -> Any:
+    scalar_class: Any = original(name)
+    dtype = np.dtype(scalar_class)
+
+    def cast(bound: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and holds_tracer(args[0]) and is_traced(args[0]):
+            return _converted(args[0], dtype)
+        return scalar_class(*args, **kwargs)
+
+    return substitute(cast, name)
+
+
+def _converted(x: Any, dtype: np.dtype[Any]) -> Array:
+    """The numbers of an array or of nested lists in another dtype, as an array of that dtype from here on."""
+    return WIRING.convert_traced("array", x, dtype=dtype)  # type: ignore[no-any-return]
+
+
+def __getattr__(name: str) -> Any:
+    """The cast that stands in for a class of NumPy's."""
+    if name not in SCALAR_CLASSES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = _cast(name)
+    return value
+
+
+def _require(bound: Any, a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """np.require of traced values: memory order and an own copy; all traced arrays are aligned and writeable."""
+    if not (holds_tracer(a) and is_traced(a)):
+        return original("require")(a, dtype, requirements, like=like)
+    stand_in = original("require")(np.empty((2, 2)), None, requirements)  # NumPy checks the letters
+    order = "C" if stand_in.flags.c_contiguous else "F"
+    letters = {str(letter)[0].upper() for letter in requirements or ()}
+    function = "array" if "O" in letters else "asanyarray"
+    return WIRING.convert_traced(function, a, dtype=dtype, order=order if letters & {"C", "F"} else "K")
+
+
+require = substitute(_require, "require")
+
+
+def vectorized_call(vectorized: np.vectorize, function: Any, args: Sequence[Any]) -> Any:
+    """The call of an object of np.vectorize with traced arrays: of the function with each element, as NumPy does it.
+
+    The first result decides the dtype, unless `otypes` does.
+    """
+    from func.numpy import shaping, vectorizing  # this module serves casts too
+
+    if vectorized.signature is not None:
+        return vectorizing.vectorize(function, signature=vectorized.signature)(*args)
+    arrays = shaping.broadcast_arrays(*args)
+    shape = shape_of(arrays[0]) if arrays else ()
+    results = [function(*[array[place] for array in arrays]) for place in np.ndindex(shape)]
+    if not results:
+        return np.vectorize(function, otypes=vectorized.otypes)(*[np.empty(shape) for _ in arrays])
+    is_single = not isinstance(results[0], tuple)
+    columns = [results] if is_single else list(zip(*results, strict=True))
+    kinds = vectorized.otypes or [dtype_of(operand(column[0])) for column in columns]
+    outs = [_filled(column, np.dtype(kind), shape) for column, kind in zip(columns, kinds, strict=True)]
+    return outs[0] if is_single else tuple(outs)
+
+
+def _filled(elements: Sequence[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    array = WIRING.convert_traced("array", list(elements)).astype(dtype).reshape(shape)
+    return array[()] if shape == () else array  # type: ignore[no-any-return]
