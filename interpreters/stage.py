@@ -57,7 +57,6 @@ class Stage(Interpreter):
         self.arguments: Sequence[Var] = ()
         """The inputs that have names."""
         self.ask: Callable[[Stage, Var], Any] | None = None
-        """Answers a question for the value of a variable by an array, or by None where it does not."""
         self.axes: dict[str, Any] = {}
         """The axes that collectives in the code name, each with its key."""
         self.has_pullbacks = False

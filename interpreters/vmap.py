@@ -145,7 +145,7 @@ def _asked_of_stage(tracer: Tracer) -> Any:
     while type(value) is Tracer and value._value is not None:
         axes += isinstance(value._interpreter, Vmap)
         value = value._value
-    if type(value) is not Tracer or not value._interpreter.is_stage or value._interpreter.ask is None:
+    if type(value) is not Tracer or value._interpreter.ask is None:
         return None
     shape, kind = shape_of(value), dtype_of(value).kind
     if 0 in shape or kind not in "biu":

@@ -126,6 +126,9 @@ class CachedCall:
         """Whether an output may be an argument itself, which callers get a copy of."""
         self.is_single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
 
+    count = 1
+    """How many programs it is."""
+
     def __reduce__(self) -> Any:
         carried = self.out_spec, self.captured, self.donated, self.layouts, self.separate, self.memory_plan
         return _cached_call, (self.compiled, *carried)
@@ -828,8 +831,8 @@ class Jitted(Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its program, how often it was traced, and how many programs are kept."""
-        counts = [1 if type(entry) is CachedCall else len(list(entry.leaves())) for entry in self._cache.values()]
-        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, sum(counts))
+        programs = sum([entry.count for entry in list(self._cache.values())])
+        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, programs)
 
     def clear_cache(self) -> None:
         """Forget all programs."""

@@ -313,11 +313,11 @@ class Paths:
 
         Raises: StagingError where equal answers led to another question before, or where there are too many paths.
         """
-        if len(list(self.leaves())) >= self._most:
+        if self.count >= self._most:
             raise StagingError(self._too_many())
         following, key = self._following, b""
         for question, answer in answered:
-            guard = following.setdefault(key, Guard(question, cached.compiled.compiler))
+            guard: Guard | CachedCall | None = following.setdefault(key, Guard(question, cached.compiled.compiler))
             if type(guard) is not Guard or not same_program(guard.question.program, question.program):
                 raise StagingError(_changed(question.line))
             following, key = guard.following, answer.tobytes()
@@ -329,6 +329,11 @@ class Paths:
             path.merged = None
         self.layouts = cached.layouts if self.layouts is None else self.layouts
         self.axes = self.axes or cached.axes
+
+    @property
+    def count(self) -> int:
+        """How many programs there are."""
+        return len(list(self.leaves()))
 
     def leaves(self) -> Iterator[CachedCall]:
         """The cached calls of all paths."""

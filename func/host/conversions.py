@@ -437,17 +437,19 @@ def _known(tracer: Tracer, what: str) -> Any:
 
 def _asked_truth(tracer: Tracer) -> Any:
     """Whether a number is not zero: a question that a trace may answer."""
-    return concrete(tracer != 0)
+    number: Any = tracer
+    return concrete(number != 0)
 
 
 def _asked_integer(tracer: Tracer) -> Any:
     """int(x) as a question that a trace may answer; None for the number of an integer, and beyond 64 bits."""
     if tracer.dtype.kind != "f":
         return None
-    size = abs(tracer)
+    number: Any = tracer
+    size = abs(number)
     if not concrete(size < 2.0**63) and not concrete(size < np.inf):
         int(np.nan if concrete(size != size) else np.inf)  # raises
-    return concrete(tracer.astype(np.int64)) if concrete(size < 2.0**63) else None
+    return concrete(number.astype(np.int64)) if concrete(size < 2.0**63) else None
 
 
 _ASKED: dict[str, Callable[[Tracer], Any]] = {"bool": _asked_truth, "int": _asked_integer}

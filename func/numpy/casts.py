@@ -1,7 +1,7 @@
 """NumPy's classes of numbers as casts of traced values: np.float64(x) is x.astype(np.float64).
 
-Code that a transform runs gets these functions where it writes `np.float64(...)`. Elsewhere the class is NumPy's own, so
-that `dtype=np.float64` and `isinstance(x, np.float64)` stay what they are.
+Code that a transform runs gets these functions where it writes `np.float64(...)`. Elsewhere the class is NumPy's own,
+so that `dtype=np.float64` and `isinstance(x, np.float64)` stay what they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _cast(name: str) -> Any:
 
 def _converted(x: Any, dtype: np.dtype[Any]) -> Array:
     """The numbers of an array or of nested lists in another dtype, as an array of that dtype from here on."""
-    return WIRING.convert_traced("array", x, dtype=dtype)  # type: ignore[no-any-return]
+    return WIRING.convert_traced("array", x, dtype=dtype)
 
 
 def __getattr__(name: str) -> Any:
@@ -71,11 +71,11 @@ def vectorized_call(vectorized: np.vectorize, function: Any, args: Sequence[Any]
         return np.vectorize(function, otypes=vectorized.otypes)(*[np.empty(shape) for _ in arrays])
     is_single = not isinstance(results[0], tuple)
     columns = [results] if is_single else list(zip(*results, strict=True))
-    kinds = vectorized.otypes or [dtype_of(operand(column[0])) for column in columns]
+    kinds: Any = vectorized.otypes or [dtype_of(operand(column[0])) for column in columns]
     outs = [_filled(column, np.dtype(kind), shape) for column, kind in zip(columns, kinds, strict=True)]
     return outs[0] if is_single else tuple(outs)
 
 
 def _filled(elements: Sequence[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     array = WIRING.convert_traced("array", list(elements)).astype(dtype).reshape(shape)
-    return array[()] if shape == () else array  # type: ignore[no-any-return]
+    return array[()] if shape == () else array

@@ -53,14 +53,14 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             array = operand(entry)
             kind = dtype_of(array).kind
             if kind == "b":
-                places = _asked_places(array)
-                if places is None:
+                known_places = _asked_places(array)
+                if known_places is None:
                     array = values_for_shape(
                         array,
                         "x[mask]",
                         "Write np.where(mask, x, 0) and keep the shape, or x[func.numpy.nonzero(mask, size=n)].",
                     )
-                expanded.append(_Mask(array, places))
+                expanded.append(_Mask(array, known_places))
                 continue
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from func.host.patching import holds_tracer, is_traced, original_math
-from func.interpreters.core import Array, Tracer, concrete, is_readable, known_value, shape_of
+from func.interpreters.core import Tracer, aval_of, concrete, is_readable, known_value, shape_of
 from func.interpreters.core.errors import StagingError
 from func.interpreters.primitives.special import error_functions
 from func.interpreters.primitives.special import gamma as gamma_functions
@@ -88,17 +88,17 @@ def _function(name: str) -> Callable[..., Any]:
     return call
 
 
-def _number(x: Any) -> Array:
+def _number(x: Any) -> Any:
     """An argument as `float()` takes it, without losing its derivative."""
     if type(x) is not Tracer:
-        return x  # type: ignore[no-any-return]
+        return x
     if math.prod(shape_of(x)) != 1:
         raise TypeError("only length-1 arrays can be converted to Python scalars")
     if x.dtype.kind == "c":
         raise TypeError("must be real number, not complex")
-    number = x.reshape(()) if shape_of(x) else x
-    is_python = number._interpreter.aval(number).weak
-    return number if is_python else number.astype(np.float64)  # type: ignore[no-any-return]
+    value: Any = x
+    number: Any = value.reshape(()) if shape_of(x) else value
+    return number if aval_of(number).weak else number.astype(np.float64)
 
 
 def _raise_as_math(plain: Callable[..., Any], name: str, numbers: Any, out: Any) -> None:
