@@ -335,12 +335,12 @@ class _StaticFields:
                 ) from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _StaticFields) and self._exact_key() == other._exact_key()
+        return isinstance(other, _StaticFields) and self._content_key() == other._content_key()
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
-    def _exact_key(self) -> Any:
+    def _content_key(self) -> Any:
         from func.interpreters.program.content_keys import exact_key  # start-up time: few trees have static fields
 
         return exact_key(self.values)

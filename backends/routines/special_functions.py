@@ -623,7 +623,7 @@ def pseudo_huber(delta: float, r: float) -> float:
     return delta * delta * (v - 1 if v > 1e8 else v * v / (1 + sqrt(1 + v * v)))
 
 
-def _boxed(part: float, power: float) -> float:
+def _as_tracers(part: float, power: float) -> float:
     """(e^part)^power, less 1, over the power."""
     if power * part < 709.78:
         return expm1(power * part) / power
@@ -631,12 +631,12 @@ def _boxed(part: float, power: float) -> float:
 
 
 def boxcox(x: float, power: float) -> float:
-    return log(x) if fabs(power) < 1e-19 else _boxed(log(x), power)
+    return log(x) if fabs(power) < 1e-19 else _as_tracers(log(x), power)
 
 
 def boxcox1p(x: float, power: float) -> float:
     part = log1p(x)
-    return part if fabs(power) < 1e-19 or (fabs(part) < 1e-289 and fabs(power) < 1e273) else _boxed(part, power)
+    return part if fabs(power) < 1e-19 or (fabs(part) < 1e-289 and fabs(power) < 1e273) else _as_tracers(part, power)
 
 
 def inv_boxcox(x: float, power: float) -> float:

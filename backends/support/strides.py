@@ -73,7 +73,7 @@ def axes_by_stride(strides: Strides) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
 
 
-def copy_lying(array: Any, strides: Strides | None = None) -> Any:
+def copy_with_strides(array: Any, strides: Strides | None = None) -> Any:
     """A copy whose memory has the order, the directions and the joints of axes that these strides have: the array's.
 
     NumPy views and copies it as it would the original; the gaps in its memory are as narrow as they can be.
@@ -109,7 +109,7 @@ def iterated_order(*arrays: Any, **params: Any) -> tuple[int, ...]:
     return axes_by_stride(np.nditer((*operands, None), ["multi_index", "refs_ok"], flags).operands[-1].strides)
 
 
-def found_order(compute: Callable[..., Any], *arrays: Any, whole: Sequence[int] = ()) -> Any:
+def memory_order_of(compute: Callable[..., Any], *arrays: Any, whole: Sequence[int] = ()) -> Any:
     """The axes of what a function of NumPy's returns from the slowest to the fastest, for arrays that lie like these.
 
     The function runs on ones, two along each axis but those that are to be `whole`. Of several outputs it is a list.
@@ -127,12 +127,12 @@ def _ones_like(array: Any, whole: Sequence[int]) -> Any:
 
 def reduced_order(array: Any, *, axes: Sequence[int], **params: Any) -> Any:
     """The axes of a reduction's result from the slowest to the fastest."""
-    return found_order(functools.partial(np.add.reduce, axis=tuple(axes)), array)
+    return memory_order_of(functools.partial(np.add.reduce, axis=tuple(axes)), array)
 
 
 def joined_order(*arrays: Any, axis: int) -> Any:
     """The axes of joined arrays from the slowest to the fastest."""
-    return found_order(lambda *parts: np.concatenate(parts, axis), *arrays)
+    return memory_order_of(lambda *parts: np.concatenate(parts, axis), *arrays)
 
 
 def copied_order(array: Any, order: str = "K") -> tuple[int, ...]:

@@ -25,8 +25,8 @@ from func.interpreters.stage import Stage
 from func.interpreters.structural_zeros import with_mask_of, without_mask
 from func.interpreters.vmap import Vmap
 from func.numpy.inplace import rebind
-from func.numpy.memory import place_like_arguments
-from func.numpy.sharing import box_arguments
+from func.numpy.memory import set_argument_layouts
+from func.numpy.sharing import link_arguments
 from func.transforms.custom import stop_gradient
 
 
@@ -186,7 +186,7 @@ class _FunctionCall:
         self.shapes = [shape_of(leaf) for leaf in leaves]
         if not needs_rule(leaves):
             tensors = as_user_tensors(leaves)
-            place_like_arguments(tensors, leaves)
+            set_argument_layouts(tensors, leaves)
             inputs = self._arguments(tensors, leaves)
             outs = self._outputs(inputs, self._run(inputs))
             is_tensor = all([level is EVALUATE for level in _levels(leaves)])
@@ -252,7 +252,7 @@ class _FunctionCall:
     def _forward(self, run: PrimalRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """Outputs and residuals: what the context holds of the run."""
         tensors = as_user_tensors(leaves)
-        box_arguments(run, self.cls.forward, tensors, leaves)
+        link_arguments(run, self.cls.forward, tensors, leaves)
         inputs = self._arguments(tensors, leaves)
         outs = self._outputs(inputs, self._run(inputs))
         self.ctx._constant = self.ctx._dirty = ()

@@ -24,7 +24,7 @@ from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.primitives.structural.shapes import permute
 from func.interpreters.program.program import Program
-from func.transforms.boundary import name_of, refuse_values
+from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import Transformed, keeps_parameters, transform
 
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math")
@@ -248,7 +248,7 @@ def to_c(
         >>> [array.name for array in module.inputs], module.outputs[0].shape
         (['w', 'x'], (3,))
     """
-    refuse_values(static_argnums, "static_argnums", "to_c", f)
+    check_no_value(static_argnums, "static_argnums", "to_c", f)
     if name is not None and not _is_c_name(name):
         raise ArgumentError(f"func.to_c: name={name!r} is no name that a function in C can have")
     jitted = jitted_for("to_c", f, static_argnums, static_argnames)

@@ -22,7 +22,7 @@ from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.program.program import Program
-from func.transforms.boundary import name_of, refuse_values
+from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import keeps_parameters, transform
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def to_source(
                 t0 = np.cos(x0)
             return t0
     """
-    refuse_values(static_argnums, "static_argnums", "to_source", f)
+    check_no_value(static_argnums, "static_argnums", "to_source", f)
     jitted = jitted_for("to_source", f, static_argnums, static_argnames)
 
     def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -38,7 +38,7 @@ from func.interpreters.program.program import Program
 from func.interpreters.rank_axis import is_rank_number
 from func.interpreters.stage import Stage
 from func.numpy.memory import laid_out, layout_key, layouts_of
-from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
+from func.numpy.sharing import SeparateMemory, check_overlap, note_traced_arguments, separate_arguments
 from func.transforms.boundary import (
     INTEGERS,
     argument_paths,
@@ -382,15 +382,15 @@ class Jitted(Generic[P, R]):
             "memory_limit": self._memory_limit,
         }
 
-    def _exact_key(self) -> Any:
+    def _content_key(self) -> Any:
         return content_key(self._function), content_key(self._options())
 
     def __eq__(self, other: object) -> bool:
         """Equal: the same options of equal functions, whatever each has compiled."""
-        return self is other or (type(other) is Jitted and self._exact_key() == other._exact_key())
+        return self is other or (type(other) is Jitted and self._content_key() == other._content_key())
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
     def __dask_tokenize__(self) -> Any:
         return token_of(jit, self._function, self._options())
@@ -443,7 +443,7 @@ class Jitted(Generic[P, R]):
         cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
         compiled = cached.compiled
         if any(cached.separate):
-            refuse_overlap(cached.separate, leaves, self._function, "jit")
+            check_overlap(cached.separate, leaves, self._function, "jit")
         if cached.captured or cached.axes:
             leaves = [*cached.leading(), *leaves]
         outs: Sequence[Any]

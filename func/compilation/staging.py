@@ -20,9 +20,9 @@ from func.interpreters.host.public_functions import without_engine_frames
 from func.interpreters.nan_safe import structural_zeros
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
-from func.numpy.memory import place_like_arguments
+from func.numpy.memory import set_argument_layouts
 from func.numpy.sharing import note_traced_arguments
-from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, refuse_values, traced_leaf
+from func.transforms.boundary import argument_paths, check_callable, check_no_value, name_of, output_leaves, traced_leaf
 from func.transforms.transformed import keeps_parameters, transform
 
 
@@ -51,7 +51,7 @@ def make_program(
           return d
         }
     """
-    refuse_values(static_argnums, "static_argnums", "make_program", f)
+    check_no_value(static_argnums, "static_argnums", "make_program", f)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     for number in static:
         if not isinstance(number, (int, np.integer)):
@@ -131,7 +131,7 @@ def _staged(
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
         stage.arguments, stage.names_of_arguments = variables, lambda: paths
-        place_like_arguments(inputs, leaves)
+        set_argument_layouts(inputs, leaves)
         note_traced_arguments(stage, function, inputs, leaves)
         traced_values, keywords = tree.unflatten(spec, inputs)
         remaining = iter(traced_values)

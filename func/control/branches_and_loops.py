@@ -24,7 +24,7 @@ from func.interpreters.host.source import at_line
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy.sharing import box_arguments
+from func.numpy.sharing import link_arguments
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 
 
@@ -131,7 +131,7 @@ def _traced_branches(
     def flat(place: int, *values: Array) -> list[Array]:
         full = list(leaves)
         if values:
-            box_arguments(values[0]._interpreter, branches[place], values, [leaves[i] for i in array_places])
+            link_arguments(values[0]._interpreter, branches[place], values, [leaves[i] for i in array_places])
         for i, value in zip(array_places, values, strict=True):
             full[i] = value
         variables = [value._attached for value in values]

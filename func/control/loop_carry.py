@@ -16,8 +16,8 @@ from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.guarding import guard, guard_places, is_refused_write, may_share, unguarded
-from func.numpy.memory import in_order, is_abstract, moved_to_c_order
+from func.numpy.guarding import guard, guard_places, is_write_error, may_share, unguarded
+from func.numpy.memory import in_order, is_abstract, to_c_order
 from func.numpy.sharing import COPY_HINT, note_traced_arguments
 from func.transforms.boundary import array_leaf, describe, name_of, own, traced_leaf, unbox
 
@@ -40,7 +40,7 @@ def without_writes(function: Callable[..., Any], places: Sequence[int], transfor
         try:
             out = function(*tree.unflatten(spec, leaves))
         except ValueError as error:
-            if is_refused_write(error, leaves):
+            if is_write_error(error, leaves):
                 raise SharedMemoryError(shared_words(transform, name_of(function))) from error
             raise
         return tree.map(unguarded, out)
@@ -112,7 +112,7 @@ class Carry:
         try:
             return function(self.tree(values), *row)
         except ValueError as error:
-            if is_refused_write(error, [*values, *tree.leaves(row)]):
+            if is_write_error(error, [*values, *tree.leaves(row)]):
                 raise SharedMemoryError(shared_words(self.transform, name)) from error
             raise
 
@@ -174,7 +174,7 @@ def owned(values: list[Array]) -> list[Array]:
         if kind is Tracer:
             box = values[i] = in_c_order(copy_of(values[i]))
             if box.shape and is_abstract(box):  # the variable may be an operand, which lies as it did
-                values[i] = moved_to_c_order(box)
+                values[i] = to_c_order(box)
         elif kind is np.ndarray:
             array = own([values.pop(i)])[0]
             values.insert(i, in_c_order(array) if array.shape else array[()])

@@ -21,7 +21,7 @@ from func.interpreters.core import Tracer
 from func.sample_gradients.factors import BOTH, LEFT, RIGHT, SampleGradients
 from func.sample_gradients.per_sample import SampleBatch, batch_dims, per_sample
 from func.transforms.arguments import differentiable
-from func.transforms.boundary import name_of, refuse_values
+from func.transforms.boundary import check_no_value, name_of
 from func.transforms.transformed import keeps_parameters, transform
 
 LARGEST_BLOCK = 1000
@@ -70,7 +70,7 @@ def kronecker_factors(
         >>> factors.log_determinant(damping=1.0).round(3)
         np.float64(6.789)
     """
-    refuse_values(in_dims, "in_dims", "kronecker_factors", f)
+    check_no_value(in_dims, "in_dims", "kronecker_factors", f)
     root = roots_of(likelihood, "kronecker_factors")
     plans: dict[Any, _MomentPlan] = {}
 

@@ -15,7 +15,7 @@ from func.curvature.linearized_products import Vectors
 from func.errors import ArgumentError
 from func.interpreters.core import Array, Aval, Tracer, is_inexact
 from func.sample_gradients.per_sample import batch_dims, per_sample
-from func.transforms.boundary import check_callable, name_of, refuse_values, scalar_output
+from func.transforms.boundary import check_callable, check_no_value, name_of, scalar_output
 from func.transforms.custom import stop_gradient
 from func.transforms.jacobians import hessian
 from func.transforms.transformed import keeps_parameters, transform
@@ -154,7 +154,7 @@ def ntk(f: Callable[..., Any], in_dims: Any = None) -> Callable[..., Any]:
         array([[ 4.,  4.],
                [ 4., 20.]])
     """
-    refuse_values(in_dims, "in_dims", "ntk", f)
+    check_no_value(in_dims, "in_dims", "ntk", f)
 
     def kernel_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not args:

@@ -129,7 +129,7 @@ def _refuse_complex(object: Any, dtype: np.dtype[Any]) -> None:
 def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str) -> Array:
     """np.array of a traced array: a copy where NumPy makes one."""
     out: Array = checks.to_dtype(checks.as_array(checks.arrayed(x)), dtype)
-    must_copy = out is not x or memory.is_scalar(x) or not memory.lies_in_order(x, order)
+    must_copy = out is not x or memory.is_scalar(x) or not memory.has_memory_order(x, order)
     if copy is False and must_copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     if type(out) is not Tracer or not (copy or must_copy):
@@ -150,7 +150,7 @@ def asarray(
     _check_device(device)
     copy = _copy_wanted(copy)
     is_kept = type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype)
-    if is_kept and memory.lies_in_order(a, order_letter(order)):
+    if is_kept and memory.has_memory_order(a, order_letter(order)):
         return a
     return array(a, dtype, copy=copy, order=order, like=like)
 
@@ -255,7 +255,7 @@ def full_like(
 def _placed_like(x: Array, a: Array, order: str) -> Array:
     """A new array in one of NumPy's orders, of which A and K are those of another array."""
     if order in ("A", "K") and checks.rank_of(x) == checks.rank_of(a):
-        return memory.like_copy(x, a) if order == "K" else memory.in_order(x, memory.fortran_or_c(a))
+        return memory.in_order_of(x, a) if order == "K" else memory.in_order(x, memory.fortran_or_c(a))
     return memory.in_order(x, "F" if order == "F" else "C")
 
 
@@ -374,9 +374,9 @@ def as_type(
             f"Cannot cast array data from {core.dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'"
         )
     if core.dtype_of(x) == dtype:
-        return memory.copied(x, order) if _copy_wanted(copy) or not memory.lies_in_order(x, order) else x
+        return memory.copied(x, order) if _copy_wanted(copy) or not memory.has_memory_order(x, order) else x
     converted = checks.to_dtype(x, dtype)
-    converted = memory.like_copy(converted, x) if order == "K" else memory.in_order(converted, order)
+    converted = memory.in_order_of(converted, x) if order == "K" else memory.in_order(converted, order)
     return converted if type(x) is Tracer and memory.is_scalar(x) else memory.with_memory(converted)
 
 

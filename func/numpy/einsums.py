@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import found_order, order_letter, stand_in
+from func.backends.support.strides import memory_order_of, order_letter, stand_in
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
@@ -95,7 +95,7 @@ def _asked_axes(text: str, way: Any, order: Any, layouts: tuple[Any, ...]) -> An
     arrays = [stand_in(shape, strides, np.dtype(float)) for shape, strides in layouts]
     way = list(way) if isinstance(way, tuple) and way[0] == "einsum_path" else way  # NumPy takes such paths as lists
     path = way and np.einsum_path(text, *arrays, optimize=way)[0]
-    return found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
+    return memory_order_of(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
 
 
 def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from func.backends.quiet import quietly
-from func.backends.support.strides import found_order
+from func.backends.support.strides import memory_order_of
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import setitem, view_imag, view_real, with_out, write_into
-from func.numpy.memory import copied, is_plain, like_copy, with_order_of
+from func.numpy.memory import copied, in_order_of, is_plain, with_order_of
 from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc, loop_dtypes
 from func.numpy.reductions import all
 
@@ -160,7 +160,7 @@ def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     result = _rounded(a, decimals, out)
     is_scaled = decimals != 0 if dtype_of(a).kind == "f" else decimals < 0 and dtype_of(a).kind in "iu"
     if is_scaled and not is_plain(a):
-        result = with_order_of(result, lambda a: found_order(lambda ones: np.round(ones, 1), a), [a])
+        result = with_order_of(result, lambda a: memory_order_of(lambda ones: np.round(ones, 1), a), [a])
     return with_out(result, out)
 
 
@@ -241,7 +241,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
         result = _numbers(x, nan, posinf, neginf)
     else:
         result = ops.positive(x) if dtype_of(x).kind != "b" else copied(x)
-    return scalar_of(like_copy(result, x) if copy else write_into(target, result))
+    return scalar_of(in_order_of(result, x) if copy else write_into(target, result))
 
 
 def _size(x: Array) -> Array:

@@ -61,7 +61,7 @@ def power_by(square: Callable[[], Array]) -> Power:
     return power
 
 
-def box_of(x: Array) -> Array:
+def unaliased(x: Array) -> Array:
     """A traced value in a box of its own, which users cannot write to."""
     return Tracer(x._interpreter, x._value, x._attached) if type(x) is Tracer else x
 

@@ -15,7 +15,7 @@ from func.numpy.memory import view_of
 from func.numpy.sharing import overlap, read_only, shared_groups
 
 
-def is_refused_write(error: ValueError, values: Sequence[Array]) -> bool:
+def is_write_error(error: ValueError, values: Sequence[Array]) -> bool:
     """Whether this is the error of a write to one of the values that are guarded."""
     if type(error) is not ValueError or not str(error).endswith("is read-only"):
         return False

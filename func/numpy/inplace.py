@@ -296,14 +296,14 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
             if _is_item_of(value, x, index):
                 check_write(x)
                 return  # the last step of x[index] += v: writing the view has written x
-            _refuse_shuffle(sys._getframe(1))
+            _check_shuffle(sys._getframe(1))
         rewrite(x, plan_write(x, _apart(index), _apart(assigned(x, index, value))))
     except Exception as error:
         hide_outside(error)
         raise
 
 
-def _refuse_shuffle(caller: FrameType) -> None:
+def _check_shuffle(caller: FrameType) -> None:
     """Raise where NumPy's `shuffle` exchanges rows: they are views here, and one of them would come out twice."""
     code = caller.f_code
     is_statement = dis.opname[code.co_code[caller.f_lasti]] == "STORE_SUBSCR"

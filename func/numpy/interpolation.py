@@ -16,7 +16,7 @@ from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, scalar_of, to_dtype
 from func.numpy.indexing import cut
 from func.numpy.joining import joined
-from func.numpy.memory import like_copy
+from func.numpy.memory import in_order_of
 from func.numpy.protocol import implements
 from func.numpy.reductions import is_given
 
@@ -174,7 +174,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
                 "required."
             )
         parts = (_uneven if rank_of(spacing) else _even)(f, spacing, place, edge_order)
-        out.append(like_copy(slicing.concatenate(*[to_dtype(part, dtype) for part in parts], axis=place), f))
+        out.append(in_order_of(slicing.concatenate(*[to_dtype(part, dtype) for part in parts], axis=place), f))
     return out[0] if len(axes) == 1 else tuple(out)
 
 
@@ -263,4 +263,4 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
     small = ops.less(ops.absolute(steps), ops.divide(period, 2) if discont is None else discont)
     change = shapes.where(small, shapes.full_like(change, 0, ()), change)
     rest = ops.add(cut(p, place, 1), cumulative.cumsum(change, axis=place, reverse=False))
-    return like_copy(joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place), p)
+    return in_order_of(joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place), p)

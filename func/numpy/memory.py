@@ -20,7 +20,7 @@ from func.backends.support.strides import (
     Strides,
     axes_by_stride,
     copied_order,
-    copy_lying,
+    copy_with_strides,
     dense_strides,
     iterated_order,
     same_layout,
@@ -150,7 +150,7 @@ def layout_of_argument(argument: Array, batch_axis: int | None = None) -> Owner 
     return Owner(find, _stage_of(argument))
 
 
-def place_box(box: Array, layout: Owner | None) -> None:
+def set_layout(box: Array, layout: Owner | None) -> None:
     """Let the traced value of an argument lie in memory as a layout says, and what a Program computes from it."""
     if layout is None or type(box) is not Tracer:
         return
@@ -161,10 +161,10 @@ def place_box(box: Array, layout: Owner | None) -> None:
         box._view_of = layout
 
 
-def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
+def set_argument_layouts(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
     """Let the traced arguments of a call lie in memory as what was given for them."""
     for box, argument in zip(boxes, arguments, strict=True):
-        place_box(box, layout_of_argument(argument))
+        set_layout(box, layout_of_argument(argument))
 
 
 def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
@@ -180,13 +180,13 @@ def laid_out(copies: list[Array], layouts: Sequence[Owner | None]) -> list[Array
     """Copies of arguments that lie in memory as layouts say."""
     for i, layout in enumerate(layouts):
         copy = copies[i]
-        place_box(copy, layout)
+        set_layout(copy, layout)
         if layout is not None and type(copy) is ndarray and copy.strides != layout.strides:
-            copies[i] = copy_lying(copy, layout.strides)
+            copies[i] = copy_with_strides(copy, layout.strides)
     return copies
 
 
-def own_box(argument: Array) -> Array:
+def detached_tracer(argument: Array) -> Array:
     """An argument that is not differentiated in a box of its own: a write to it does not reach the caller's array."""
     return Tracer(EVALUATE, argument, None) if type(argument) is ndarray else snapshot(argument)
 
@@ -304,7 +304,7 @@ def fitted(box: Tracer, new: Array) -> Array:
         find = functools.partial(_owned_strides, fresh(box))
         box._view_of = Owner(find) if old._value is None else Owner(find())
     if bottom._value is None:
-        return with_order_of(new, copied_order, [box]) if _is_made_after(new, old) else new
+        return with_order_of(new, copied_order, [box]) if _is_newer(new, old) else new
     order = axes_by_stride(strides_of(box))
     is_in_order = same_layout(
         box.shape, *[dense_strides(box.shape, 1, axes) for axes in (order, axes_by_stride(strides_of(new)))]
@@ -312,7 +312,7 @@ def fitted(box: Tracer, new: Array) -> Array:
     return new if is_in_order else _with_axes_in_memory(new, order)
 
 
-def _is_made_after(new: Tracer, old: Tracer) -> bool:
+def _is_newer(new: Tracer, old: Tracer) -> bool:
     """Whether a value that is traced into a Program is no variable that was there before an older value."""
     stage, var = _stage_of(new), bottom_of(new)._attached
     if stage is None or old._interpreter is not stage:
@@ -336,7 +336,7 @@ def copied_as_it_is(x: Tracer, order: str = "K") -> Array:
     return copy_of(x) if is_scalar(x) else copied(x, order)
 
 
-def lies_in_order(x: Array, order: str) -> bool:
+def has_memory_order(x: Array, order: str) -> bool:
     """Whether an array meets an order= of NumPy's without a copy: everything meets K and A."""
     if order in ("K", "A") or not (type(x) is Tracer or isinstance(x, ndarray)):
         return True
@@ -399,7 +399,7 @@ def _last_axes(array: Any, rank: int) -> Any:
     return stand_in(array.shape[array.ndim - rank :], array.strides[array.ndim - rank :], array.dtype)
 
 
-def like_copy(x: Array, of: Array) -> Array:
+def in_order_of(x: Array, of: Array) -> Array:
     """A new result of func's with its axes in memory in the order of those of another array, as in a copy of it."""
     if type(x) is not Tracer or not x.shape or (type(of) is Tracer and is_plain(of) and is_plain(x)):
         return x
@@ -438,7 +438,7 @@ def _laid_out(box: Tracer, strides: Strides, axes: Sequence[int]) -> Tracer:
     return box
 
 
-def moved_to_c_order(box: Tracer) -> Tracer:
+def to_c_order(box: Tracer) -> Tracer:
     """A new value of a Program in C order, whatever the order of the one in the box is."""
     if len(box.shape) > 1:
         box = _with_axes_in_memory(box, tuple(range(len(box.shape))))

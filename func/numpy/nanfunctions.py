@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import reduce_all
 from func.numpy import cumulative, reductions, statistics
 from func.numpy.argument_checks import NO_VALUE, scalar_of, to_dtype
-from func.numpy.memory import like_copy
+from func.numpy.memory import in_order_of
 from func.numpy.protocol import F, implements, member
 from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
 
@@ -24,7 +24,7 @@ def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
     if not is_inexact(dtype_of(a)):
         return a, None
     mask = ops.isnan(a)
-    return like_copy(shapes.where(mask, shapes.full_like(a, fill, ()), a), a), mask
+    return in_order_of(shapes.where(mask, shapes.full_like(a, fill, ()), a), a), mask
 
 
 def _accumulated(original: F, plain: Callable[..., Array], fill: int, what: str) -> F:
@@ -97,7 +97,7 @@ def nanmean(
     number = _count_valid(mask, axes, where)
     statistics.warn_where(ops.equal(number, 0), "Mean of empty slice")
     total = statistics.total_into(out, filled, axes, dtype, where)
-    return finish(scalar_of(like_copy(_over_count(total, number), total)), shape, axes, keepdims, out)
+    return finish(scalar_of(in_order_of(_over_count(total, number), total)), shape, axes, keepdims, out)
 
 
 def _nan_variance(
@@ -119,7 +119,7 @@ def _nan_variance(
     statistics.warn_where(bad, "Degrees of freedom <= 0 for slice.")
     safe = shapes.where(bad, shapes.full_like(freedom, 1, ()), freedom)
     result = shapes.where(bad, shapes.full_like(total, np.nan, ()), statistics.divided(total, safe))
-    return like_copy(result, total)
+    return in_order_of(result, total)
 
 
 def _spread(original: F, plain: Callable[..., Array], is_root: bool, doc: str) -> F:

@@ -17,7 +17,7 @@ from func.numpy.convolution import convolve
 from func.numpy.indexing import cut, entry, values_for_shape
 from func.numpy.joining import joined
 from func.numpy.linalg.decompositions import real_eigvals
-from func.numpy.memory import copied, like_copy
+from func.numpy.memory import copied, in_order_of
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
@@ -68,7 +68,7 @@ def polyval(p: Any, x: Any) -> Array:
     value: Array = shapes.full_like(x, 0)
     for place in range(shape_of(p)[0]):
         value = ops.add(ops.multiply(value, x), entry(p, place))
-    return like_copy(value, x)
+    return in_order_of(value, x)
 
 
 def _aligned(a1: Any, a2: Any) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.arrays import broadcast_shape
-from func.backends.support.strides import found_order
+from func.backends.support.strides import memory_order_of
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
@@ -72,7 +72,7 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
         result = reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
     if len(batch) < 2 or all(map(is_plain, operands)) or not hasattr(np, function):
         return in_order(result, "C")  # NumPy's loop over batch axes, if there are several, is in the order of memory
-    return with_order_of(result, functools.partial(found_order, getattr(np, function)), operands)
+    return with_order_of(result, functools.partial(memory_order_of, getattr(np, function)), operands)
 
 
 def _without_ones(x: Array, batch_shape: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
@@ -245,7 +245,7 @@ def kron(a: Array, b: Array) -> Array:
     product = reshape(multiply(wide, narrow), shape=shape)
     if is_abstract(product) or all([type(array) is not Tracer or is_plain(array) for array in (x, y)]):
         return product
-    return with_order_of(product, functools.partial(found_order, np.kron), (x, y))
+    return with_order_of(product, functools.partial(memory_order_of, np.kron), (x, y))
 
 
 @implements(np.cross)

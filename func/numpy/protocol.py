@@ -343,9 +343,9 @@ def _untraced_function(tracer: Tracer, function: Any, args: Any, kwargs: Any) ->
     """A function that makes arrays, or one without a traced version, which takes the numbers of boxes alone."""
     if function in CREATION:
         return CREATION[function](*args, **kwargs, like=tracer)
-    plain = _without_boxes((args, kwargs))
+    plain = _concrete_values((args, kwargs))
     if plain is not None:
-        return _boxed(function(*plain[0], **plain[1]))
+        return _as_tracers(function(*plain[0], **plain[1]))
     module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
     raise UnsupportedFunctionError(
         f"{module}.{function.__name__} has no traced version{at_line()}\n"
@@ -354,27 +354,27 @@ def _untraced_function(tracer: Tracer, function: Any, args: Any, kwargs: Any) ->
     )
 
 
-def _without_boxes(value: Any) -> Any:
+def _concrete_values(value: Any) -> Any:
     """Arguments with the arrays in boxes of level 0; None where a value is traced, or is to be written."""
     kind = type(value)
     if kind is Tracer:
         return value._value if value._interpreter is EVALUATE else None
     if kind in (list, tuple):
-        items = [_without_boxes(item) for item in value]
+        items = [_concrete_values(item) for item in value]
         return (
             None
             if any([new is None and old is not None for new, old in zip(items, value, strict=True)])
             else kind(items)
         )
     if kind is dict:
-        values = _without_boxes(list(value.values()))
+        values = _concrete_values(list(value.values()))
         is_written = type(value.get("out")) is Tracer
         return None if values is None or is_written else dict(zip(value, values, strict=True))
     return value
 
 
-def _boxed(out: Any) -> Any:
+def _as_tracers(out: Any) -> Any:
     """The arrays in a result of NumPy's as boxes of level 0, as the arguments were."""
     if isinstance(out, (list, tuple)):
-        return type(out)([_boxed(item) for item in out]) if type(out) in (list, tuple) else out
+        return type(out)([_as_tracers(item) for item in out]) if type(out) in (list, tuple) else out
     return WIRING.mark_tensor(out) if type(out) is ndarray else out

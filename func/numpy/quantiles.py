@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import found_order
+from func.backends.support.strides import memory_order_of
 from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import cumulative, shapes
@@ -105,7 +105,7 @@ def nanmedian(
     statistics.warn_where(ops.equal(number, 0), "All-NaN slice encountered")
     if len(shape) - len(axes) > 1 and not is_plain(a):
         is_small = math.prod([shape[i] for i in axes]) < 600  # NumPy goes through others one by one
-        find = functools.partial(found_order, functools.partial(np.nanmedian, axis=axes))
+        find = functools.partial(memory_order_of, functools.partial(np.nanmedian, axis=axes))
         result = with_order_of(result, find, [a]) if is_small else in_order(result, "C")
     return finish(as_array(result) if keepdims is True else scalar_of(result), shape, axes, keepdims, out)
 

@@ -310,7 +310,7 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
                 for bounds in ((cut, length), (0, cut))
             ]
             rolled = concatenate(tail, head, axis=place)
-    return memory.copied(a) if rolled is a else memory.like_copy(rolled, a)
+    return memory.copied(a) if rolled is a else memory.in_order_of(rolled, a)
 
 
 def reshape_method(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:

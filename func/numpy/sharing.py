@@ -24,7 +24,7 @@ from func.interpreters.core.scopes import live_entries
 from func.interpreters.host.source import Line, at_line, user_line
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.memory import place_like_arguments, shares_memory
+from func.numpy.memory import set_argument_layouts, shares_memory
 
 COPY_HINT = "Pass a copy (x.copy()) where a function writes to an argument that shares memory with another one."
 LOST_HINT = "Let the function write to a copy (x = x.copy()) and return it, or pass it a copy."
@@ -204,7 +204,7 @@ def note_inner_arguments(
     interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
 ) -> None:
     """The same for a function that runs under the interpreter of another one, whose arguments stay noted."""
-    place_like_arguments(boxes, given)
+    set_argument_layouts(boxes, given)
     calls = [
         (weakref.ref(box), function, weakref.ref(leaf))
         for box, leaf in zip(boxes, given, strict=True)
@@ -224,11 +224,11 @@ def _note_shared(interpreter: Interpreter, boxes: Sequence[Array], given: Sequen
         interpreter.shared = SharedArguments([*known, *_arguments(groups, boxes, given)])
 
 
-def box_arguments(
+def link_arguments(
     interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
 ) -> None:
     """Let the boxes of a call's arguments lie in memory as what the caller gave for them, and note which share it."""
-    place_like_arguments(boxes, given)
+    set_argument_layouts(boxes, given)
     note_arguments(interpreter, function, boxes, given)
 
 
@@ -270,7 +270,7 @@ def separate_arguments(stage: Stage, program: Program) -> SeparateMemory:
     return SeparateMemory(shared.separate(program), tuple(shared.in_scope.values()))
 
 
-def refuse_overlap(
+def check_overlap(
     separate: SeparateMemory, leaves: Sequence[Array], function: Callable[..., Any], transform: str
 ) -> None:
     """Raise for arguments that share memory where the function writes to one and then uses the other."""
@@ -314,7 +314,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 def _memory_of(leaf: Array) -> Array:
     """What the outermost transform was given for an argument of an inner one: at best a plain array."""
-    while type(leaf) is Tracer and (given := _given_for(_root_of(leaf))) is not None:
+    while type(leaf) is Tracer and (given := _caller_value(_root_of(leaf))) is not None:
         leaf = given
     return leaf
 
@@ -342,9 +342,9 @@ def after_write(interpreter: Interpreter, box: Tracer, root: Tracer, partners: S
         written = _root_of(written)
         if isinstance(written._interpreter.shared, TracedArguments):
             written._interpreter.shared.note_write(written, interpreter)
-        written = _given_for(written)
+        written = _caller_value(written)
     followers = [argument.box() for argument in partners if argument.box is not None]
-    followers += [inner for inner in _arguments_made_of(root) if overlap(box, _given_for(inner))]
+    followers += [inner for inner in _arguments_made_of(root) if overlap(box, _caller_value(inner))]
     for follower in followers:
         if follower is not None:
             _retire(follower, StaleArgument(follower._interpreter.transform, user_line(2)))
@@ -353,10 +353,10 @@ def after_write(interpreter: Interpreter, box: Tracer, root: Tracer, partners: S
 def _arguments_made_of(root: Tracer) -> list[Tracer]:
     """The boxes of arguments of inner calls that were given this box or a view of it."""
     boxes = [ref() for ref in getattr(root, "_views", None) or ()]
-    return [box for box in boxes if box is not None and _given_for(box) is not None]
+    return [box for box in boxes if box is not None and _caller_value(box) is not None]
 
 
-def _given_for(box: Tracer) -> Array:
+def _caller_value(box: Tracer) -> Array:
     call = _call_of(box)
     return None if call is None else call[1]
 

@@ -16,7 +16,7 @@ from func.numpy import reductions
 from func.numpy.argument_checks import arrayed, count, flattened, normalize_axis, rank_of, refuse, to_dtype, to_host
 from func.numpy.creation import sequence
 from func.numpy.inplace import rebind
-from func.numpy.memory import fresh, like_copy
+from func.numpy.memory import fresh, in_order_of
 from func.numpy.protocol import implements
 
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
@@ -55,7 +55,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *
     kind = _kind("sort", kind, stable, order)
     a, place = _prepared(a, axis)
     order = sorting_primitives.argsort(a, axis=place, kind=kind)
-    return like_copy(sorting_primitives.ordered(a, order, place), a)
+    return in_order_of(sorting_primitives.ordered(a, order, place), a)
 
 
 @implements(np.sort_complex)
@@ -100,7 +100,7 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
     a, place = _prepared(a, axis)
     places = _kth(kth, a, place)
     order = sorting_primitives.partition_order(a, kth=places, axis=place, kind=kind)
-    return like_copy(sorting_primitives.partitioned(a, order, places, place), a)
+    return in_order_of(sorting_primitives.partitioned(a, order, places, place), a)
 
 
 @implements(np.lexsort)

@@ -39,12 +39,12 @@ from func.sample_gradients.factors import (
 from func.transforms.arguments import differentiable
 from func.transforms.boundary import (
     array_leaf,
+    as_input_type,
     check_callable,
+    check_no_value,
     defensive_copies,
-    like_input,
     name_of,
     own,
-    refuse_values,
 )
 from func.transforms.custom import stop_gradient
 from func.transforms.reverse import grad
@@ -111,7 +111,7 @@ def per_sample(f: Callable[..., Any] | None = None, in_dims: Any = None) -> Any:
     if f is None:
         return functools.partial(per_sample, in_dims=in_dims)
     check_callable(f, "per_sample")
-    refuse_values(in_dims, "in_dims", "per_sample", f)
+    check_no_value(in_dims, "in_dims", "per_sample", f)
     return PerSample(f, in_dims)
 
 
@@ -126,14 +126,14 @@ class PerSample:
         options = {} if self._in_dims is None else {"in_dims": self._in_dims}
         return as_written(per_sample, self._function, options)
 
-    def _exact_key(self) -> Any:
+    def _content_key(self) -> Any:
         return content_key(self._function), content_key(self._in_dims)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is PerSample and self._exact_key() == other._exact_key()
+        return type(other) is PerSample and self._content_key() == other._content_key()
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
     def __dask_tokenize__(self) -> Any:
         return token_of(per_sample, self._function, self._in_dims)
@@ -263,14 +263,14 @@ class ClippedSum:
     def __repr__(self) -> str:
         return f"{self._stats!r}.clipped_sum({self._max_norm!r})"
 
-    def _exact_key(self) -> Any:
-        return self._stats._exact_key(), content_key(self._max_norm)
+    def _content_key(self) -> Any:
+        return self._stats._content_key(), content_key(self._max_norm)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is ClippedSum and self._exact_key() == other._exact_key()
+        return type(other) is ClippedSum and self._content_key() == other._content_key()
 
     def __hash__(self) -> int:
-        return hash(self._exact_key())
+        return hash(self._content_key())
 
     def __reduce__(self) -> Any:
         return ClippedSum, (self._stats, self._max_norm)
@@ -338,7 +338,7 @@ class SampleBatch:
     def params_tree(self, values: Sequence[Array]) -> Any:
         """One array for each parameter in their tree."""
         values = [_in_dtype(value, dtype_of(x)) for value, x in zip(values, self.params, strict=True)]
-        values = own([like_input(value, leaf) for value, leaf in zip(values, self.given, strict=True)])
+        values = own([as_input_type(value, leaf) for value, leaf in zip(values, self.given, strict=True)])
         return self._arguments.arranged(values)[0]
 
     def check_limits(self, limits: Sequence[Any], is_single: bool) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from func import tree
 from func.errors import MappedAxisError
 from func.transforms.boundary import argument_paths, is_dask_array, name_of
-from func.transforms.vmapping import _one_of_two, _split_dims, broadcast_prefix, vmap
+from func.transforms.vmapping import _split_dims, _synonym, broadcast_prefix, vmap
 from func.workers.dask_gradients import gradient_by_blocks
 
 
@@ -22,8 +22,8 @@ def vmap_by_blocks(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     dask: Any = importlib.import_module("dask")  # whose arrays they are
     da: Any = importlib.import_module("dask.array")
     function, options = made.__wrapped__, made._options
-    in_dims = _one_of_two("in_dims", options["in_dims"], "in_axes", options["in_axes"])
-    out_dims = _one_of_two("out_dims", options["out_dims"], "out_axes", options["out_axes"])
+    in_dims = _synonym("in_dims", options["in_dims"], "in_axes", options["in_axes"])
+    out_dims = _synonym("out_dims", options["out_dims"], "out_axes", options["out_axes"])
     arg_dims, kwarg_dims = _split_dims(function, in_dims, args, kwargs)
     leaves, spec = tree.flatten((args, kwargs))
     dims = [

@@ -152,7 +152,7 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
     inputs = [
         run.lift(stop_gradient(arg), i) if is_traced_number(arg) else core.unboxed(arg) for i, arg in enumerate(args)
     ]
-    WIRING.box_arguments(run, fun, inputs, given)
+    WIRING.link_arguments(run, fun, inputs, given)
     try:
         outs = without_tensors(fun(*inputs), run)
     finally:

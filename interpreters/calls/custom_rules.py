@@ -515,7 +515,7 @@ def call_with_rule(
     nan_safe.Attempt.ever = True
     run = PrimalRun()
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
-    WIRING.box_arguments(run, forward, inputs, args)
+    WIRING.link_arguments(run, forward, inputs, args)
     places = [(_key(run, x), x) for x in inputs]  # a copy, as the function may write to its arguments
     try:
         with RuleScope(rule):

@@ -132,13 +132,13 @@ class Evaluate(Interpreter):
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         out = primitive(x._value if type(x) is Tracer else x, y._value if type(y) is Tracer else y)
-        return self._boxed(primitive, out)
+        return self._as_tracers(primitive, out)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([arg._value if type(arg) is Tracer else arg for arg in args])
-        return self._boxed(primitive, evaluate(primitive, values, params))
+        return self._as_tracers(primitive, evaluate(primitive, values, params))
 
-    def _boxed(self, primitive: Primitive, out: Any) -> Any:
+    def _as_tracers(self, primitive: Primitive, out: Any) -> Any:
         """Put the outputs into boxes, which inference mode marks."""
         if WATCHED.inference and MODE.get() is not None:
             return (

@@ -37,7 +37,7 @@ PORTS = {
     "func.numpy.creation": "array_from_sequence array_of_objects cast_operand convert_traced",
     "func.numpy.inplace": "check_write write_into",
     "func.host.patching": "hold_converters",
-    "func.numpy.sharing": "box_arguments",
+    "func.numpy.sharing": "link_arguments",
     "func.other_names": "renamed_options",
     "func.host.start": "install_hooks",
     "func.sparse_derivatives.derivatives": "sparse_jacobian_of",

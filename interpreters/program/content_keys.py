@@ -18,7 +18,7 @@ def exact_key(value: Any) -> Any:
     kind: Any = type(value)
     if kind in _EXACT:
         return kind, value
-    if (own := getattr(kind, "_exact_key", None)) is not None:
+    if (own := getattr(kind, "_content_key", None)) is not None:
         return kind, own(value)
     if isinstance(value, np.generic):
         return kind, value.dtype.str, value.tobytes()

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.strides import found_order
+from func.backends.support.strides import memory_order_of
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Params, Shaped, dtype_of, shape_of
 from func.interpreters.core.parameters import Kind
 from func.interpreters.primitives.elementwise.builder import conjugate
@@ -230,7 +230,7 @@ contract = Bilinear(
     batch=_batch,
     transpose=_transpose,
     cost=_cost,
-    layout=lambda x, y, *, spec: found_order(lambda a, b: spec.run(np, a, b), x, y),
+    layout=lambda x, y, *, spec: memory_order_of(lambda a, b: spec.run(np, a, b), x, y),
     numpy_suffices=True,
     covers=True,
 )
