@@ -160,7 +160,7 @@ class Writer:
             return {"program": self.program(value)}
         if kind is CompiledCall:
             return {"compiled": self._once(value, self._add_compiled_call)}
-        return self._refuse(value)
+        return self._raise(value)
 
     def _add_compiled_call(self, compiled: CompiledCall) -> Any:
         at = self._at
@@ -191,7 +191,7 @@ class Writer:
         self.arrays.append(np.array(bits, order="C"))
         return len(self.arrays) - 1
 
-    def _refuse(self, value: Any) -> Any:
+    def _raise(self, value: Any) -> Any:
         if type(value) is Tracer:
             raise ProgramFileError(
                 f"func.save: {self._at} is a traced value, not an array; make the program outside the transform"

@@ -44,7 +44,7 @@ def cumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None
 
 @implements(np.cumprod)
 def cumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The cumulative product along an axis, as numpy.cumprod; its derivative is exact also where elements are zero."""
+    """The cumulative product along an axis, as numpy.cumprod; its derivative is exact for zero elements too."""
     return running(_cumprod_primitive, a, axis, dtype, out)
 
 

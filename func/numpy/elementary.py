@@ -34,8 +34,8 @@ def imag(val: Array) -> Array:
 def angle(z: Array, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians or degrees, as numpy.angle."""
     z = operand(z)
-    complex_given = dtype_of(z).kind == "c"
-    phase = ops.arctan2(ops.imag(z) if complex_given else 0, ops.real(z) if complex_given else z)
+    is_complex = dtype_of(z).kind == "c"
+    phase = ops.arctan2(ops.imag(z) if is_complex else 0, ops.real(z) if is_complex else z)
     return ops.multiply(phase, 180 / np.pi) if deg else phase
 
 
@@ -130,7 +130,7 @@ def _between(a: Array, low: Array, high: Array) -> Array:
 
 
 def _rounded(a: Array, decimals: int, out: Any = None) -> Array:
-    """NumPy's rounding: scale by a power of ten, round half to even, scale back; `out` holds what lies between."""
+    """NumPy's rounding: scale by a power of ten, round half to even, scale back; `out` stores intermediate values."""
     dtype = dtype_of(a)
     if dtype.kind == "c":
         return ops.make_complex(_rounded(ops.real(a), decimals), _rounded(ops.imag(a), decimals))
@@ -298,7 +298,7 @@ def array_equiv(a1: Array, a2: Array) -> bool:
 
 
 def _set_real(self: Tracer, value: Any) -> None:
-    setitem(real(self), Ellipsis, arrayed(operand(value)))  # of a number NumPy makes an array, too
+    setitem(real(self), Ellipsis, arrayed(operand(value)))  # NumPy makes an array of a number, too
 
 
 def _set_imag(self: Tracer, value: Any) -> None:

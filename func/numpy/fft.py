@@ -121,7 +121,7 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
 
 
 def _conjugate(a: Any) -> Array:
-    """The conjugate as a new array, that of real numbers, too: how it lies decides how the transform does."""
+    """The conjugate as a new array, even of real numbers: its layout determines that of the transform."""
     a = _array(a)
     return conjugated(a) if dtype_of(a).kind == "c" else positive(a)
 
@@ -160,7 +160,7 @@ def _lengths_and_axes(
 
 
 def _over_axes(original: F, transform: Callable[..., Array], doc: str) -> F:
-    """The transform of one axis after the other; as in NumPy, each of them is written to `out`."""
+    """The transform of one axis after the other; as in NumPy, each writes to `out`."""
 
     @member(original, doc)
     def over_axes(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:

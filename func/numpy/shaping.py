@@ -236,7 +236,7 @@ def _arrayed(a: Any) -> Array:
 
 
 def _expanded(a: Array, rank: int) -> Array:
-    """An array of at least this rank, with new axes where NumPy has them: their strides, 0, decide how copies lie."""
+    """An array of at least this rank, with NumPy's new axes: their strides, 0, determine the layout of copies."""
     own = rank_of(a)
     if own >= rank:
         return a

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs on traced arrays: most are one primitive, the others are composed here."""
+"""NumPy's ufuncs on traced arrays: most are one primitive, others a composition."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def modf(x: Array) -> tuple[Array, Array]:
 
 
 def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
-    """A real operand in the floating-point dtype of NumPy's loop for it."""
+    """A real operand in the floating-point dtype of its NumPy loop."""
     dtype = dtype_of(x)
     if is_inexact(dtype):
         return x

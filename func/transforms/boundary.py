@@ -22,7 +22,7 @@ from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.structural.shapes import full_like
-from func.numpy.sharing import note_inner_arguments, read_only, shared_groups
+from func.numpy.sharing import note_nested_arguments, read_only, shared_groups
 
 
 def is_value(x: Any) -> bool:
@@ -337,7 +337,7 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
     copies = defensive_copies(leaves)
     traced = next((copy for copy in copies if type(copy) is Tracer and copy._interpreter is not EVALUATE), None)
     if traced is not None:
-        note_inner_arguments(traced._interpreter, function, copies, leaves)
+        note_nested_arguments(traced._interpreter, function, copies, leaves)
         return copies
     for group in shared_groups(leaves):
         if len({id(leaves[i]) for i in group}) == 1:

@@ -312,7 +312,7 @@ class Interpreter:
 class ClosedInterpreter(Interpreter):
     """The class of an interpreter whose transform has returned."""
 
-    def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
+    def _raise(self, tracer: Tracer | None = None) -> NoReturn:
         written = getattr(tracer, "_written", None)
         places = f"\n  {self.transform} was called at {self.line}" if self.line is not None else ""
         if written is not None:
@@ -327,20 +327,20 @@ class ClosedInterpreter(Interpreter):
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         for arg in args:
             if type(arg) is Tracer and arg._interpreter is self:
-                self._refuse(arg)
-        self._refuse()
+                self._raise(arg)
+        self._raise()
 
     def shape(self, tracer: Tracer) -> Shape:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def dtype(self, tracer: Tracer) -> np.dtype[Any]:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def aval(self, tracer: Tracer) -> Aval:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def concrete(self, tracer: Tracer) -> Any:
-        self._refuse(tracer)
+        self._raise(tracer)
 
     def close(self) -> None:
         return None
