@@ -341,9 +341,9 @@ class _StaticFields:
         return hash(self._content_key())
 
     def _content_key(self) -> Any:
-        from func.interpreters.program.content_keys import exact_key  # start-up time: few trees have static fields
+        from func.interpreters.program.content_keys import typed_key  # start-up time: few trees have static fields
 
-        return exact_key(self.values)
+        return typed_key(self.values)
 
     def __repr__(self) -> str:
         return ", ".join([f"{name}={value!r}" for name, value in self.values])

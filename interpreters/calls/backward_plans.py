@@ -48,7 +48,7 @@ from func.interpreters.host.garbage import rare_collections
 from func.interpreters.imperative.node_state import Freed, PackedValues
 from func.interpreters.nan_safe import FreshCotangents
 from func.interpreters.primitives.elementwise.pointwise import HOST_ARRAYS
-from func.interpreters.program.content_keys import exact_key
+from func.interpreters.program.content_keys import typed_key
 from func.interpreters.program.plain_runs import plain_run
 from func.interpreters.program.program import Program
 from func.interpreters.program.translations import TRANSLATIONS
@@ -197,7 +197,7 @@ class Structure:
         described = None if saved is None else self._described(saved)
         if not params:
             return rule, above, tuple(needs_cotangent), described
-        options = tuple([(name, exact_key(value)) for name, value in params.items()])
+        options = tuple([(name, typed_key(value)) for name, value in params.items()])
         return rule, above, tuple(needs_cotangent), described, options
 
     def _described(self, value: Any) -> Any:
@@ -208,7 +208,7 @@ class Structure:
         if value is None or kind is Aval:
             return value
         if kind in PYTHON_SCALARS:
-            return exact_key(value)
+            return typed_key(value)
         return self._slot(value)
 
     def _slot(self, value: Any) -> int:
