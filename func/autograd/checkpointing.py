@@ -106,8 +106,8 @@ class Rerun:
         "_preserve",
         "_random_state",
         "_rest",
+        "call_arguments",
         "flat",
-        "given",
     )
 
     def __init__(

@@ -1,15 +1,14 @@
-"""What the hooks of SciPy's functions lead to.
+"""The targets of the hooks of SciPy's functions.
 
 Entries of `TABLE`:
 
-- `name`: the function of this name in the module of func.scipy that is laid out as SciPy's.
-- `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
-- `=name`: SciPy's own code, which needs no more than NumPy's converters that take traced values. They do where a
-  transform runs, so this is for tensors.
-- `-name`: refused with what to write, see `refusal`; `-module.*`: all public functions of a module.
-- `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
-- `name!`: as `name`, also for keys and generators of func.random, where traced values exist or not.
-- `Class.method`: the function `Class_method`, for a method that the class defines or inherits; `Class.{a, b}` for two;
+- `name`: the function of this name in the module of func.scipy with SciPy's path. - `~name`: SciPy's own NumPy code
+under `func.intercept()`, so that its arrays may take traced values. - `=name`: SciPy's own code, which needs only
+NumPy's converters for traced values. Transforms provide them, so this is for tensors. - `-name`: raises with a
+suggestion, see `unsupported`; `-module.*`: all public functions of a module. - `name()`: as `name`, even without a
+traced argument: it takes callbacks, which may use traced values. - `name!`: as `name`, also for keys and generators of
+func.random, with or without traced values. - `Class.method`: the function `Class_method`, for a method that the class
+defines or inherits; `Class.{a, b}` for two;
   a class alone: the class of this name. `_module.f` may be compiled: SciPy's code then calls the version.
 """
 
@@ -206,10 +205,10 @@ INSTEAD: dict[str, str] = {
     "scipy.spatial.transform.RigidTransform": "Keep a Rotation r and a translation t, and write r.apply(x) + t.",
     "scipy.stats.mstats.": "Use the function of scipy.stats, with NaN for masked elements and nan_policy='omit'.",
 }
-"""What to write instead of a function, by the beginning of its name."""
+"""The suggestion for a function, by the beginning of its name."""
 
 
-def refusal(name: str) -> Callable[..., Any]:
+def unsupported(name: str) -> Callable[..., Any]:
     """A function that raises UnsupportedFunctionError, as the target of a hook."""
     instead = next(text for start, text in INSTEAD.items() if name.startswith(start))
 

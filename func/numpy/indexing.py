@@ -163,7 +163,7 @@ def values_for_shape(x: Array, what: str, instead: str) -> Any:
     except StagingError:
         raise StagingError(
             f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n"
-            f"{WIRING.staged_hint(instead)}"
+            f"{WIRING.traced_hint(instead)}"
         ) from None
 
 

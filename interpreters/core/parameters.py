@@ -235,7 +235,7 @@ def hold_no_program(kinds: Kinds) -> bool:
     return bool(kinds) and all([kind.name in _PLAIN for kind in kinds.values()])
 
 
-def refusal_of(primitive: Primitive, avals: Sequence[Aval], params: Params) -> str | None:
+def parameter_error(primitive: Primitive, avals: Sequence[Aval], params: Params) -> str | None:
     """The reason why a primitive rejects parameters or operands; None if it accepts them."""
     for name in params:
         if name not in primitive.parameters:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from func.interpreters.core import Aval, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ProgramError
-from func.interpreters.core.parameters import could_exist, refusal_of
+from func.interpreters.core.parameters import could_exist, parameter_error
 from func.interpreters.program.printing import equation_text, names_of
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -76,10 +76,10 @@ def _check_equation(
 def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval, ...]:
     """The avals of the primitive's outputs."""
     avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
-    refusal = refusal_of(equation.primitive, avals, equation.params)
-    if refusal is not None:
+    reason = parameter_error(equation.primitive, avals, equation.params)
+    if reason is not None:
         operands = ", ".join([repr(aval) for aval in avals])
-        refuse(f"{equation.primitive} does not take ({operands}) with these parameters: {refusal}")
+        refuse(f"{equation.primitive} does not take ({operands}) with these parameters: {reason}")
     try:
         out = equation.primitive.aval(*avals, **equation.params)
     except Exception as error:
