@@ -111,7 +111,7 @@ class Generator:
         if (transform := current_staging()) is not None:
             raise RandomnessError(
                 f"a func.random.Generator was used inside func.{transform}{at_line()}\n"
-                "Every run of the program would return the same numbers: pass a key of func.random as an "
+                "The program would draw the same numbers each time that it runs: pass a key of func.random as an "
                 "argument, and draw by functions of keys such as func.random.normal(key, ...)."
             )
         levels = running_vmaps()
