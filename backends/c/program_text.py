@@ -22,7 +22,7 @@ from func.backends.records import Record
 
 IN_FRAME, FRAME = 1 << 14, 1 << 15
 """Bytes of the largest buffer that is an array of the function's frame, and of all of them together."""
-FOUND_NAN, FOUND_ERROR = 1, 2
+HAS_NAN, HAS_ERROR = 1, 2
 """Bits of the status."""
 
 
@@ -125,7 +125,7 @@ class ProgramWriter:
         for item in program.items:
             self._top(item)
         if program.flag is not None:
-            self._flagged(program.flag, FOUND_NAN)
+            self._flagged(program.flag, HAS_NAN)
         self.builder.line("return status;")
         listed = [*parameters(program, self.names), "unsigned char *restrict work"]
         body = self.builder.text(1)
@@ -265,10 +265,10 @@ class ProgramWriter:
                 source = f"&{source}"
             b.effect(f"memcpy({target}, {source}, {item.target.bytes});")
         elif isinstance(item, kernels.FlagCheck):
-            self._flagged(item.flag, FOUND_ERROR)
+            self._flagged(item.flag, HAS_ERROR)
         elif isinstance(item, kernels.EarlyExit):
             if item.flag is not None:
-                self._flagged(item.flag, FOUND_NAN)
+                self._flagged(item.flag, HAS_NAN)
             with b.braces("if (status != 0) {"):
                 b.effect("return status;")
         elif isinstance(item, kernels.LibraryCall):

@@ -23,7 +23,7 @@ import numpy as np
 from func.backends.cuda.device import Device, DeviceIndexError
 from func.backends.cuda.device_steps import Choose, MatrixProduct, Move, Order, Repeat, Step, While, steps_in
 from func.backends.cuda.nest_kernels import Launch
-from func.backends.cuda.plan import COMPUTE_AGAIN, FOUND_NAN, OUT_OF_RANGE, DevicePlan
+from func.backends.cuda.plan import COMPUTE_AGAIN, HAS_NAN, OUT_OF_RANGE, DevicePlan
 from func.backends.loops.kernels import Buffer, StridedRef
 
 MOST_GRAPHS = 8
@@ -226,7 +226,7 @@ class DeviceExecutable:
             status = self._status_now()
         if status & COMPUTE_AGAIN:
             return self.again(*args)
-        if status & FOUND_NAN and self.nan_safe is not None:
+        if status & HAS_NAN and self.nan_safe is not None:
             return self.nan_safe(*args)
         return self._results(inputs, outputs)
 
@@ -326,7 +326,7 @@ class DeviceExecutable:
 
     def _status_now(self) -> int:
         """The bits that the call must wait for; the others are read later."""
-        waits = COMPUTE_AGAIN if self.variant is not None else COMPUTE_AGAIN | FOUND_NAN
+        waits = COMPUTE_AGAIN if self.variant is not None else COMPUTE_AGAIN | HAS_NAN
         if self.reports & waits:
             status = int(self.device.read(self._status_address, INT32))
             self._check(status)

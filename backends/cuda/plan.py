@@ -88,7 +88,7 @@ from func.backends.loops.kernels import (
 from func.backends.loops.traversal import bodies_of, operands_of, own_buffers
 from func.backends.records import Record, field
 
-FOUND_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
+HAS_NAN, OUT_OF_RANGE, COMPUTE_AGAIN = 1, 2, 4
 """Bits of the status: an output has a NaN; an index was out of range; pullbacks inside a loop gave NaN."""
 
 
@@ -191,13 +191,13 @@ class Planner:
         program = self.program
         items = [part for item in program.items for part in without_long_chains(item, self.limits.together)]
         if len(items) + (program.flag is not None) > 1 and is_small(items, self.limits.block_work):
-            flags = [(program.flag, FOUND_NAN)] if program.flag is not None else []
+            flags = [(program.flag, HAS_NAN)] if program.flag is not None else []
             groups = groups_of(items, self.limits.together)
             steps = [self._one_block(group, flags if group is groups[-1] else []) for group in groups]
         else:
             steps = self._items(items)
             if program.flag is not None:
-                steps.append(self._report(program.flag, FOUND_NAN))
+                steps.append(self._report(program.flag, HAS_NAN))
         if "? 2 : 0;" in self.library.source():
             self.reports |= OUT_OF_RANGE
         arena = assign_by_use([buffers_of_step(step) for step in steps])

@@ -158,7 +158,7 @@ def _traced_branches(
         captured.clear()
         trace()
     shared, widened = loop_carry.with_shared_captures(compiled_branches, captured)
-    outs = list(cond_call(index, *shared, *arrays, branches=tuple(loop_carry.with_one_dtype(widened))))
+    outs = list(cond_call(index, *shared, *arrays, branches=tuple(loop_carry.with_common_dtypes(widened))))
     for k in reversed(returned):
         leaves[array_places[k]][...] = outs.pop()
     return tree.unflatten(specs[0], outs)

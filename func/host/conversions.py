@@ -425,9 +425,9 @@ def _known(tracer: Tracer, what: str) -> Any:
             return np.asarray(passing)
         argument = error.argument
         words = f"{str(error).rpartition(chr(10))[0]}\n{traced_hint(_instead_of_value(what), argument)}"
-    error = StagingError(words)
-    error.argument = argument
-    _raise_at_line(error)
+    staging_error = StagingError(words)
+    staging_error.argument = argument
+    _raise_at_line(staging_error)
 
 
 def _passing_answer() -> bool | None:

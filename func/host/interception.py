@@ -253,7 +253,7 @@ def plain(value: Any) -> Any:
 def present(array: Any) -> Array:
     """The current value of an array: its memory, or NumPy's view of its owner's traced memory."""
     owner = owner_of(array)
-    traced = getattr(owner, "box", None)
+    traced = getattr(owner, "traced", None)
     if traced is None:
         return plain(array)
     if array is owner and array.flags.c_contiguous:

@@ -205,7 +205,7 @@ class _Call:
         self.selection = selection
         places = selection.places(args, kwargs)
         self.leaves, self.spec = tree.flatten((args, kwargs))
-        self.varying = [i for i, leaf in enumerate(self.leaves) if _is_moving(leaf)]
+        self.varying = [i for i, leaf in enumerate(self.leaves) if _is_float_leaf(leaf)]
         self.active = self._active(args, kwargs, places)
         """The leaves to differentiate, by their positions among all leaves."""
 
@@ -330,7 +330,7 @@ def _ordered(pattern: Any, count: int) -> Any:
     return scipy.sparse.csr_array(parts, shape=matrix.shape)
 
 
-def _is_moving(leaf: Any) -> bool:
+def _is_float_leaf(leaf: Any) -> bool:
     """Whether a leaf has a floating point dtype."""
     if isinstance(leaf, (float, complex)):
         return True
@@ -402,7 +402,7 @@ class _Plan:
     pattern: Any
     products: int
     """The number of products with the matrix in an evaluation."""
-    traced: Program | None = None
+    program_of_terms: Program | None = None
     """The function whose Jacobian the matrix is, if its pattern is not a user's."""
     multiply: Callable[..., Any] | None = None
     """The function that computes a product for `check`; compiled at its first use."""

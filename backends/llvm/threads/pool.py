@@ -59,7 +59,7 @@ def install() -> Pool:
 
 
 def address_of(name: str) -> int | None:
-    """The address of `func_parallel`, and None for other names; the pool is made now or later."""
+    """The address of `func_parallel`, and None for other names; makes the pool now or later."""
     if name != SYMBOL:
         return None
     trampoline = _linked_trampoline()
@@ -68,7 +68,7 @@ def address_of(name: str) -> int | None:
 
 
 def module_of(name: str) -> tuple[str, Callable[[], Any]] | None:
-    """The key of the trampoline's code and what prints it; None for other names."""
+    """The key of the trampoline's code and its printer; None for other names."""
     return (TRAMPOLINE_KEY, trampoline_module) if name == SYMBOL else None
 
 
@@ -82,7 +82,7 @@ def _linked_trampoline() -> MachineCode:
 
 
 def trampoline_module() -> Any:
-    """`func_parallel`, which calls the pool with the number of the first chunk that is left, or runs this chunk."""
+    """`func_parallel`, which calls the pool with the number of the first remaining chunk, or runs this chunk."""
     from func.backends import ir  # the import is needed only if the object code is not on disk
 
     void, pointer, word = ir.VoidType(), ir.PointerType(), ir.IntType(64)

@@ -61,7 +61,7 @@ FUNCTIONS = {
     "cosh": ElementaryFunction("hyperbolic", libmvec="cosh", preferred=(64, 32)),
     "tanh": ElementaryFunction("hyperbolic", libmvec="tanh", preferred=(64, 32)),
     "sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter"),
-    "tanh_beside_sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter", is_internal=True),
+    "tanh_with_sech_squared": ElementaryFunction("hyperbolic", part="expm1_double_quarter", is_internal=True),
     "expm1_double_quarter": ElementaryFunction("hyperbolic", is_internal=True),
     "arcsinh": ElementaryFunction("hyperbolic", libmvec="asinh", preferred=(64, 32)),
     "arccosh": ElementaryFunction("hyperbolic", libmvec="acosh", preferred=(64,)),

@@ -91,9 +91,9 @@ def compile_native(
         if executable is not None:
             return with_aliased(executable.flat_stub(), executable.interface), executable, None
     if key is not None and not stored_programs.is_cut(key):
-        from func.backends.llvm import early_start  # start-up time: a program on disk needs no LLVM
+        from func.backends.llvm import preload  # start-up time: a program on disk needs no LLVM
 
-        early_start.begin()
+        preload.begin()
     compiler = _Compiler(fast)
     program = with_loops(prepared)
     try:

@@ -113,7 +113,7 @@ def test_what_cannot_travel_is_named(tmp_path: Path) -> None:
             (
                 func.grad(lambda x, g=(i for i in ()): x),
                 "func.vmap(<lambda>): what it maps cannot go to another process: it holds a default of <lambda>, a "
-                "generator\nMake it inside the function, or pass the arrays and names from which it can be made.",
+                "generator\nMake it inside the function, or pass the arrays and names to make it from.",
             ),
         ]
         outer = func.sum_over(lambda w, x: w * x, X, executor=pool)
