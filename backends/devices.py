@@ -1,9 +1,9 @@
-"""A device's library under NumPy's and SciPy's names. What it lacks is computed on the host, with one warning.
+"""A device's library under NumPy's and SciPy's names. The host computes missing functions, with one warning.
 
-Implementations and generated code ask a `DeviceNamespace` for functions and need not know what the library has: a
-function of the device is handed out as it is; one that the device lacks, or that it has for other dtypes only, is
-NumPy's or SciPy's own, between two copies. Linear algebra raises LinAlgError as NumPy's does: left to itself, CuPy
-returns numbers without meaning for a matrix that has no factor, since asking costs a synchronisation.
+Implementations and generated code get functions from a `DeviceNamespace`, whatever the library has: a function of the
+device unchanged, or NumPy's or SciPy's own, between two copies, if the device lacks it for the dtype. Linear algebra
+raises LinAlgError like NumPy's: CuPy by itself returns meaningless numbers for a matrix without a factor, since a check
+costs a synchronisation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FuncError(Exception):
 
 
 class DeviceError(FuncError, RuntimeError):
-    """A device refuses, or there is none: the message says what to do."""
+    """A device rejects a request, or there is none: the message suggests what to do."""
 
     __module__ = PUBLIC
 
@@ -153,7 +153,7 @@ class HostFunction:
         return self.computed(args, kwargs)
 
     def computed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The result, on the device; written into `out` where a ufunc is given it."""
+        """The result, on the device; written into a ufunc's `out` if there is one."""
         given: Any = kwargs.pop("out", None)
         if isinstance(self.function, np.ufunc) and len(args) > self.function.nin:
             args, given = args[: self.function.nin], args[self.function.nin :]
@@ -193,7 +193,7 @@ class HostFunction:
 
 
 class UfuncLoop(Record):
-    """How a ufunc of a device computes what NumPy's does: dtypes of operands and results, None for as they are."""
+    """The dtypes of operands and results for NumPy's results by a device's ufunc, None for unchanged."""
 
     operands: tuple[np.dtype[Any], ...] | None
     results: tuple[np.dtype[Any], ...] | None
@@ -257,7 +257,7 @@ class CompletedUfunc:
         return UfuncLoop(operands=fitting[0], results=None if loops[fitting[0]] == results else results)
 
     def is_complete(self) -> bool:
-        """Whether the device computes by itself what the host does, for all pairs of dtypes."""
+        """Whether the device itself computes the same as the host, for all pairs of dtypes."""
         if not self._loops_of_device:
             return True
         dtypes = [np.dtype(letter) for letter in "?bBhHiIlLefdFD"]
@@ -322,8 +322,7 @@ def _computes_itself(loop: UfuncLoop | None) -> bool:
 
 
 def _holds(narrow: np.dtype[Any], wide: np.dtype[Any], into_floats: bool) -> bool:
-    """Whether every number of a dtype is one of another. NumPy says so of large integers and float64, too: that is good
-    enough for operands of functions with real results, not for comparisons."""
+    """Whether every number of a dtype is one of another."""
     if not np.can_cast(narrow, wide):
         return False
     return _kind_of(narrow) == _kind_of(wide) or (narrow.kind in "biu" and (wide.kind in "biu" or into_floats))
@@ -342,7 +341,7 @@ def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _frames_inside() -> int:
-    """How many frames above its caller are those of func and of the code that it has generated."""
+    """The number of frames above its caller that belong to func and its generated code."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "func").partition(".")[0] == "func":

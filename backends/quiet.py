@@ -12,9 +12,8 @@ T = TypeVar("T")
 
 
 def quietly(function: Callable[..., T], *args: Any) -> T:
-    """function(*args) without warnings: in a context of its own, which is gone whatever ends the call.
-
-    An interrupt between two bytecodes of `np.errstate` would leave the warnings off.
+    """function(*args) without warnings, in a separate context, which disappears even after an error. An interrupt
+    between two bytecodes of `np.errstate` would leave the warnings off.
     """
     return copy_context().run(_ignoring, function, args)
 
@@ -35,7 +34,7 @@ def errors_ignored() -> Any:
 
 
 class _Ignoring:
-    """np.errstate(all="ignore") where nobody has set anything else."""
+    """np.errstate(all="ignore") unless the user has set something else."""
 
     __slots__ = ("_token",)
 

@@ -14,7 +14,7 @@ from func.backends.c.loop_nests import LONG, NestWriter, index_text
 from func.backends.loops.kernels import Dot, StridedRef
 
 SMALL = 256
-"""Multiplications of the largest product that is written out as loops."""
+"""Multiplications of the largest product written as loops."""
 
 ROWS = 6
 """Rows of a block: with the columns below, its sums fit the registers of processors with 16 or 32 vectors."""
@@ -192,7 +192,7 @@ def _padded(m: int, n: int) -> int:
 
 
 def product_text(word: str, name: str = "product") -> str:
-    """The function of products of a type; "minus_product" takes them off what is there."""
+    """The function of products of a type; "gemm_minus_rows" subtracts them from the result."""
     letter = {"double": "d", "float": "s"}.get(word)
     blas = BLAS if name == "product" else BLAS.replace(" 0, out", " 1, out").replace("(int)k, 1, x", "(int)k, -1, x")
     text = PRODUCT.replace("BLAS", "" if letter is None else blas.replace("LETTER", letter))

@@ -41,8 +41,9 @@ class CDefinitions:
         return self._constants[key]
 
     def pairwise(self, word: str) -> None:
-        """The stack of sums of blocks for a type: two sums of equally many blocks are added at once, as the digits of
-        a binary number carry over."""
+        """The stack of sums of blocks for a type: adds two sums of equally many blocks at once, as binary digits carry
+        over.
+        """
         self.texts.setdefault(f"func_push_{word}", PUSH.replace("TYPE", word))
         self.texts.setdefault(f"func_total_{word}", TOTAL.replace("TYPE", word))
 
@@ -195,15 +196,14 @@ INLINED = frozenset(
         *("arctanh", "arcsin", "arccos", "arctan", "arctan2", "erf", "erfc", "cbrt", "hypot", "power"),
     }
 )
-"""Functions of the C library whose bodies are written out in loops, where compilers make vectors of them."""
+"""Functions of the C library with their bodies written out in loops, so that compilers vectorize them."""
 
 
 class CScalars(Scalars):
     """Writes operations with a builder; what they call is defined in `definitions`."""
 
     fused = False
-    """Whether bodies of elementary functions may ask for fused multiply-add, which C computes slowly where the machine
-    has none."""
+    """Whether bodies of elementary functions may use fused multiply-add, which C computes slowly without hardware."""
 
     def __init__(self, builder: CBuilder, definitions: CDefinitions) -> None:
         self.builder: Any = builder
@@ -211,7 +211,7 @@ class CScalars(Scalars):
         self.definitions = definitions
         self.elementary: Any = self
         self.in_loop = False
-        """Whether code is written for a loop over many elements."""
+        """Whether the code is for a loop over many elements."""
 
     def call(self, builder: CBuilder, name: str, *args: ir.Value) -> ir.Value:
         """An elementary function."""

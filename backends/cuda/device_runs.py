@@ -1,13 +1,11 @@
 """Plans that run on a device.
 
-A call takes the addresses of its arguments, makes memory for its results, and starts the steps of the plan; it waits
-for nothing. A sequence of steps that comes again with the same addresses is captured and replayed from then on. Where
-addresses change from call to call, small arguments and results are copied to and from memory of the program.
-
-A status in the device's memory says what has gone wrong. Where an output has a NaN, a second plan, whose kernels
-look at the status and do nothing otherwise, computes the outputs by NaN-safe rules: no call waits for that either. Only
-where this plan has no such form, and where a loop on the host asks for a number, a call waits. An index that was out of
-range is reported by a later call.
+A call takes the addresses of its arguments, makes memory for its results, and starts the steps of the plan without
+waiting. It captures a repeated sequence of steps with the same addresses, and replays it from then on. If addresses
+change from call to call, it copies small arguments and results to and from memory of the program. A status in the
+device's memory records errors. If an output has a NaN, a second plan, whose kernels check the status first, recomputes
+the outputs by NaN-safe rules, also without waiting. A call waits only if this plan has no such form, or if a loop on
+the host needs a number. A later call reports an index out of range.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ MOST_STEPS = 20_000
 """Launches of the longest sequence that is captured."""
 INT32 = np.dtype(np.int32)
 JITTED, EAGERLY = "func.jit(f, compiler='numpy')", "func.config.compile_backward = False"
-"""What runs each operation as a call of the device's library."""
+"""Runs each operation as a call of the device's library."""
 
 
 class PlacedMatrix(NamedTuple):
@@ -47,7 +45,7 @@ class PlacedMatrix(NamedTuple):
 
 
 class Addresses:
-    """Where the buffers of a plan are, for one run."""
+    """The addresses of a plan's buffers, for one run."""
 
     def __init__(
         self, inputs: Sequence[int], outputs: Sequence[int], constants: Sequence[int], arena: int, status: int
@@ -56,7 +54,7 @@ class Addresses:
         self.arena = arena
         self.status = status
         self.turns: dict[int, int] = {}
-        """Where slices (by id) are, as the steps of their loops."""
+        """The places of slices (by id), as the steps of their loops."""
 
     def of(self, buffer: Buffer) -> int:
         """The address of a buffer."""
@@ -135,7 +133,7 @@ class Runner:
 def _length(steps: Sequence[Step]) -> float:
     total = 0.0
     for step in steps:
-        if isinstance(step, (While, Choose, Order)):  # what sorts takes memory of its own
+        if isinstance(step, (While, Choose, Order)):  # sorts allocate memory
             return math.inf
         total += step.length * _length(step.body) if isinstance(step, Repeat) else 1
     return total
@@ -158,7 +156,7 @@ class Replays:
         return replay
 
     def is_due(self, key: Any) -> bool:
-        """Whether a run with these addresses is to be captured: they have come before."""
+        """Whether to capture a run with these addresses: they have occurred before."""
         if not self.is_possible:
             return False
         if key in self.seen:
@@ -325,7 +323,7 @@ class DeviceExecutable:
             self.variant.run(Addresses(inputs, outputs, (), self._arena_address, self._status_address))
 
     def _status_now(self) -> int:
-        """The bits that the call must wait for; the others are read later."""
+        """The bits that the call must wait for; later calls read the others."""
         waits = COMPUTE_AGAIN if self.variant is not None else COMPUTE_AGAIN | HAS_NAN
         if self.reports & waits:
             status = int(self.device.read(self._status_address, INT32))
@@ -336,7 +334,7 @@ class DeviceExecutable:
         return 0
 
     def _raise_late_errors(self) -> None:
-        """Raise the error of an earlier call, if its status is known by now."""
+        """Raise the error of an earlier call, if its status is available."""
         while self._late:
             status = self._late[0]()
             if status is None:

@@ -1,7 +1,7 @@
-"""Rewriting of loop nests for many threads: which loops may run at once, and nests whose rows are independent.
+"""Rewriting of loop nests for many threads: concurrent loops, and nests with independent rows.
 
-A nest that comes out has independent rows: whatever one writes, no other touches. Its stages may be inner loops with
-reductions. What cannot be brought into this form stays as it is, and one thread runs it.
+The result is a nest with independent rows: no row touches another's writes. Its stages may be inner loops with
+reductions. One thread runs a nest without this form, unchanged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from func.backends.loops.chunking import PLAIN, SLOW
+from func.backends.loops.chunking import ORDINARY, SLOW
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
@@ -36,7 +36,7 @@ from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.traversal import operands_of
 
 READS = (Load, LoadAt)
-PLAIN_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
+ORDINARY_COST, SLOW_COST, EXPENSIVE_COST, EXPENSIVE_DOUBLE = 1.0, 8.0, 20.0, 45.0
 """Operations of an instruction of each kind, as multiplications and additions."""
 
 
@@ -52,10 +52,10 @@ def operations_of(code: Iterable[Instruction]) -> float:
         if isinstance(each, Apply):
             dtype = each.args[-1].dtype
             expensive = EXPENSIVE_DOUBLE if dtype.itemsize >= 8 else EXPENSIVE_COST
-            cost = PLAIN_COST if each.op in PLAIN else SLOW_COST if each.op in SLOW else expensive
+            cost = ORDINARY_COST if each.op in ORDINARY else SLOW_COST if each.op in SLOW else expensive
             total += cost * (4 if dtype.kind == "c" else 1)
         elif isinstance(each, Reduce):
-            total += PLAIN_COST
+            total += ORDINARY_COST
     return total
 
 
@@ -78,7 +78,7 @@ def varies(nest: LoopNest, code: Sequence[Instruction]) -> dict[int, set[int]]:
 
 
 def parallel_axes(nest: LoopNest, code: Sequence[Instruction], axes: Sequence[int]) -> list[int]:
-    """The axes along which no element that is written at one index is touched at another."""
+    """The axes along which no element written at one index is touched at another."""
     found = [axis for axis in axes if nest.domain[axis] != 1]
     by_storage: dict[int, list[Any]] = {}
     for access in accesses_of(code):
@@ -106,8 +106,7 @@ def _is_independent(nest: LoopNest, accesses: Sequence[Any], axis: int, depends:
 
 
 def _keeps_apart(nest: LoopNest, store: StoreAt, axis: int, depends: dict[int, set[int]]) -> bool:
-    """Whether a write at dynamic positions has others at other indices of an axis: it moves inside what the dynamic
-    indices choose."""
+    """Whether a write at dynamic positions may reach one place at several indices of an axis."""
     ref = nest.padded(store.ref)
     moving = [each for each, stride in enumerate(ref.strides) if stride and nest.domain[each] > 1]
     dynamic = {each for index in store.indices for each in depends.get(id(index.value), ())}
@@ -161,7 +160,7 @@ def without_unit_axes(nest: LoopNest) -> LoopNest:
 
 
 def split_stages(nest: LoopNest, together: int = 1) -> list[LoopNest]:
-    """Nests of so many stages each, in order; registers of the rows go from one to the next through memory."""
+    """Nests of this number of stages each, in order; registers of the rows go from one to the next through memory."""
     outer = nest.outer or 0
     rows = nest.domain[:outer]
     defined: dict[int, int] = {}
@@ -235,7 +234,7 @@ def with_operands(each: Instruction, replaced: dict[int, Operand]) -> Instructio
 
 # -- accumulation as reduction --------------------------------------------------------------------------------------
 def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
-    """A nest whose only stage accumulates, as nests whose rows reduce; None where it has another form.
+    """A nest whose only stage accumulates, as nests whose rows reduce; None for another form.
 
     Accumulations over the same axes become one nest. Instructions that only some of them need are repeated.
     """
@@ -320,7 +319,7 @@ def _rows_of(
 
 # -- scratch of rows ------------------------------------------------------------------------------------------------
 def row_scratch(nest: LoopNest, shared: set[int]) -> Iterator[Buffer]:
-    """Scratch memory that every row needs for itself: written before it is read, and touched by nothing else."""
+    """Private scratch memory of every row: written before its reads, and touched by nothing else."""
     outer = nest.outer or 0
     if not outer:
         return
@@ -338,7 +337,7 @@ def row_scratch(nest: LoopNest, shared: set[int]) -> Iterator[Buffer]:
 
 
 def with_row_scratch(nest: LoopNest, buffers: Iterable[Buffer]) -> LoopNest:
-    """A nest in which every row has its own part of some scratch memory."""
+    """A nest with a separate part of some scratch memory for every row."""
     outer = nest.outer or 0
     rows = nest.domain[:outer]
     larger = {id(buffer): (Buffer(math.prod(rows) * buffer.size, buffer.dtype), buffer.size) for buffer in buffers}
@@ -359,10 +358,9 @@ def with_row_scratch(nest: LoopNest, buffers: Iterable[Buffer]) -> LoopNest:
 
 # -- accumulation across rows ---------------------------------------------------------------------------------------
 def without_accumulation(nest: LoopNest) -> list[LoopNest]:
-    """A nest whose rows or stages accumulate, as one that does not and nests behind it which do nothing else.
-
-    What a row adds to one place is reduced in the row. What it adds to many is computed again behind the nest, from
-    arrays and from registers of the rows, or is kept in memory where that is not possible.
+    """A nest whose rows or stages accumulate, as one that does not and subsequent nests that only accumulate. A row
+    reduces its additions to one place. Additions to many places are recomputed after the nest, from arrays and
+    registers of the rows, or stored in memory if that is impossible.
     """
     outer = nest.outer or 0
     rows = nest.domain[:outer]
@@ -425,7 +423,7 @@ def _again(
     homes: dict[int, StridedRef],
     saved: list[Instruction],
 ) -> list[Instruction] | None:
-    """The code that computes what is accumulated behind the nest; None where it needs what the nest writes."""
+    """The code that recomputes the accumulated values after the nest; None if it needs the nest's writes."""
     outer = nest.outer or 0
     rows = nest.domain[:outer]
     needed = needed_by(stage.code, [each])

@@ -11,7 +11,7 @@ import math
 
 # fmt: off
 from func.backends.routines.dense_factors import (
-    cholesky, inner, inner_of_four, lu, lu_solve, norm, qr_basis, reflect, reflector, take, triangular,
+    cholesky, dot, dots_of_four, lu, lu_solve, norm, qr_basis, reflect, reflector, axpy, triangular,
 )
 from func.backends.routines.language import (
     EPSILON, IS_COMPLEX, LEAST, MOST, TINY, Int32s, Number, Numbers, Real, Reals, Rows, apart, conj, copysign, fma,
@@ -56,9 +56,10 @@ def rotate(n: int, c: Real, s: Real, x: Numbers, y: Numbers) -> None:
 
 
 def tridiagonal(n: int, a: Rows, d: Reals, e: Reals, tau: Numbers, work: Numbers) -> None:
-    """The diagonal d and the real numbers e beside it of T in A = Q T Q*, for a Hermitian matrix, which is overwritten:
+    """The diagonal d and the real numbers e beside it of T in A = Q T Q*, for a Hermitian matrix, which it overwrites:
     row k has the reflector 1 - tau v v* that is the factor k of Q, behind its diagonal. `work` has room for 3 n
-    numbers."""
+    numbers.
+    """
     for k in range(n - 1):
         v, block, m = a[k, k + 1 :], a[k + 1 :, k + 1 :], n - k - 1
         w, w_back, v_back = work, work[n:], work[2 * n :]
@@ -70,13 +71,13 @@ def tridiagonal(n: int, a: Rows, d: Reals, e: Reals, tau: Numbers, work: Numbers
         if factor == 0:
             continue
         for i in range(m):
-            w[i] = factor * inner(m, block[i], False, v)
-        take(m, factor * inner(m, w, IS_COMPLEX, v) / 2, v, w)
+            w[i] = factor * dot(m, block[i], False, v)
+        axpy(m, factor * dot(m, w, IS_COMPLEX, v) / 2, v, w)
         for i in range(m):
             w_back[i], v_back[i] = conj(w[i]), conj(v[i])
         for i in range(m):
-            take(m, v[i], w_back, block[i])
-            take(m, w[i], v_back, block[i])
+            axpy(m, v[i], w_back, block[i])
+            axpy(m, w[i], v_back, block[i])
     d[n - 1] = real_part(a[n - 1, n - 1])
     e[n - 1] = 0
 
@@ -157,8 +158,7 @@ def renew_four(
     n: int, x0: Numbers, x1: Numbers, x2: Numbers, x3: Numbers, p: Numbers, y: Numbers, q: Numbers, z: Numbers,
     t: Numbers, total: Numbers,
 ) -> None:  # fmt: skip
-    """Of four rows x, x - p y - q z in place of them; the sum of their products with t is added to `total`. The numbers
-    of the rows are next to each other."""
+    """Subtract p y + q z from four rows x, and add the sum of their products with t to `total`."""
     p0, p1, p2, p3, q0, q1, q2, q3 = -p[0], -p[1], -p[2], -p[3], -q[0], -q[1], -q[2], -q[3]
     t0, t1, t2, t3 = conj(t[0]), conj(t[1]), conj(t[2]), conj(t[3])
     for i in range(n):
@@ -213,13 +213,13 @@ def bidiagonal(
             following[j] *= conj(tau[k])
             u[j] = conj(a[k, j] - following[j])
         e[k] = reflector(count, u[behind:], tau[n + k :])
-        factor, across = tau[n + k], inner(count, following[behind:], False, u[behind:])
+        factor, across = tau[n + k], dot(count, following[behind:], False, u[behind:])
         for j in range(behind, n):
             back[j] = conj(u[j])
         for i in range(behind, m - 3, 4):
-            inner_of_four(count, u[behind:], False, a[i:, behind:], z[i:])
+            dots_of_four(count, u[behind:], False, a[i:, behind:], z[i:])
         for i in range(behind + (m - behind) // 4 * 4, m):
-            z[i] = inner(count, a[i, behind:], False, u[behind:])
+            z[i] = dot(count, a[i, behind:], False, u[behind:])
         for i in range(behind, m):
             z[i] = factor * (z[i] - v[i] * across)
         y, following = following, y
@@ -349,9 +349,10 @@ def diagonalize(n: int, d: Reals, e: Reals, left: Rows | None, m: int, right: Ro
 def singular(
     m: int, n: int, flat: Numbers, columns: int, left: Rows | None, right: Rows | None, s: Reals, work: Numbers
 ) -> bool:
-    """The singular values, descending, in `s`, of a matrix of m >= n rows, which is overwritten. Where they are not
+    """The singular values, descending, in `s`, of a matrix of m >= n rows, which it overwrites. Where they are not
     None, the rows of `left` (`columns` of them, n or m) and `right` (n) are the left and right singular vectors. `work`
-    has room for 3 m + 7 n numbers. True where an element is not finite, or steps do not end."""
+    has room for 3 m + 7 n numbers. True where an element is not finite, or steps do not end.
+    """
     scale = scale_of(m * n, flat)
     if scale != scale:
         return True
@@ -399,13 +400,13 @@ def least_squares(
             break
         left, right = (u[j] if is_tall else v[j]), (v[j] if is_tall else u[j])
         for c in range(k):
-            part = inner(m, left, IS_COMPLEX, b[0:, c]) / s[j]
-            take(n, -part, right, x[0:, c])
+            part = dot(m, left, IS_COMPLEX, b[0:, c]) / s[j]
+            axpy(n, -part, right, x[0:, c])
     for c in range(k):
         rest[c] = 0
     for i in range(m):
         for c in range(k):
-            size = modulus(b[i, c] - inner(n, a[i], False, x[0:, c]))
+            size = modulus(b[i, c] - dot(n, a[i], False, x[0:, c]))
             rest[c] += size * size
 
 

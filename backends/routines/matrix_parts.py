@@ -72,7 +72,7 @@ def mirror_triangle(n: int, a: Rows, lower: bool) -> None:
 
 
 def diagonal(n: int, a: Matrix, on: Number, beside: Number) -> None:
-    """A matrix with one number on its diagonal and another beside it."""
+    """A matrix with one number on its diagonal and another everywhere else."""
     for i in range(n):
         for j in range(n):
             a[i, j] = on if i == j else beside

@@ -368,8 +368,9 @@ def kn(n: float, x: float) -> float:
 
 
 def _beta_root(a: float, b: float, p: float, upper: bool) -> float:
-    """The x below 1/2 where the incomplete beta function, or what it lacks of 1, is p: Newton's steps of its
-    logarithm by ln x, bisection where they leave what is known."""
+    """The x below 1/2 where the incomplete beta function, or its complement, is p: Newton's steps of its logarithm by
+    ln x, bisection where they leave the bracket.
+    """
     first = ((log1p(-p) if upper else log(p)) + log(a) + betaln(a, b)) / a
     if first < -700 or (first < -36 and fabs(b) * exp(first) < 1e-16):
         # the first term of the series

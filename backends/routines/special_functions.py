@@ -1,8 +1,8 @@
 """Special functions of SciPy, of real numbers in double precision.
 
 A function whose name has no underscore in front is a primitive's. Factors without a short formula are Chebyshev
-expansions, whose coefficients `special_tables.py` has. Singular points and arguments out of range have SciPy's values;
-`special_families.py` has functions that are made of others.
+expansions, with coefficients in `special_tables.py`. Singular points and arguments out of range have SciPy's values;
+`special_families.py` has functions composed of others.
 
 Sources: NIST Digital Library of Mathematical Functions, 5.11 (gamma, digamma), 6.12 (exponential integrals), 8.7-8.9
 and 8.17 (incomplete gamma and beta functions), 10.17 and 10.40 (Bessel functions), 25.2 and 25.11 (zeta functions),
@@ -327,8 +327,7 @@ def gammainc(a: float, x: float) -> float:
 
 
 def _gamma_quantile(a: float, p: float, upper: bool) -> float:
-    """The x of P(a, x) = p, or of Q(a, x) = p: Newton's steps of ln P by ln x, bisection where they leave what is
-    known."""
+    """The x of P(a, x) = p, or of Q(a, x) = p: Newton's steps of ln P by ln x, else bisection."""
     if not a >= 0 or not (p >= 0 and p <= 1):
         return math.nan
     if p == 0 or p == 1:

@@ -31,7 +31,7 @@ CALLING_PYTHON = {
     "ddd_d_nbdtri", "dd_d_pdtri", "dd_d_smirnov", "dd_d_smirnovi", "dd_d_yn",
 }
 # fmt: on
-"""Functions that warn of fractions in the place of integers, or print an error, whatever `errstate` says."""
+"""Functions that warn of fractions instead of integers, or print an error, despite `errstate`."""
 IN_SINGLE = {"bei", "beip", "ber", "berp", "it2struve0", "kei", "keip", "ker", "kerp", "obl_cv", "pro_cv"}
 """Functions that SciPy computes in single precision for float32, and exports for doubles alone."""
 

@@ -19,7 +19,7 @@ LONG_COMPLEX: type[Any] = np.clongdouble
 def literal(value: Any) -> str:
     """A number, a NumPy scalar, a dtype, a slice, a string, None, an array or a tuple of these as source text.
 
-    Subclasses, whose own text may be anything, are written as the value of the class that they extend.
+    Writes a subclass, whose own text may be anything, as the value of its base class.
     """
     if isinstance(value, tuple):
         return tuple_text([literal(entry) for entry in value])

@@ -25,7 +25,7 @@ _CUPY = re.compile(rf"{_STRINGS.pattern}|\bnp\b|(?<![\w.])scipy\.")
 """Names of NumPy and SciPy in text; strings are matched, so that nothing in them is."""
 _CUPY_NAMES = {"np": "cp", "scipy.": "cupyx.scipy."}
 SHOWN = 64
-"""The most elements of a constant that is written as a list; larger ones are encoded bytes."""
+"""The most elements of a constant in list form; larger ones are encoded bytes."""
 WIDTH = 116
 
 
@@ -41,7 +41,7 @@ class Signature(Record):
     result: Callable[[Sequence[str]], str]
     """The returned expression of the outputs' expressions."""
     header: list[str] = field(default_factory=list)
-    """The lines of the module's docstring, as they are to be read."""
+    """The lines of the module's docstring."""
     labels: list[str] = field(default_factory=list)
     """For every input its name in errors, where that is not its expression."""
     caller: tuple[str, list[str]] | None = None
@@ -186,7 +186,7 @@ def _function(plan: Plan, signature: Signature, device: bool, checks_nan: bool =
             yield f"    {name} = {name}[()]"
     depth = "    "
     guard = 'np.errstate(all="ignore")'
-    if device:  # CuPy never warns of floating point errors, and raises those of linear algebra where it is told to
+    if device:  # CuPy never warns of floating point errors, and raises those of linear algebra only on request
         guard = LINALG_ERRORS if _uses_linalg(plan) else ""
     if guard:
         yield f"    with {guard}:"
@@ -204,7 +204,7 @@ LINALG_ERRORS = 'cupyx.errstate(linalg="raise")'
 
 
 def _uses_linalg(plan: Plan) -> bool:
-    """Whether a plan or what it calls may call linear algebra of the device."""
+    """Whether a plan or its callees may call linear algebra of the device."""
     texts = [text for each in _all_plans(plan) for text in _statements(each)]
     return any(["linalg" in text for text in [*texts, *map(_source, _supporting(plan).values())]])
 

@@ -20,7 +20,7 @@ _DOTTED = re.compile(r"\b(np|scipy|ml_dtypes)((?:\.[A-Za-z_]\w*)+)")
 MOST_KEPT = 1 << 28
 """Scratch memory beyond this many bytes is freed after every call."""
 KEPT_RESULTS = 2
-"""How many arrays of an output are watched for reuse."""
+"""The number of arrays of an output to watch for reuse."""
 
 
 def _references_of_a_local() -> int:

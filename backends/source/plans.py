@@ -23,7 +23,7 @@ class PlanStep(Record):
     drops: tuple[str, ...] = ()
     """Names of large arrays that nothing after this statement reads."""
     line: Any = None
-    """The user's line that it computes, by its text; None where it is not known."""
+    """The user's line that it computes, by its text; None if unknown."""
 
 
 class Loop(Record):

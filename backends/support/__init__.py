@@ -1,5 +1,5 @@
-"""Functions of plain arrays that primitives and generated source share.
+"""Array helpers: functions of plain arrays that primitives and generated source share.
 
-Arrays of one backend come in beside its namespace `xp`; arrays come out. Each function stands alone, so that its source
-can be pasted into an exported module.
+They take arrays of one backend and its namespace `xp`, and return arrays. Each function is self-contained, so that an
+exported module can include its source.
 """

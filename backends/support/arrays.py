@@ -101,7 +101,7 @@ def make_complex(re: Any, im: Any, out: Any) -> Any:
 
 
 def place(out: Any, index: Any, value: Any) -> Any:
-    """An array after a value was written into it."""
+    """An array after a write of a value."""
     out[index] = value
     return out
 

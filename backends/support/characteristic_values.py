@@ -41,7 +41,7 @@ def mathieu_matrices(m: int, q: float, even: bool) -> tuple[Any, Any, int]:
 
 
 def _is_small(order: float, parameter: float) -> bool:
-    """Whether the matrix of a characteristic value is of a size at hand; SciPy gives up earlier."""
+    """Whether the matrix of a characteristic value has a supported size; SciPy gives up earlier."""
     return order < 1000 and abs(parameter) < 1e6
 
 

@@ -27,7 +27,7 @@ def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> A
     if not flat or not flat[0].size:
         return numpy.zeros(shape)
     with numpy.errstate(all="ignore"):
-        if type(dist).__name__ == "poisson_binom_gen":  # one parameter, which has an axis of its own
+        if type(dist).__name__ == "poisson_binom_gen":  # one parameter, with a separate axis
             flat = [*flat[:1], numpy.stack(flat[1:], axis=-1)]
         if method in ("pdf", "pmf", "cdf", "sf", "ppf", "isf"):
             out = getattr(dist, method)(*flat)

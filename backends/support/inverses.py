@@ -11,7 +11,7 @@ from func.backends.support.linalg import as_dtype, float_dtype, over_stack
 
 
 def lapack_letter(dtype: Any) -> str:
-    """What LAPACK's names begin with for a dtype."""
+    """The prefix of LAPACK's names for a dtype."""
     return {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char]
 
 
@@ -29,7 +29,7 @@ def cholesky_factor(xp: Any, a: Any) -> Any:
 
 
 def cholesky_inverse(xp: Any, factor: Any) -> Any:
-    """(L Lᴴ)⁻¹ of lower factors, of which the triangle above the diagonal is not read."""
+    """(L Lᴴ)⁻¹ of lower factors; ignores the triangle above the diagonal."""
     if factor.size == 0:
         return xp.asarray(factor, float_dtype(factor.dtype))
     if xp is not numpy:

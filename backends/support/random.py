@@ -1,7 +1,7 @@
 """Random words and variates that generated source calls by name.
 
-Keys are uint32 arrays (…, 2). The counter is 64 bits wide and its two highest bits tell apart what a key is used for:
-00 draws, 01 folding in a number, 10 splitting.
+Keys are uint32 arrays (…, 2). The counter is 64 bits wide, and its two highest bits distinguish the uses of a key: 00
+draws, 01 folding in a number, 10 splitting.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def random_normal(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any) -> A
 
 
 class Trials:
-    """The elements of arrays (…, *shape) under keys (…, 2), drawn again and again until each is accepted.
+    """The elements of arrays (…, *shape) under keys (…, 2), drawn repeatedly until each is accepted.
 
     Trial r of element i of a stream uses the counters (stride · r + j, i): it depends on the stream's key and i alone.
     """

@@ -23,7 +23,7 @@ def eigvals(xp: Any, a: Any) -> Any:
 
 
 def match_values(xp: Any, x: Any, y: Any) -> Any:
-    """Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""
+    """The boolean permutation matrix from y to x: the same numbers in another order."""
     n = x.shape[-1]
     distance = xp.abs(x[..., :, None] - y[..., None, :])
     if n == 0 or bool(xp.all(xp.abs(x - y) <= 1e-7 * xp.max(xp.abs(x), -1)[..., None])):
@@ -72,7 +72,7 @@ def _columns(results: Any, subset: Any) -> tuple[Any, ...]:
 
 
 def _searched(solve: Any, subset: Any, by_index: str, by_value: str) -> Any:
-    """What `solve` gives for a subset: LAPACK searches between the values, or the indices where that finds others."""
+    """The result of `solve` for a subset: LAPACK searches between the values, or the indices if that finds others."""
     if subset is None:
         return solve()
     first, last, low, high = subset
@@ -324,7 +324,7 @@ def sylvester_by_pseudo_inverse(xp: Any, a: Any, b: Any, q: Any) -> Any:
 
 
 def meets_zero(xp: Any, a: Any, b: Any) -> bool:
-    """Whether an eigenvalue of A and one of -B agree up to rounding: the solution is not determined then."""
+    """Whether an eigenvalue of A and one of -B agree up to rounding, so that the solution is undetermined."""
     sums = xp.linalg.eigvals(a)[:, None] + xp.linalg.eigvals(b)
     largest = xp.max(xp.abs(sums)).item()
     smallest = xp.min(xp.abs(sums)).item()

@@ -1,7 +1,7 @@
 """Fix-ups of libmvec's functions.
 
-For some arguments libmvec computes lane by lane, ten times slower; where the result is known it gets a harmless
-argument instead. Its sine and cosine pass 1 by an ulp, which would make `arccos` or a square root of the result NaN.
+For some arguments libmvec computes lane by lane, ten times slower; if the result is known, it gets a harmless argument
+instead. Its sine and cosine pass 1 by an ulp, which would make `arccos` or a square root of the result NaN.
 """
 
 from __future__ import annotations
