@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import scipy_of
 from func.backends.quiet import quietly
 from func.backends.records import Record
-from func.backends.support.arrays import scipy_of
 
 PUBLIC = "func.errors"
 """The module by whose name users know the errors, from the start: tracebacks and pickles call them so."""

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.array_helpers.strides import stand_in
 from func.backends.array_memory import enter, enter_after_interrupt, leave
-from func.backends.support.strides import stand_in
 from func.interpreters.compiled_backward import walk
 from func.interpreters.core import (
     ZERO,

@@ -28,8 +28,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from func.backends.array_helpers.arrays import plain_vdot
 from func.backends.quiet import quietly
-from func.backends.support.arrays import plain_vdot
 from func.interpreters.core import ZERO, Tracer, derivatives_in, is_inexact, known_value
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import STRUCTURAL, Setting, holding, value_in_force

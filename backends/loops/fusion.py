@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.array_helpers.arrays import broadcast_shape
 from func.backends.loops import kernels
 from func.backends.loops.kernels import Accumulate, Apply, Buffer, DType, DynamicIndex, Instruction, LoadAt, Operand
 from func.backends.loops.schedule import Schedule
 from func.backends.loops.value_storage import ValueStorage
 from func.backends.loops.values import ArrayValue, Axis, Root, domain_of, reshaped_strides, uniform, whole
-from func.backends.support.arrays import broadcast_shape
 
 BasicIndex: TypeAlias = Sequence[tuple[int, int, int] | int | None]
 """An entry for every axis, (start, step, length) or a position; None makes a new axis."""

@@ -3,7 +3,7 @@ distributions, and derivatives of incomplete functions by their parameters.
 
 Sources: NIST Digital Library of Mathematical Functions, 10.6, 10.29 and 10.74 (recurrences of Bessel functions), 19.8
 (the arithmetic-geometric mean), 19.25 and 19.36 (Carlson's integrals, by duplication), 8.17 (the incomplete beta
-function). The derivatives by parameters are the integrals of `backends/support/gamma.py` and `special.py`.
+function). The derivatives by parameters are the integrals of `backends/array_helpers/gamma.py` and `special.py`.
 """
 
 from __future__ import annotations

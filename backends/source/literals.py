@@ -95,7 +95,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 def parameter_text(value: Any) -> str:
-    """A parameter of a support function, which takes dtypes themselves."""
+    """A parameter of an array helper, which takes dtypes themselves."""
     return f"np.dtype({dtype_text(value)})" if isinstance(value, np.dtype) else literal(value)
 
 

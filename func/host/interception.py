@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from func.backends.support.strides import axes_by_stride
+from func.backends.array_helpers.strides import axes_by_stride
 from func.host import patching
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError

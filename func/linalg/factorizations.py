@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support.linalg import real_dtype
+from func.backends.array_helpers.linalg import real_dtype
 from func.interpreters.core import Array, dtype_of, is_plain_array, operand, shape_of
 from func.interpreters.primitives.linalg import factorizations, singular, solving
 from func.interpreters.primitives.linalg import qr as orthogonal

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support.arrays import scipy_of
-from func.backends.support.linalg import complex_dtype
+from func.backends.array_helpers.arrays import scipy_of
+from func.backends.array_helpers.linalg import complex_dtype
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.primitives.elementwise.table import imag, real
 from func.interpreters.primitives.linalg import matrix_functions as functions

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.linalg.checks import promoted

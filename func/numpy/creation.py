@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import namespace_of
-from func.backends.support.strides import joined_order, order_letter
+from func.backends.array_helpers.strides import joined_order, order_letter
 from func.host import patching
 from func.interpreters import core
 from func.interpreters.core import CARRIERS, Array, Tracer

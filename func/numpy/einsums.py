@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import memory_order_of, order_letter, stand_in
+from func.backends.array_helpers.strides import memory_order_of, order_letter, stand_in
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather

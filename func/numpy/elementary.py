@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.array_helpers.strides import memory_order_of
 from func.backends.quiet import quietly
-from func.backends.support.strides import memory_order_of
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes

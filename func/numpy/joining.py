@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import is_device_array
-from func.backends.support.strides import stand_in
+from func.backends.array_helpers.strides import stand_in
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.shapes import broadcast

@@ -16,7 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import namespace_of
-from func.backends.support.strides import (
+from func.backends.array_helpers.strides import (
     Strides,
     axes_by_stride,
     copied_order,

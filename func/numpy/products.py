@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import broadcast_shape
-from func.backends.support.strides import memory_order_of
+from func.backends.array_helpers.arrays import broadcast_shape
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract

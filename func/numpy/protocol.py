@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.strides import order_letter
+from func.backends.array_helpers.strides import order_letter
 from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import memory_order_of
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import cumulative, shapes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import iterated_order, order_letter
+from func.backends.array_helpers.strides import iterated_order, order_letter
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.primitives.structural import slicing

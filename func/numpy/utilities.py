@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import order_letter
+from func.backends.array_helpers.strides import order_letter
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert

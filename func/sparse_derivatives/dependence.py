@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.support.strided import strided_places
-from func.backends.support.windows import lags_of
-from func.backends.support.windows import windows as windows_of
+from func.backends.array_helpers.strided import strided_places
+from func.backends.array_helpers.windows import lags_of
+from func.backends.array_helpers.windows import windows as windows_of
 from func.interpreters.calls.call_primitives import CallPrimitive
 from func.interpreters.control.branches import cond_call
 from func.interpreters.control.scan import scan_call

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, dtype_of, operand
 from func.interpreters.primitives.elementwise.table import (
     absolute,

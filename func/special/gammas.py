@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, known_value, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.host.source import at_line

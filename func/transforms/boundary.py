@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from func import tree
 from func.backends import HOST_TYPES
-from func.backends.support.strides import copy_with_strides
+from func.backends.array_helpers.strides import copy_with_strides
 from func.interpreters import core
 from func.interpreters.core import CARRIERS, EVALUATE, PYTHON_SCALARS, Array, Interpreter, Shape, Tracer
 from func.interpreters.core.errors import ArgumentError, BlockedArrayError, ScalarOutputError, UnsupportedArrayError

@@ -30,7 +30,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import namespace_of
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import NO_PARAMETERS, Facts, hold_no_program
 from func.interpreters.core.types import (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.support.strides import copy_with_strides
+from func.backends.array_helpers.strides import copy_with_strides
 
 V = np.array([0.5, 0.7, 1.1])
 A = np.arange(1.0, 7.0).reshape(2, 3)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.linalg import float_dtype, real_dtype
+from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import determinants, singular, solving

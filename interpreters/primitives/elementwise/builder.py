@@ -13,10 +13,10 @@ from typing import Any, Unpack
 from numpy import ndarray
 
 from func.backends import HOST_TYPES
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import iterated_order
 from func.backends.blocks import LARGE
 from func.backends.quiet import quietly
-from func.backends.support import arrays
-from func.backends.support.strides import iterated_order
 from func.interpreters.core import (
     ZERO,
     Array,

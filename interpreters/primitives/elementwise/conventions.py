@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.arrays import broadcast_shape
+from func.backends.array_helpers.arrays import broadcast_shape
 from func.interpreters.core import Array, Shaped, Tracer, known_value
 from func.interpreters.primitives.elementwise.builder import Elementwise, elementwise, multiply
 from func.interpreters.primitives.elementwise.partials import is_followed as is_followed

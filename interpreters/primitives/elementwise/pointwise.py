@@ -8,9 +8,9 @@ from typing import Any, TypeGuard, Unpack
 import numpy as np
 
 from func.backends import HOST_TYPES, blocks
+from func.backends.array_helpers.arrays import broadcast_shape
+from func.backends.array_helpers.strides import iterated_order
 from func.backends.quiet import quietly
-from func.backends.support.arrays import broadcast_shape
-from func.backends.support.strides import iterated_order
 from func.interpreters.core import (
     PYTHON_SCALARS,
     Array,

@@ -8,10 +8,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.arrays import broadcast_shape
-from func.backends.support.arrays import make_complex as make_complex_into
-from func.backends.support.strides import iterated_order
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.arrays import broadcast_shape
+from func.backends.array_helpers.arrays import make_complex as make_complex_into
+from func.backends.array_helpers.strides import iterated_order
 from func.interpreters.core import (
     PYTHON_SCALARS,
     Array,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import linalg
-from func.backends.support.linalg import float_dtype, real_dtype
+from func.backends.array_helpers import linalg
+from func.backends.array_helpers.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply, negative

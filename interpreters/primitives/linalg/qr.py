@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.linalg import float_dtype
-from func.backends.support.strides import memory_order_of
+from func.backends.array_helpers.linalg import float_dtype
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.core.parameters import one_of
 from func.interpreters.primitives import costs

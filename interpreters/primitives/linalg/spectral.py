@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import spectra
-from func.backends.support.linalg import complex_dtype, float_dtype, real_dtype
+from func.backends.array_helpers import spectra
+from func.backends.array_helpers.linalg import complex_dtype, float_dtype, real_dtype
 from func.interpreters import core
 from func.interpreters.core import Array, Aval, Params, Primitive
 from func.interpreters.core.parameters import FLAG

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.backends.array_helpers.special import of_order, result_of
+from func.backends.array_helpers.strides import iterated_order
 from func.backends.quiet import quietly
-from func.backends.support.special import of_order, result_of
-from func.backends.support.strides import iterated_order
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import ORDER

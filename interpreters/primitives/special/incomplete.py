@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from func.backends.support import special
+from func.backends.array_helpers import special
 from func.interpreters.core import Array
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative

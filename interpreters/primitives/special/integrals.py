@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from func.backends.support import special as support_special
+from func.backends.array_helpers import special as support_special
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from func.backends.support import special
+from func.backends.array_helpers import special
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import (

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.strides import memory_order_of
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Params, Shaped, dtype_of, shape_of
 from func.interpreters.core.parameters import Kind
 from func.interpreters.primitives.elementwise.builder import conjugate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from func.backends.support import windows as support_windows
-from func.backends.support.windows import lags_of
+from func.backends.array_helpers import windows as support_windows
+from func.backends.array_helpers.windows import lags_of
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Linear, Params, Shape, Shaped
 from func.interpreters.core.parameters import SHAPE, Kind, is_shape, one_of

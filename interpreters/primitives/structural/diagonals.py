@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.support.strided import place_strided, take_strided
+from func.backends.array_helpers.strided import place_strided, take_strided
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, linear, shape_of
 from func.interpreters.core.parameters import DTYPE, PLACEMENT, PLACEMENTS, SHAPE
 from func.interpreters.primitives.structural.shapes import fit_cotangent, reshape

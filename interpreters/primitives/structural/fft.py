@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.strides import iterated_order
+from func.backends.array_helpers.strides import iterated_order
 from func.interpreters.core import COMPLEX, Array, Aval, Linear, Params, Shaped, linear, shape_of
 from func.interpreters.core.parameters import AXIS, FLAG, integer, one_of
 from func.interpreters.primitives.elementwise.builder import multiply

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import filter_kernels
+from func.backends.array_helpers import filter_kernels
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Linear, Params, Primitive, Shaped
 from func.interpreters.core.parameters import AXIS, Kind, are_axes, integer, one_of

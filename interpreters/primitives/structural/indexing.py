@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.strides import axes_by_stride, memory_order_of
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import axes_by_stride, memory_order_of
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Linear, Params, Shape, Shaped
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes

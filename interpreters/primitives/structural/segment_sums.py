@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.strides import memory_order_of
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import memory_order_of
 from func.interpreters.core import Array, Aval, Linear, Shaped, linear
 from func.interpreters.core.parameters import AXIS, STARTS
 from func.interpreters.primitives import costs

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from func.backends.support.strides import axes_by_stride, joined_order
+from func.backends.array_helpers.strides import axes_by_stride, joined_order
 from func.interpreters import core
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, Tracer
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import arrays
-from func.backends.support.strides import axes_by_stride
+from func.backends.array_helpers import arrays
+from func.backends.array_helpers.strides import axes_by_stride
 from func.interpreters import core
 from func.interpreters.core import ZERO, Array, Aval, Linear, NonDifferentiable, Params, Primitive
 from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of

@@ -13,11 +13,11 @@ mpmath = pytest.importorskip("mpmath")
 pytest.importorskip("llvmlite")
 
 from func.backends import ir  # noqa: E402
+from func.backends.array_helpers.arrays import sech_squared  # noqa: E402
 from func.backends.llvm import machine  # noqa: E402
 from func.backends.llvm.math.elementary import Elementary, names  # noqa: E402
 from func.backends.llvm.math.own_functions import Features, host_features, module_of  # noqa: E402
 from func.backends.scalars.math.registry import FUNCTIONS  # noqa: E402
-from func.backends.support.arrays import sech_squared  # noqa: E402
 
 POINTS = 2000
 DTYPES = [np.float64, np.float32]

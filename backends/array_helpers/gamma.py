@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
-from func.backends.support.random import Trials, shaped
+from func.backends.array_helpers.arrays import scipy_of
+from func.backends.array_helpers.random import Trials, shaped
 
 
 def polygamma_of(xp: Any, order: int, x: Any) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import on_host
-from func.backends.support.special import result_of
+from func.backends.array_helpers.arrays import on_host
+from func.backends.array_helpers.special import result_of
 
 
 def eigenvalue_slope(diagonal: Any, part: Any, index: int, q: float, order: int) -> float:

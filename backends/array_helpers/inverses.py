@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
-from func.backends.support.linalg import as_dtype, float_dtype, over_stack
+from func.backends.array_helpers.arrays import scipy_of
+from func.backends.array_helpers.linalg import as_dtype, float_dtype, over_stack
 
 
 def lapack_letter(dtype: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 
 
 def _in_parts(x: Any, call: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import scipy_of
+from func.backends.array_helpers.arrays import scipy_of
 
 
 def result_of(dtype: Any) -> Any:

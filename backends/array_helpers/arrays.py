@@ -1,6 +1,6 @@
 """Plain functions of arrays that generated source calls by name.
 
-Each stands alone: it uses `numpy`, `math` and functions of the support modules only, so that its source
+Each stands alone: it uses `numpy`, `math` and functions of this folder only, so that its source
 can be pasted into an exported module. `xp` is the array namespace; `numpy` is the host's, also where `xp` is another.
 """
 

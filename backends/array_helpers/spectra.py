@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import on_host, scipy_of
-from func.backends.support.linalg import complex_dtype, float_dtype, has_routine, over_stack, real_dtype
+from func.backends.array_helpers.arrays import on_host, scipy_of
+from func.backends.array_helpers.linalg import complex_dtype, float_dtype, has_routine, over_stack, real_dtype
 
 
 def eig(xp: Any, a: Any) -> tuple[Any, Any]:

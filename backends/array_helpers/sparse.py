@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy
 
-from func.backends.support.arrays import on_host, scatter_add
-from func.backends.support.linalg import float_dtype
+from func.backends.array_helpers.arrays import on_host, scatter_add
+from func.backends.array_helpers.linalg import float_dtype
 
 
 def sparse_product(xp: Any, data: Any, rows: Any, cols: Any, x: Any, *, length: int) -> Any:
