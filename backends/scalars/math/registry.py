@@ -32,7 +32,7 @@ class ElementaryFunction(NamedTuple):
     is_internal: bool = False
     """Whether it is not a function of NumPy's or SciPy's."""
     fixup: str | None = None
-    """The fix-up around libmvec's function, from libmvec_fixups: for lanes that would leave the vector, and results
+    """The fix-up around libmvec's function, in `composed`: for lanes that would leave the vector, and results
     past ±1.
     """
 
@@ -97,7 +97,7 @@ def fixup_of(name: str) -> FunctionBody:
     """The fix-up of a function of libmvec, which is its second argument."""
     fixup = FUNCTIONS[name].fixup
     assert fixup is not None
-    return _imported("libmvec_fixups", fixup)
+    return _imported("composed", fixup)
 
 
 def _imported(module: str, name: str) -> FunctionBody:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from func.backends.array_helpers.control import run_branch, run_scan, run_while
+from func.backends.array_helpers.arrays import run_branch, run_scan, run_while
 from func.backends.source.literals import dtype_text, literal, tuple_text
 from func.interpreters.compile.lowering.code import Code
 from func.interpreters.program.program import Equation, Program
