@@ -29,8 +29,8 @@ from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerCon
 from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad_fast import grad_interpreter
-from func.interpreters.host.refusals import add_hint, worded
 from func.interpreters.host.source import hide_engine_frames
+from func.interpreters.host.swallowed_errors import add_hint, worded
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast, full_like

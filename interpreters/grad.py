@@ -27,7 +27,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
-    refuse_captured,
+    raise_if_captured,
     shape_of,
     unboxed,
 )
@@ -144,7 +144,7 @@ class Grad(Interpreter):
             return out
         if not primitive.multiple:
             return self._output(out, rule, parents, needs_cotangent, saved, params)
-        refuse_captured(self, out)
+        raise_if_captured(self, out)
         node = (next(SERIALS), rule, parents, needs_cotangent, saved, params, None)
         return tuple([self._output(value, OUTPUT, (node,), (node,), place, None) for place, value in enumerate(out)])
 

@@ -13,7 +13,7 @@ from func.interpreters.core import (
     Tracer,
     bind,
     kept,
-    refuse_captured,
+    raise_if_captured,
     snapshot,
     unboxed,
 )
@@ -59,7 +59,7 @@ class Jvp(Interpreter):
         out, tangent = primitive.forward(tuple(primals), tuple(tangents), params)
         if not primitive.multiple:
             return out if tangent is ZERO else Tracer(self, out, tangent)
-        refuse_captured(self, out)
+        raise_if_captured(self, out)
         if tangent is ZERO:
             return tuple(out)
         return tuple([o if t is ZERO else Tracer(self, o, t) for o, t in zip(out, tangent, strict=True)])

@@ -44,7 +44,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
-    refuse_captured,
+    raise_if_captured,
     shape_of,
     snapshot,
     unboxed,
@@ -165,7 +165,7 @@ class Laplace(Interpreter):
     def _several(self, primitive: Primitive, out: Any, seconds: Sequence[Second]) -> Any:
         if not primitive.multiple:
             return self._as_tracers(out, seconds[0])
-        refuse_captured(self, out)
+        raise_if_captured(self, out)
         return tuple([self._as_tracers(value, second) for value, second in zip(out, seconds, strict=True)])
 
     def _elementwise(

@@ -44,7 +44,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
-    refuse_captured,
+    raise_if_captured,
     shape_of,
     snapshot,
     unboxed,
@@ -149,7 +149,7 @@ class Taylor(Interpreter):
             return tuple([self.complete(value, coefficients) for value, coefficients in pairs])
         out = bind(primitive, values, params)
         outs = tuple(out) if primitive.multiple else (out,)
-        refuse_captured(self, outs)
+        raise_if_captured(self, outs)
         boxes = tuple([Tracer(self, out, Series([out])) if is_inexact(dtype_of(out)) else out for out in outs])
         if own_rule is None:
             extend = self._rule(primitive, args, params, boxes)

@@ -32,7 +32,7 @@ from func.interpreters.stage import LinearStage
 
 def not_linear(primitive: Primitive, params: Params) -> NotDifferentiableError:
     """The error for transposing an equation that is not linear; a rule may state the reason."""
-    reason: str | None = getattr(params.get("bwd"), "refusal", None)
+    reason: str | None = getattr(params.get("bwd"), "reason", None)
     return NotDifferentiableError(reason or f"{primitive.name} is not linear and cannot be transposed")
 
 

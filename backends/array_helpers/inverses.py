@@ -105,7 +105,7 @@ def device_factors(xp: Any) -> Any:
     return factors
 
 
-def refuse_unusable(packed: Any, pivots: Any) -> None:
+def check_factors(packed: Any, pivots: Any) -> None:
     """Raise as NumPy does where a pivot is zero, and where LAPACK would exchange rows that there are not."""
     if packed.size and not packed.diagonal().all():
         raise numpy.linalg.LinAlgError("Singular matrix")
@@ -124,7 +124,7 @@ def factored_solve(xp: Any, a: Any, packed: Any, pivots: Any, b: Any, *, adjoint
             return (scipy_of(xp, "linalg").lu_solve((packed, pivots), b, trans=2 * adjoint, check_finite=False),)
         from scipy.linalg import lapack
 
-        refuse_unusable(packed, pivots)
+        check_factors(packed, pivots)
         return (getattr(lapack, lapack_letter(dtype) + "getrs")(packed, pivots, b, trans=2 * adjoint)[0],)
 
     arrays = as_dtype(xp, packed, dtype), pivots, as_dtype(xp, b, dtype)
@@ -164,7 +164,7 @@ def inverse_by_factors(packed: Any, pivots: Any) -> Any:
     """LAPACK's getri."""
     from scipy.linalg import lapack
 
-    refuse_unusable(packed, pivots)
+    check_factors(packed, pivots)
     letter = lapack_letter(packed.dtype)
     work = int(getattr(lapack, letter + "getri_lwork")(len(packed))[0].real)
     return getattr(lapack, letter + "getri")(packed, pivots, lwork=work)[0]

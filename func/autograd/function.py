@@ -518,4 +518,4 @@ def _raise_twice(residuals: Any, cts: Any) -> Any:
 
 
 _TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
-_raise_twice.refusal = _TWICE  # type: ignore[attr-defined]
+_raise_twice.reason = _TWICE  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from func.interpreters.core import modes, next_level
 from func.interpreters.core.modes import ANOMALY, MODE, WATCHED, Entered, Mode, Setting
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.imperative.interpreter import ambient
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -40,8 +40,8 @@ from func.interpreters.core.errors import (
 from func.interpreters.grad import Grad
 from func.interpreters.host.display import escaped, html_table
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.imperative import writes
 from func.interpreters.imperative.interpreter import (
     Imperative,

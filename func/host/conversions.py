@@ -26,7 +26,8 @@ from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.grad import Grad
 from func.interpreters.host.public_functions import without_engine_frames
-from func.interpreters.host.refusals import (
+from func.interpreters.host.source import at_line, called_object, library_calls, user_frame
+from func.interpreters.host.swallowed_errors import (
     asks_inside,
     hide_outside,
     instruction,
@@ -36,7 +37,6 @@ from func.interpreters.host.refusals import (
     is_writing,
     noted,
 )
-from func.interpreters.host.source import at_line, called_object, library_calls, user_frame
 from func.interpreters.imperative.interpreter import Imperative
 from func.numpy.argument_checks import to_host
 from func.numpy.inplace import WRITE_HINT, getitem

@@ -27,8 +27,8 @@ from func.host.bytecode import reads_attribute
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import is_engine_file
+from func.interpreters.host.swallowed_errors import hide_outside
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")

@@ -28,7 +28,7 @@ from func.host.patching import called_inside
 from func.host.scipy_table import TABLE, unsupported
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.host.public_functions import behind
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 
 _HOOK, _TRACED = "<hook>", "<traced>"
 """Constants that represent objects in the text of a hook's code."""

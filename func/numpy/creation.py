@@ -212,7 +212,7 @@ def array_of_objects(value: Any) -> Array:
         _check_numbers(items)
         return shapes.reshape(stacked([core.operand(item) for item in items]), shape=value.shape)
     if not all([core.is_machine_number(item) for item in items]):
-        core.refuse_array(value)
+        core.raise_unsupported_array(value)
     if items and all([isinstance(item, np.inexact) for item in items]):
         return value.astype(np.result_type(*items))
     kind = complex if any([isinstance(item, (complex, np.complexfloating)) for item in items]) else float

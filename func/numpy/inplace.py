@@ -24,8 +24,8 @@ from func.backends.array_helpers.strides import axes_by_stride, dense_strides, s
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, has_rules, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather, scatter
@@ -104,7 +104,7 @@ def rewrite(tracer: Tracer, change: Callable[[Array], Array]) -> None:
     tracers = [tracer, *[view.base for view in chain]]
     shared = _shared(chain)
     for written in tracers[: shared + 1]:
-        writes.refuse_leaf(written)
+        writes.check_leaf_write(written)
     top, root = tracers[shared], tracers[-1]
     update = _Update(root, top)
     owner = root._interpreter
@@ -526,7 +526,7 @@ def check_write(target: Any) -> None:
     if type(target) is Tracer:
         chain = _writable_views(target)
         for tracer in [target, *[view.base for view in chain[: _shared(chain)]]]:
-            writes.refuse_leaf(tracer)
+            writes.check_leaf_write(tracer)
 
 
 def with_out(result: Array, out: Any) -> Array:

@@ -17,8 +17,8 @@ from func.interpreters.core import Array, Tracer, innermost, known_value, operan
 from func.interpreters.core.errors import LeakedTracerError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.public_functions import at_boundary, put_methods_at_boundary
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line, is_library_file
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import memory, protocol
 from func.numpy.argument_checks import check_unsupported, count, to_host

@@ -30,7 +30,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.host.public_functions import at_boundary
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import ufuncs
 from func.numpy.facts import power_of_root

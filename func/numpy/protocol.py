@@ -21,8 +21,8 @@ from func.backends.array_helpers.strides import order_letter
 from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
 from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import at_line
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise.pointwise import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
 from func.numpy.argument_checks import weak_kind

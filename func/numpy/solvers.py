@@ -17,8 +17,8 @@ from typing import Any
 
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import Line
+from func.interpreters.host.swallowed_errors import hide_outside
 
 
 @functools.cache

@@ -113,7 +113,7 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
             )
         if kind in HOST_TYPES or hasattr(value, "dtype") or hasattr(value, "__array__"):
             return core.operand(value)
-        core.refuse_array(value)
+        core.raise_unsupported_array(value)
     except BlockedArrayError:
         raise
     except UnsupportedArrayError as error:

@@ -270,9 +270,9 @@ class Structure:
             has_cotangent[:] = [ct is not ZERO for ct in cotangents]
             found = [ct for ct in cotangents if ct is not ZERO]
             if claims and found:
-                from func.interpreters.calls.factor_reuse import refused_unless  # start-up time
+                from func.interpreters.calls.factor_reuse import nan_unless_equal  # start-up time
 
-                found[0] = refused_unless(claims, found[0])
+                found[0] = nan_unless_equal(claims, found[0])
             return found
 
         avals = [Aval(x.shape, x.dtype) for x in self.arrays]
@@ -402,7 +402,7 @@ class PassPlan:
                 traced = structure.trace()
                 self._has_cotangent, self._pulls_all = traced.has_cotangent, traced.pulls_all
                 compiler = "llvm+eager" if structure.xp is np else "cuda+eager"
-                executable = WIRING.compile_program(traced.program, structure.xp, compiler, frozenset(), _refuse_nan)
+                executable = WIRING.compile_program(traced.program, structure.xp, compiler, frozenset(), _raise_for_nan)
                 call = self._call_of(structure, executable)
                 if call is not None and structure.levels.kinds:
                     call = _on_levels(call, structure.levels, structure.forms, traced.out_forms)
@@ -462,7 +462,7 @@ def _on_levels(
     return run
 
 
-def _refuse_nan(*arrays: Array) -> Any:
+def _raise_for_nan(*arrays: Array) -> Any:
     """Called by code that finds a NaN among the cotangents."""
     raise _FoundNaN
 

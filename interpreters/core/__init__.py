@@ -5,7 +5,7 @@ arguments applies the primitive, and an array or a tracer comes out. Everything 
 """
 
 # fmt: off
-from func.interpreters.core.containers import has_rules, is_machine_number, is_scipy_sparse, refuse_array
+from func.interpreters.core.containers import has_rules, is_machine_number, is_scipy_sparse, raise_unsupported_array
 from func.interpreters.core.parameters import COMPLEX, Facts, Formula
 from func.interpreters.core.primitive import (
     Bilinear, Linear, NonDifferentiable, Primitive, add_tangents, bind, evaluate, general, leading_axes, linear,
@@ -19,7 +19,7 @@ from func.interpreters.core.types import (
 )
 from func.interpreters.core.traced_values import (
     CARRIERS, EVALUATE, Series, derivatives_in, example_of, innermost, is_readable, known_value, operand,
-    refuse_captured, unboxed,
+    raise_if_captured, unboxed,
 )
 from func.interpreters.core.wiring import PRIMITIVES, primitive_named
 # fmt: on

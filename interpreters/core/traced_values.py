@@ -8,7 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
-from func.interpreters.core.containers import as_plain_array, refuse_array
+from func.interpreters.core.containers import as_plain_array, raise_unsupported_array
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import MODE, WATCHED
 from func.interpreters.core.primitive import Primitive, evaluate
@@ -61,7 +61,7 @@ def operand(value: Any) -> Array:
     if kind is ndarray or kind in HOST_TYPES:
         dtype = getattr(value, "dtype", None)
         if dtype is not None and dtype.kind in "OSUVMmT" and dtype.name != "bfloat16":
-            return WIRING.array_of_objects(value) if dtype.kind == "O" else refuse_array(value)
+            return WIRING.array_of_objects(value) if dtype.kind == "O" else raise_unsupported_array(value)
         return value
     if isinstance(value, (list, tuple)):
         return WIRING.array_from_sequence(value)
@@ -158,7 +158,7 @@ def unboxed(value: Array) -> Array:
     return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 
-def refuse_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
+def raise_if_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
     """Raise where an output of a called function is traced by the level that called it: a captured traced value."""
     for out in outs:
         if type(out) is Tracer and out._interpreter.level >= interpreter.level:

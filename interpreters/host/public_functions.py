@@ -15,8 +15,8 @@ from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
 from func.interpreters.host.source import hide_engine_frames
+from func.interpreters.host.swallowed_errors import hide_outside
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

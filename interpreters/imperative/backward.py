@@ -100,7 +100,7 @@ class BackwardPass:
         if self.create or not nan_safe.Attempt.ever or nan_safe.are_zeros_structural():
             self._run(accumulating)
             return
-        self.attempt = nan_safe.Attempt(self._refuse_general)
+        self.attempt = nan_safe.Attempt(self._check_tentative)
         try:
             with nan_safe.in_attempt(self.attempt):
                 self._run(accumulating)
@@ -122,7 +122,7 @@ class BackwardPass:
                 restore_error_state(error, before)
                 raise
 
-    def _refuse_general(self) -> None:
+    def _check_tentative(self) -> None:
         """Before a tentative pass calls a rule of a user: with hooks or packed values it would start again."""
         if self._is_general is None:
             self._is_general = needs_general_pass([node for node, _ in self.seeds])

@@ -100,13 +100,13 @@ class Imperative(FastGrad):
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         if _has_inference_tensors:
-            self._refuse_inference((x, y))
+            self._check_inference((x, y))
         out = super().apply2(primitive, x, y)
         return self._with_state(out, primitive, (x, y)) if type(out) is Tracer and out._interpreter is self else out
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if _has_inference_tensors:
-            self._refuse_inference(args)
+            self._check_inference(args)
         out = super().apply(primitive, args, params)
         if primitive.multiple and type(out) is tuple:
             return self._with_states(out, primitive, args)
@@ -119,7 +119,7 @@ class Imperative(FastGrad):
             return tuple([boxed(value) for value in out])
         return boxed(out)
 
-    def _refuse_inference(self, args: Sequence[Any]) -> None:
+    def _check_inference(self, args: Sequence[Any]) -> None:
         if is_suspended(self.level):
             return
         for arg in args:

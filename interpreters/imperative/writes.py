@@ -73,7 +73,7 @@ def outlives(history: History | None, base_level: float, new: Array) -> bool:
     return type(new) is not Tracer or new._interpreter.level < history.owner.level
 
 
-def refuse_leaf(box: Tracer) -> None:
+def check_leaf_write(box: Tracer) -> None:
     """Raise for a leaf that requires a gradient, if writes to it are recorded."""
     owner = box._interpreter
     if type(owner) is Imperative and is_leaf_node(box._attached) and not is_suspended(owner.level):

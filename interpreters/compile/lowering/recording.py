@@ -127,13 +127,13 @@ class Recorded:
     @property
     def shape(self) -> Shape:
         if self._shape is None:
-            self.refuse("asks for the shape of a value")
+            self.raise_unsupported("asks for the shape of a value")
         return self._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         if self._dtype is None:
-            self.refuse("asks for the dtype of a value")
+            self.raise_unsupported("asks for the dtype of a value")
         return self._dtype
 
     @property
@@ -148,17 +148,17 @@ class Recorded:
         self.recorder.strengthens = True
         return f"np.asarray({self.text})"
 
-    def refuse(self, what: str) -> NoReturn:
+    def raise_unsupported(self, what: str) -> NoReturn:
         raise NoSourceError(
             f"an implementation {what}, {self.text}, which its text does not tell; make it a function of "
             "func.backends.array_helpers, or write a lowering rule"
         )
 
     def __bool__(self) -> bool:
-        self.refuse("branches on a value")
+        self.raise_unsupported("branches on a value")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.refuse("assigns to a value")
+        self.raise_unsupported("assigns to a value")
 
     def __iter__(self) -> Any:
         return iter((Unpacked(self.text),))
@@ -170,7 +170,7 @@ class Recorded:
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
         if not callable(getattr(np.ndarray, name)):
-            self.refuse(f"asks for the {name} of a value")
+            self.raise_unsupported(f"asks for the {name} of a value")
         return functools.partial(self._method, name)
 
     def _method(self, name: str, *args: Any, **kwargs: Any) -> Recorded:

@@ -34,7 +34,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.elementwise.partials import (
     Partial,
     Rule,

@@ -25,7 +25,7 @@ from func.interpreters.core import (
     operand,
 )
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.host.refusals import hide_outside
+from func.interpreters.host.swallowed_errors import hide_outside
 from func.interpreters.primitives.structural.shapes import align_ranks
 
 HOST_ARRAYS = HOST_TYPES - PYTHON_SCALARS

@@ -178,8 +178,8 @@ def _beta_bend(a: Array, b: Array, x: Array, mixed: bool) -> Array:
 def _bend(name: str, impl: Callable[..., Array], slope: Rule) -> Elementwise:
     """A second derivative of betainc by its parameters, whose own are not defined."""
     what = f"the second derivative {name} of betainc"
-    refused = missing(what, "a"), missing(what, "b")
-    return elementwise(name, *refused, slope, impl=reporting_missing(impl, "special"), cost=costs.SPECIAL)
+    missing_partials = missing(what, "a"), missing(what, "b")
+    return elementwise(name, *missing_partials, slope, impl=reporting_missing(impl, "special"), cost=costs.SPECIAL)
 
 
 betainc_daa: Elementwise = _bend("betainc_daa", special.betainc_daa, lambda x, y, z: _beta_bend(x, y, z, False))

@@ -16,7 +16,7 @@ from func.backends.array_helpers import characteristic_values as helpers
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.table import cos, cosh, exp, greater, imag, less, log, real, sqrt
 from func.interpreters.primitives.special.bessel import airy, i0, j0, k0, modstruve, struve, y0
-from func.interpreters.primitives.special.builders import by_name, near_zero, refuse_complex
+from func.interpreters.primitives.special.builders import by_name, check_real, near_zero
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 
 AIRY_FAR, AIRY_TERMS = 16.0, 20
@@ -44,7 +44,7 @@ def _airye_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tup
 
     For large z the terms cancel, and the slopes are those of the expansions.
     """
-    refuse_complex("airye", z)
+    check_real("airye", z)
     root = sqrt(where(greater(z, 0), z, full_like(z, 0, ())))
     plain = (aip + root * ai, z * ai + root * aip, bip - root * bi, z * bi - root * bip)
     is_far = greater(z, AIRY_FAR)
