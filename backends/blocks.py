@@ -302,7 +302,7 @@ def _halves_as_numpy() -> bool:
 class _Job:
     """One function of the number of a block, for all blocks: threads take the next one in turn."""
 
-    __slots__ = ("_done", "_taken", "all_done", "block", "count", "error", "found")
+    __slots__ = ("_done", "_taken", "all_done", "block", "count", "error", "new_errors")
 
     def __init__(self, block: Callable[[int], None], count: int) -> None:
         self.block: Any = block
@@ -310,7 +310,7 @@ class _Job:
         self.all_done = allocate_lock()
         self.all_done.acquire()
         self.error: BaseException | None = None
-        self.found: dict[int, frozenset[str]] = {}
+        self.new_errors: dict[int, frozenset[str]] = {}
         """By block, which floating point errors there were."""
         self._taken = itertools.count()
         self._done = itertools.count(1)
@@ -331,7 +331,7 @@ class _Job:
             except BaseException as error:
                 self.error = error
             if kinds:
-                self.found[number] = frozenset(kinds)
+                self.new_errors[number] = frozenset(kinds)
                 kinds.clear()
             if next(self._done) == self.count:
                 self.all_done.release()
@@ -402,11 +402,11 @@ def _run(block: Callable[[int], None], count: int, helpers: int, unbuffered: boo
         if isinstance(job.error, Exception):
             return False
         raise job.error
-    found = told & set().union(*job.found.values())
-    if not found:
+    errors = told & set().union(*job.new_errors.values())
+    if not errors:
         return True
-    for number, kinds in job.found.items():
-        if kinds >= found:
+    for number, kinds in job.new_errors.items():
+        if kinds >= errors:
             block(number)
             return True
     return False

@@ -64,7 +64,7 @@ def forget_copies() -> None:
     _SOURCES.clear()
 
 
-def kept_copy(array: Any) -> Any:
+def shared_copy(array: Any) -> Any:
     """A read-only copy of a NumPy array: the one taken before of the same memory, while that has the same bits."""
     if not array.flags.forc or array.dtype.hasobject:
         return array.copy("K")
@@ -98,9 +98,9 @@ def _note_source(key: Any, array: Any, copy: Any, is_changed: bool) -> None:
         source.copy, source.varies = None, True
     else:
         source.copy = copy
-        kept = [other for other in list(_SOURCES.values()) if other.copy is not None]
-        total = sum([other.copy.nbytes for other in kept])
-        for other in kept:  # the oldest first
+        sources = [other for other in list(_SOURCES.values()) if other.copy is not None]
+        total = sum([other.copy.nbytes for other in sources])
+        for other in sources:  # the oldest first
             if total <= MEMORY.limit:
                 break
             total -= other.copy.nbytes

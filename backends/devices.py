@@ -83,7 +83,7 @@ class DeviceNamespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             return getattr(self._device, name)
-        value = self._scipy(name[6:]) if name.startswith("scipy_") else self._found(name)
+        value = self._scipy(name[6:]) if name.startswith("scipy_") else self._lookup(name)
         self.__dict__[name] = value
         return value
 
@@ -115,7 +115,7 @@ class DeviceNamespace:
         inner._is_checked = host.__name__.endswith(".linalg")
         return inner
 
-    def _found(self, name: str) -> Any:
+    def _lookup(self, name: str) -> Any:
         device = getattr(self._device, name, None)
         host: Any = getattr(self._host, name) if device is None else getattr(self._host, name, None)
         if device is None and (isinstance(host, type) or not callable(host)):
@@ -154,14 +154,14 @@ class HostFunction:
 
     def computed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The result, on the device; written into a ufunc's `out` if there is one."""
-        given: Any = kwargs.pop("out", None)
+        out: Any = kwargs.pop("out", None)
         if isinstance(self.function, np.ufunc) and len(args) > self.function.nin:
-            args, given = args[: self.function.nin], args[self.function.nin :]
-        call = functools.partial(self.function, **{name: self._moved(value) for name, value in kwargs.items()})
-        result = self._returned(quietly(call, *[self._moved(arg) for arg in args]))
-        if given is None:
+            args, out = args[: self.function.nin], args[self.function.nin :]
+        call = functools.partial(self.function, **{name: self._to_host(value) for name, value in kwargs.items()})
+        result = self._returned(quietly(call, *[self._to_host(arg) for arg in args]))
+        if out is None:
             return result
-        targets: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        targets: tuple[Any, ...] = out if isinstance(out, tuple) else (out,)
         for target, value in zip(targets, result if isinstance(result, tuple) else (result,), strict=True):
             target[...] = value
         return targets if isinstance(result, tuple) else targets[0]
@@ -179,11 +179,11 @@ class HostFunction:
         )
         self._told[self.path] = why  # not where a filter makes an error of it: the next call raises it as well
 
-    def _moved(self, value: Any) -> Any:
+    def _to_host(self, value: Any) -> Any:
         if isinstance(value, self._array_type):
             return value.get()  # type: ignore[attr-defined]
         if isinstance(value, (tuple, list)):
-            return type(value)([self._moved(item) for item in value])
+            return type(value)([self._to_host(item) for item in value])
         return value
 
     def _returned(self, value: Any) -> Any:
@@ -248,8 +248,8 @@ class CompletedUfunc:
         holds = functools.partial(_holds, into_floats=is_question or _kind_of(results[0]) in "fc")
         by_itself = next((own for own in loops if _goes_into(key, own)), None)
         if by_itself is not None and loops[by_itself] == results:
-            wanted = key if is_question else operands
-            if all([_kind_of(own) in "biu" or holds(want, own) for want, own in zip(wanted, by_itself, strict=True)]):
+            targets = key if is_question else operands
+            if all([_kind_of(own) in "biu" or holds(want, own) for want, own in zip(targets, by_itself, strict=True)]):
                 return UfuncLoop(operands=None, results=None)
         fitting = [own for own in loops if own == operands] or [own for own in loops if all(map(holds, operands, own))]
         if not fitting:

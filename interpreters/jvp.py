@@ -12,7 +12,7 @@ from func.interpreters.core import (
     Primitive,
     Tracer,
     bind,
-    kept,
+    defensive_copy,
     raise_if_captured,
     snapshot,
     unboxed,
@@ -52,7 +52,7 @@ class Jvp(Interpreter):
                 primals.append(arg._value)
                 tangents.append(arg._attached)
             else:
-                primals.append(kept(unboxed(arg)) if self.copies_operands else unboxed(arg))
+                primals.append(defensive_copy(unboxed(arg)) if self.copies_operands else unboxed(arg))
                 tangents.append(ZERO)
         if not primitive.differentiable or (MODE.get() is not None and self.follows_modes and is_suspended(self.level)):
             return bind(primitive, tuple(primals), params)

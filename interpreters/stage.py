@@ -19,7 +19,7 @@ from func.interpreters.core import (
     Shape,
     Tracer,
     aval_of,
-    kept,
+    defensive_copy,
     new_tracer,
     unboxed,
 )
@@ -113,7 +113,7 @@ class Stage(Interpreter):
             return value._attached
         if type(value) in PYTHON_SCALARS:
             return value
-        held = kept(value) if self.copies_constants else value
+        held = defensive_copy(value) if self.copies_constants else value
         constant, var = self._constant_vars.get(id(held), (None, None))
         if var is not None and constant is held:
             return var

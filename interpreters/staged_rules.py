@@ -340,7 +340,9 @@ def linearize_primitive(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
     """(the output, a rule, its saved values) of a general primitive."""
-    values = tuple([value if p is not None else core.kept(value) for value, p in zip(values, parents, strict=True)])
+    values = tuple(
+        [value if p is not None else core.defensive_copy(value) for value, p in zip(values, parents, strict=True)]
+    )
     rule = RULES.rule(primitive, values, parents, params)
     if type(rule) is StagedRule:
         outs, residuals = rule.record(values)

@@ -326,6 +326,6 @@ def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> A
         elif method.startswith("munp"):
             out = dist._munp(int(method[4:]), *flat)
         else:
-            wanted = {"moments": "mvsk"} if dist._stats_has_moments else {}
-            out = dist._stats(*flat, **wanted)[int(method[5:])]
+            options = {"moments": "mvsk"} if dist._stats_has_moments else {}
+            out = dist._stats(*flat, **options)[int(method[5:])]
     return numpy.array(numpy.broadcast_to(numpy.asarray(out, float), flat[0].shape)).reshape(shape)[()]

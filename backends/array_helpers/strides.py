@@ -39,8 +39,8 @@ _array_of = np.asarray
 @functools.lru_cache(maxsize=4096)
 def stand_in(shape: tuple[int, ...], strides: Strides, dtype: np.dtype[Any]) -> Any:
     """An array of this layout without readable elements, shared by all uses of the layout."""
-    made = _array_of(_Memory(shape, strides, dtype))
-    return made.view(dtype) if dtype.kind == "V" else made  # the interface has no word for bfloat16
+    array = _array_of(_Memory(shape, strides, dtype))
+    return array.view(dtype) if dtype.kind == "V" else array  # the interface has no word for bfloat16
 
 
 def dense_strides(shape: Sequence[int], itemsize: int, order: Sequence[int] | None = None) -> Strides:

@@ -61,19 +61,18 @@ class CDefinitions:
         return list(self._called(text, lambda part: part).values())
 
     def printed_for(self, text: str) -> list[str]:
-        """The same as texts of a file. What only bodies call that the C library's functions may replace has their
-        condition."""
-        found = self._called(text, lambda part: part)
+        """The same as texts of a file; parts that only replaceable bodies call have the condition of these."""
+        definitions = self._called(text, lambda part: part)
         always = self._called(text, lambda part: OWN_BODY.sub("", part))
         return [
             part if name in always or part.startswith("#ifdef FUNC_LIBM") else f"#ifndef FUNC_LIBM\n{part}\n#endif"
-            for name, part in found.items()
+            for name, part in definitions.items()
         ]
 
     def _called(self, text: str, reading: Callable[[str], str]) -> dict[str, str]:
         """The definitions that a text needs, by their names, where `reading` gives the part of a text that counts."""
         known = HELPERS | self.texts
-        found: dict[str, str] = {}
+        definitions: dict[str, str] = {}
         entered: set[str] = set()
 
         def visit(part: str) -> None:
@@ -81,10 +80,10 @@ class CDefinitions:
                 if name in known and name not in entered:
                     entered.add(name)
                     visit(known[name])
-                    found[name] = known[name]
+                    definitions[name] = known[name]
 
         visit(text)
-        return found
+        return definitions
 
 
 WIDE = 100

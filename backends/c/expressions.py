@@ -192,9 +192,9 @@ class CBuilder:
     @contextmanager
     def _nowhere(self) -> Iterator[None]:
         """Lines that are dropped."""
-        kept = len(self.lines)
+        count = len(self.lines)
         yield
-        del self.lines[kept:]
+        del self.lines[count:]
 
     def text(self, indent: int = 0) -> str:
         """All lines but those of values that nothing uses."""

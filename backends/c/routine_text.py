@@ -57,16 +57,16 @@ EXTERNALS: dict[str, Callable[[DType], dict[str, str]]] = {}
 
 @functools.cache
 def texts_of(routine: Routine, dtype: DType | None = None, fixed: int | None = None) -> dict[str, str]:
-    """The text of a routine by its name, behind those of what it calls."""
+    """The text of a routine by its name, after those of its callees."""
     printer = RoutinePrinter(reading(routine), dtype, fixed)
     own = printer.text()
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for callee in printer.callees:
         if callee is not routine:
-            found |= texts_of(callee, dtype)
+            texts |= texts_of(callee, dtype)
     if printer.expansions:
-        found |= texts_of(chebyshev) | {f"func_{name}": _expansion(name) for name in printer.expansions}
-    return found | printer.definitions | {name_of(routine, dtype, fixed): own}
+        texts |= texts_of(chebyshev) | {f"func_{name}": _expansion(name) for name in printer.expansions}
+    return texts | printer.definitions | {name_of(routine, dtype, fixed): own}
 
 
 FMA = """\

@@ -140,15 +140,15 @@ class CupyDevice:
 
     def memory(self, size: int) -> tuple[Any, int]:
         """Memory of CuPy's pool."""
-        kept = self._allocated(lambda: self.cupy.cuda.alloc(size), size)
-        return kept, int(kept.ptr)
+        block = self._allocated(lambda: self.cupy.cuda.alloc(size), size)
+        return block, int(block.ptr)
 
     def uploaded(self, array: Any) -> tuple[Any, int]:
         """A constant on the device."""
         if hasattr(array, "device") and hasattr(array, "get") and array.device.id != self.number:
             raise several_devices("arguments and enclosed arrays are", [self.number, array.device.id])
-        kept = self.taken(array, array.shape, array.dtype)
-        return kept, int(kept.data.ptr)
+        uploaded_array = self.taken(array, array.shape, array.dtype)
+        return uploaded_array, int(uploaded_array.data.ptr)
 
     def empty(self, shape: Shape, dtype: DType) -> Any:
         """An array of the pool."""
@@ -167,9 +167,9 @@ class CupyDevice:
 
     def owned(self, value: Any, shape: Shape, dtype: DType) -> Any:
         """A donated argument that may be overwritten."""
-        made = self.taken(value, shape, dtype)
-        if made is not value or value.base is None:
-            return made
+        argument = self.taken(value, shape, dtype)
+        if argument is not value or value.base is None:
+            return argument
         return self._allocated(lambda: self.cupy.array(value, dtype, order="C"), value.nbytes)
 
     def address(self, array: Any) -> int:

@@ -201,7 +201,7 @@ class DeviceExecutable:
         length = self.runner.length + (self.variant.length if self.variant is not None else 0)
         self.replays: Replays | None = Replays() if length <= MOST_STEPS else None
         self._late: list[Callable[[], int | None]] = []
-        self._staged: tuple[list[Any], list[Any]] | None = None
+        self._copies: tuple[list[Any], list[Any]] | None = None
         self._lock = threading.Lock()
         """Held during a call: the arena and the status belong to one call at a time, and calls run in order."""
 
@@ -276,7 +276,7 @@ class DeviceExecutable:
             self._capture(key, places)
             return
         if replays.misses > MISSES and self._is_small() and not self.plan.aliased and not self.is_eager:
-            self._start_staged(inputs, outputs)
+            self._start_by_copies(inputs, outputs)
             return
         self._run(*places)
 
@@ -290,15 +290,15 @@ class DeviceExecutable:
         self.replays.keep(key, replay)
         replay()
 
-    def _start_staged(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def _start_by_copies(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Run on memory of the program, with copies of the arguments and of the results."""
         device, plan = self.device, self.plan
-        if self._staged is None:
-            self._staged = (
+        if self._copies is None:
+            self._copies = (
                 [device.empty(spec.shape, spec.dtype) for spec in plan.inputs],
                 [device.empty(spec.shape, spec.dtype) for spec in plan.outputs],
             )
-        own_inputs, own_outputs = self._staged
+        own_inputs, own_outputs = self._copies
         for mine, given, spec in zip(own_inputs, inputs, plan.inputs, strict=True):
             device.copy(device.address(mine), device.address(given), math.prod(spec.shape) * spec.dtype.itemsize)
         assert self.replays is not None

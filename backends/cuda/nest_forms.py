@@ -79,7 +79,7 @@ def varies(nest: LoopNest, code: Sequence[Instruction]) -> dict[int, set[int]]:
 
 def parallel_axes(nest: LoopNest, code: Sequence[Instruction], axes: Sequence[int]) -> list[int]:
     """The axes along which no element written at one index is touched at another."""
-    found = [axis for axis in axes if nest.domain[axis] != 1]
+    independent = [axis for axis in axes if nest.domain[axis] != 1]
     by_storage: dict[int, list[Any]] = {}
     for access in accesses_of(code):
         by_storage.setdefault(id(access.ref.buffer.storage), []).append(access)
@@ -87,8 +87,8 @@ def parallel_axes(nest: LoopNest, code: Sequence[Instruction], axes: Sequence[in
     for accesses in by_storage.values():
         if all([isinstance(access, READS) for access in accesses]):
             continue
-        found = [axis for axis in found if _is_independent(nest, accesses, axis, depends)]
-    return [axis for axis in axes if axis in found or nest.domain[axis] == 1]
+        independent = [axis for axis in independent if _is_independent(nest, accesses, axis, depends)]
+    return [axis for axis in axes if axis in independent or nest.domain[axis] == 1]
 
 
 def _is_independent(nest: LoopNest, accesses: Sequence[Any], axis: int, depends: dict[int, set[int]]) -> bool:
@@ -253,13 +253,13 @@ def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
     whole = [each for each in code if isinstance(each, Store)]
     for each in code:
         if isinstance(each, Accumulate):
-            kept = tuple([axis for axis in range(rank) if each.ref.strides[axis] and nest.domain[axis] > 1])
-            lengths = [nest.domain[axis] for axis in kept]
-            strides = [each.ref.strides[axis] for axis in kept]
+            axes = tuple([axis for axis in range(rank) if each.ref.strides[axis] and nest.domain[axis] > 1])
+            lengths = [nest.domain[axis] for axis in axes]
+            strides = [each.ref.strides[axis] for axis in axes]
             inside = StridedRef(each.ref.buffer, 0, tuple(strides))
-            if kept and may_alias(tuple(lengths), inside, inside, range(len(kept))):
+            if axes and may_alias(tuple(lengths), inside, inside, range(len(axes))):
                 return None
-            groups.setdefault(kept, []).append(each)
+            groups.setdefault(axes, []).append(each)
     for store in whole:
         if rank and may_alias(nest.domain, store.ref, store.ref, range(rank)):
             return None
@@ -267,24 +267,24 @@ def reductions_of_rows(nest: LoopNest) -> list[LoopNest] | None:
         return None
     fills = dict([(id(buffer), (buffer, value)) for buffer, value in nest.fills])
     nests = []
-    for place, (kept, group) in enumerate(groups.items()):
+    for place, (axes, group) in enumerate(groups.items()):
         needed = needed_by(code, [*group, *(whole if place == 0 else ())])
-        nests.append(_rows_of(nest, needed, kept, fills))
+        nests.append(_rows_of(nest, needed, axes, fills))
     nests[0].fills = list(fills.values())
     return nests
 
 
 def needed_by(code: Sequence[Instruction], ends: Sequence[Instruction]) -> list[Instruction]:
     """The instructions of a code that some of them need, with those, in order."""
-    wanted = {id(x) for each in ends for x in operands_of(each)}
-    kept: list[Instruction] = []
+    needed_values = {id(x) for each in ends for x in operands_of(each)}
+    needed_code: list[Instruction] = []
     chosen = set(map(id, ends))
     for each in reversed(code):
         out = getattr(each, "out", None)
-        if id(each) in chosen or (out is not None and id(out) in wanted):
-            wanted.update([id(x) for x in operands_of(each)])
-            kept.append(each)
-    return kept[::-1]
+        if id(each) in chosen or (out is not None and id(out) in needed_values):
+            needed_values.update([id(x) for x in operands_of(each)])
+            needed_code.append(each)
+    return needed_code[::-1]
 
 
 def _rows_of(

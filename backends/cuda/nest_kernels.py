@@ -361,7 +361,7 @@ def _vector_kernel(writer: KernelWriter, nest: kernels.LoopNest, rows: int, widt
 
 def _at_lane(writer: KernelWriter, code: Sequence[kernels.Instruction], names: dict[int, str], axis: int) -> None:
     """The code for one lane of packs: their elements have the names of packs."""
-    nests, kept = writer.nests, dict(writer.memory.names)
+    nests, names_before = writer.nests, dict(writer.memory.names)
     registers: dict[int, Value] = {}
     body = BodyWriter(nests, [axis], ["lane"], registers, registers)
     for each in code:
@@ -374,7 +374,7 @@ def _at_lane(writer: KernelWriter, code: Sequence[kernels.Instruction], names: d
         writer.memory.names[id(buffer)] = f"{pack}.x"
         flat = kernels.StridedRef(buffer, 0, each.ref.strides)
         body.emit(each.with_fields(ref=flat))
-        writer.memory.names.update(kept)
+        writer.memory.names.update(names_before)
 
 
 # -- warps and blocks for a row -------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from func.interpreters.core import (
     Primitive,
     Tracer,
     bind,
+    defensive_copy,
     dtype_of,
     is_inexact,
-    kept,
     next_level,
     unboxed,
 )
@@ -83,7 +83,7 @@ class PrimalRun(Interpreter):
                 values.append(arg._value)
                 operands.append(arg._attached)
             else:
-                value = kept(unboxed(arg))
+                value = defensive_copy(unboxed(arg))
                 values.append(stop_gradient(value) if type(value) is Tracer and self.args is not None else value)
                 operands.append(value)
         out = bind(primitive, tuple(values), params)

@@ -14,8 +14,8 @@ from func.interpreters.core.primitive import (
 from func.interpreters.core.scopes import TRACED
 from func.interpreters.core.types import (
     PYTHON_SCALARS, REAL_DTYPES, ZERO, Array, Aval, ClosedInterpreter, Interpreter, Params, Shape, Shaped, Tracer,
-    array_aval, aval_of, concrete, dtype_of, is_inexact, is_plain_array, kept, make_tracer, new_tracer, next_level,
-    shape_of, short_dtype, snapshot,
+    array_aval, aval_of, concrete, defensive_copy, dtype_of, is_inexact, is_plain_array, make_tracer, new_tracer,
+    next_level, shape_of, short_dtype, snapshot,
 )
 from func.interpreters.core.traced_values import (
     CARRIERS, EVALUATE, Series, derivatives_in, example_of, innermost, is_readable, known_value, operand,

@@ -44,9 +44,9 @@ from func.interpreters.core.types import (
     Tracer,
     array_aval,
     aval_of,
+    defensive_copy,
     dtype_of,
     is_inexact,
-    kept,
     shape_of,
 )
 from func.interpreters.core.wiring import PRIMITIVES, WIRING, importing_module, primitive_named
@@ -238,7 +238,7 @@ class Linear(Primitive):
             if parent is not None
             else array_aval(shape_of(value), dtype_of(value))
             if self.is_linear_in(i)
-            else kept(value)
+            else defensive_copy(value)
             for i, (value, parent) in enumerate(zip(values, parents, strict=True))
         ]
         return out, self, saved
@@ -335,7 +335,7 @@ def _saved(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
     """An operand of a product if the other operand's cotangent needs it."""
     if other is None:
         return None
-    return value if own is not None else kept(value)
+    return value if own is not None else defensive_copy(value)
 
 
 class NonDifferentiable(Primitive):

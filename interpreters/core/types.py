@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from func.backends import HOST_TYPES, is_device_array
-from func.backends.defensive_copies import LARGE, kept_copy
+from func.backends.defensive_copies import LARGE, shared_copy
 from func.interpreters.core.errors import LeakedTracerError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.host.source import Line, user_line
@@ -372,7 +372,7 @@ def snapshot(value: Array) -> Array:
     return value
 
 
-def kept(value: Array) -> Array:
+def defensive_copy(value: Array) -> Array:
     """A `snapshot` for a graph or a program; a large array that recurs has one.
 
     See `backends/defensive_copies.py`.
@@ -380,5 +380,5 @@ def kept(value: Array) -> Array:
     if type(value) is ndarray:
         if not value.flags.writeable:
             return value
-        return value.copy("K") if value.nbytes < LARGE else kept_copy(value)
+        return value.copy("K") if value.nbytes < LARGE else shared_copy(value)
     return snapshot(value)

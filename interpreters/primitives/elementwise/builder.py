@@ -26,9 +26,9 @@ from func.interpreters.core import (
     Shaped,
     Tracer,
     add_tangents,
+    defensive_copy,
     dtype_of,
     is_inexact,
-    kept,
     linear,
     operand,
     shape_of,
@@ -118,7 +118,8 @@ class Elementwise(Pointwise):
             return out, None, None
         keeps = self.keeps[mask]
         saved = [
-            (value if parents[i] is not None else kept(value)) if keeps[i] else None for i, value in enumerate(values)
+            (value if parents[i] is not None else defensive_copy(value)) if keeps[i] else None
+            for i, value in enumerate(values)
         ]
         return out, self, [*saved, out if keeps[-1] else None]
 

@@ -54,7 +54,7 @@ class Where(Linear):
         condition, x, y = values
         plain = type(condition) is ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
         out = plain_where(condition, x, y) if plain else core.bind(self, values, params)
-        return out, self, core.kept(condition)
+        return out, self, core.defensive_copy(condition)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         _, px, py = parents
