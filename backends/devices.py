@@ -1,6 +1,6 @@
 """A device's library under NumPy's and SciPy's names. The host computes missing functions, with one warning.
 
-Implementations and generated code get functions from a `DeviceNamespace`, whatever the library has: a function of the
+Implementations and generated code get functions from a `DeviceNamespace`: a function of the
 device unchanged, or NumPy's or SciPy's own, between two copies, if the device lacks it for the dtype. Linear algebra
 raises LinAlgError like NumPy's: CuPy by itself returns meaningless numbers for a matrix without a factor, since a check
 costs a synchronisation.
@@ -173,7 +173,7 @@ class HostFunction:
         warnings.warn(
             f"{self.path} is computed on the host, {why}: its arrays are copied there and back at every call\n"
             "Write it with functions that the device has, or compute this part on the host: x.get() brings an array "
-            "there. warnings.filterwarnings accepts or refuses such calls by func.errors.HostComputationWarning.",
+            "there. warnings.filterwarnings accepts or rejects such calls by func.errors.HostComputationWarning.",
             HostComputationWarning,
             stacklevel=_frames_inside(),
         )

@@ -185,7 +185,7 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
         except (LookupError, AttributeError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"func.debug.print: the format string {text!r} does not fit its arguments ({type(error).__name__}: "
-                f"{error}); {{}} stands for the next positional argument, {{x}} for the keyword argument x"
+                f"{error}); {{}} is the next positional argument, {{x}} for the keyword argument x"
             ) from None
         builtins.print(shown)
 

@@ -128,7 +128,7 @@ def shown(structure: Structure) -> str:
     star: Any = _Leaf()
     try:
         return repr(optree.tree_unflatten(structure, [star] * structure.num_leaves))
-    except Exception:  # classes of the user's that refuse other things than arrays, or cannot print them
+    except Exception:  # users' classes that reject everything but arrays, or do not print
         return re.sub(
             r"^PyTreeSpec\((NoneIsLeaf, )?(.*?)(, namespace='func')?\)$", r"\2", str(structure), flags=re.DOTALL
         )

@@ -40,7 +40,7 @@ class Node(NamedTuple):
     """A recorded application of a primitive: the origin of a value, and the needs of its pullback.
 
     In the engine a node is a plain tuple of these fields, in this order: Python makes tuples ten times faster than
-    objects. Nodes refer to values, never to boxes, which users write to. Values of equal shape and dtype share their
+    objects. Nodes refer to values, never to tracers, which users write to. Values of equal shape and dtype share their
     aval object, so `is` compares.
     """
 

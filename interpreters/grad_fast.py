@@ -279,8 +279,8 @@ class FastPartial:
 class UncheckedPartial(FastPartial):
     """A partial of values of one real dtype, with a result of that dtype.
 
-    Most partials have it by themselves. But SciPy computes in double precision where a number of Python stands beside
-    an array, as in struve(0.0, x), and so does NumPy's choice between numbers.
+    Most partials have it by themselves. But SciPy computes in double precision for a Python number with an array, as in
+    struve(0.0, x), and so does NumPy's choice between numbers.
     """
 
     __slots__ = ()

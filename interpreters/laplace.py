@@ -205,7 +205,7 @@ class Laplace(Interpreter):
     ) -> Any:
         """Σᵢⱼ (∂pᵢ/∂xⱼ) Sᵢⱼ: for each i the derivative of the partial along the tangents Sᵢⱼ of xⱼ.
 
-        A real operand beside a complex one has complex Sᵢⱼ, and takes part in the partial as a complex number.
+        A real operand together with a complex one has complex Sᵢⱼ, and takes part in the partial as a complex number.
         """
         total: Any = ZERO
         products: dict[tuple[int, int], Any] = {}

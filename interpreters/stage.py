@@ -63,7 +63,7 @@ class Stage(Interpreter):
 
     @property
     def layouts(self) -> Layouts:
-        """How arrays would lie in memory if NumPy ran the program."""
+        """The layouts of arrays if NumPy ran the program."""
         if self._layouts is None:
             from func.interpreters.program.layouts import Layouts  # start-up time: few programs ask
 
@@ -159,7 +159,7 @@ class Stage(Interpreter):
         return new_tracer(self, None, var)
 
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
-        """The recorded equations that the outputs need. Inputs are variables, since functions may write to boxes."""
+        """The recorded equations that the outputs need. Inputs are variables, since functions may write to tracers."""
         atoms = [self.atom(output) for output in outputs]
         equations: Sequence[Equation] = self.equations
         if self._forgotten:
@@ -181,7 +181,7 @@ _OF_MODES = (stop_gradient, renumbered)
 
 
 class DerivedStage(Stage):
-    """Stages code of the engine: nobody writes to its arrays; lines come from the Program that it evaluates."""
+    """Stages code of the engine: no code writes to its arrays; lines come from the Program that it evaluates."""
 
     keeps_lines = False
     copies_constants = False

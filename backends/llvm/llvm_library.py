@@ -223,7 +223,7 @@ def emit(text: str, machine: int, pipeline: Pipeline = QUICK) -> bytes:
         with _disposed(module, "DisposeModule"):
             is_wrong, error = _text_of("VerifyModule", module)
             if is_wrong:
-                raise CompileError(f"LLVM refuses the module: {error}")
+                raise CompileError(f"LLVM rejects the module: {error}")
             _call("SetTarget", module, host().triple.encode())
             with _disposed(_call("CreateTargetMachineData", machine), "DisposeTargetData") as data:
                 _call("SetDataLayout", module, _text_of("CopyStringRepOfTargetData", data)[1].encode())

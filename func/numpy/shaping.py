@@ -99,7 +99,7 @@ def transpose(a: Array, axes: Any = None) -> Array:
     rank = rank_of(a)
     if axes is None:
         is_tensor = type(a) is Tracer and (a._interpreter is EVALUATE or type(a._interpreter) is Imperative)
-        # Of a vector, only tensors show whether the view is another array: it has no `grad` and its own hooks.
+        # For a vector, only tensors show whether the view is another array: it has no `grad` and separate hooks.
         return view_permute(a, tuple(reversed(range(rank)))) if rank > 1 or (rank and is_tensor) else a
     order = tuple([normalize_axis(axis, rank) for axis in as_shape(axes)])
     if len(order) != rank:

@@ -617,7 +617,7 @@ def _split(sizes: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None
 
 
 def _groups(sizes: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
-    """Which consecutive sizes make each axis of a shape."""
+    """The consecutive sizes that make each axis of a shape."""
     groups: list[list[int]] = []
     position = 0
     for length in shape:

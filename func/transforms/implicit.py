@@ -111,7 +111,7 @@ def check_captured(captured: Sequence[Array], outs: Sequence[Array], function: A
     top = max([value._interpreter.level for value in captured if type(value) is Tracer], default=0)
     if any([type(out) is Tracer and out._interpreter.level > top for out in outs]):
         raise CustomRuleError(
-            f"{name_of(function)} uses a traced value that was not found in it{at_line()}\n"
+            f"{name_of(function)} uses a traced value that func has missed in it{at_line()}\n"
             "Its derivative would be lost: pass the value as an argument."
         )
 
@@ -319,8 +319,8 @@ class LinearSolve(Record):
             return system.matvec, system.solve
         if system.transpose_solve is None:
             raise NotDifferentiableError(
-                "func.custom_linear_solve: a reverse-mode derivative solves the transposed system, and no "
-                f"transpose_solve was given{at_line()}\n"
+                "func.custom_linear_solve: a reverse-mode derivative solves the transposed system, and needs "
+                f"transpose_solve{at_line()}\n"
                 "Give transpose_solve, or symmetric=True where the map is its own transpose; or use forward mode."
             )
 

@@ -245,7 +245,7 @@ class Batches:
         if self._total is not None and start != self._total:
             raise RaggedChunksError(
                 f"func.sum_over: the batches have {start} samples in this pass over the data, and had {self._total} "
-                "before\nMake the same batches in every pass: values and derivatives take passes of their own."
+                "before\nMake the same batches in every pass: values and derivatives take separate passes."
             )
         self._total = start
 
@@ -407,7 +407,7 @@ def _of_dask(data: Any) -> DaskBlocks:
             examples.append(np.zeros((1, *leaf.shape[1:]), leaf.dtype))
         else:
             raise ArgumentError(
-                f"func.sum_over: {name} is a {type(leaf).__name__} beside Dask arrays\n"
+                f"func.sum_over: {name} is a {type(leaf).__name__} among Dask arrays\n"
                 "Make it one with the same chunks: dask.array.from_array(x, chunks=...)."
             )
         columns.append(list(blocks))

@@ -565,7 +565,7 @@ class TangentRule(ValueRecord):
 
 
 def _key(run: PrimalRun, value: Any) -> int:
-    """A key for a value of a run: boxes of one value have one key."""
+    """A key for a value of a run: tracers of one value have one key."""
     return id(value._attached) if run.owns(value) else id(value)
 
 

@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 class PrimalRun(Interpreter):
     """Computes at once, and attaches the Origin to each value. Values that cannot have a derivative leave as plain
-    boxes.
+    tracers.
 
     `was_read`: the code read numbers, as by float(x), and results from them have no known derivative. With `args` it is
     the run of a checkpoint: traced values that the function reaches otherwise than by arguments count as further

@@ -177,8 +177,8 @@ class _Planner:
     def _operands(self, equation: Equation) -> list[str]:
         """The operands of a statement.
 
-        A number beside arrays of one floating dtype becomes a 0-d array of that dtype, which NumPy's ufuncs take in
-        half the time.
+        A number among arrays of one floating dtype becomes a 0-d array of that dtype, which NumPy's ufuncs take in half
+        the time.
         """
         names = [self._name(x) for x in equation.inputs]
         dtypes = {x.dtype for x in equation.inputs if type(x) is Var}

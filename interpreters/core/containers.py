@@ -1,4 +1,4 @@
-"""Containers of other libraries: some become arrays, some compute by rules of their own, some raise.
+"""Containers of other libraries: some become arrays, some compute by other rules, some raise.
 
 A container that defines `__array_ufunc__` defines itself what an operation with an array means (NumPy's enhancement
 proposal 13): a unit, labels, a mask. func leaves the operation to it. pandas holds ndarrays only, so its containers

@@ -225,7 +225,7 @@ ELEMENT = Kind(
 TAG = Kind("an integer that differs from others", lambda value, avals, params: is_integer(value))
 """Only the sign matters, and which tags of a program are equal."""
 PLACES = INDEX, INDEX_OF_SHAPE, SHAPE, AXIS, AXES
-"""Places in arrays: equal values mean the same, whatever types their integers have."""
+"""Places in arrays: equal values mean the same, for all types of integers."""
 _PLAIN = frozenset([kind.name for kind in (*PLACES, DTYPE, FLAG, TAG, NUMBER, TEXT)])
 ORDER = Kind("the order of a derivative", lambda value, avals, params: is_integer(value) and 0 <= value <= 10_000)
 

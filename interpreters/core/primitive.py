@@ -176,7 +176,7 @@ class Primitive:
 
 
 def evaluate(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-    """Run a primitive on concrete arrays, on their backend; host arrays beside device arrays move to the device."""
+    """Run a primitive on concrete arrays, on their backend; host arrays among device arrays move to the device."""
     xp = namespace_of(args)
     if xp is not np:
         args = tuple([xp.asarray(arg) if type(arg) is ndarray else arg for arg in args])

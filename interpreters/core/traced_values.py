@@ -1,4 +1,4 @@
-"""Values at any number of levels: the array behind one, operands from arguments, boxes of level 0, power series."""
+"""Values at any number of levels: the array behind one, operands from arguments, tracers of level 0, power series."""
 
 from __future__ import annotations
 
@@ -125,8 +125,9 @@ def derivatives_in(attached: Any) -> list[Any]:
 
 
 class Evaluate(Interpreter):
-    """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that later code can
-    write traced values into it."""
+    """Level 0: tracers of concrete arrays. `np.zeros_like(x)` in traced code makes one, so that later code can write
+    traced values into it.
+    """
 
     is_readable = True
 
@@ -139,7 +140,7 @@ class Evaluate(Interpreter):
         return self._as_tracers(primitive, evaluate(primitive, values, params))
 
     def _as_tracers(self, primitive: Primitive, out: Any) -> Any:
-        """Put the outputs into boxes, which inference mode marks."""
+        """Put the outputs into tracers, which inference mode marks."""
         if WATCHED.inference and MODE.get() is not None:
             return (
                 tuple([WIRING.mark_tensor(value) for value in out]) if primitive.multiple else WIRING.mark_tensor(out)
@@ -154,7 +155,7 @@ EVALUATE.level = 0
 
 
 def unboxed(value: Array) -> Array:
-    """The array inside a box of level 0, for interpreters above; any other value itself."""
+    """The array behind a tracer of level 0, for interpreters above; any other value itself."""
     return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from func.interpreters.core.primitive import Primitive
 
 Array: TypeAlias = Any
-"""Whatever a primitive takes: an array of some backend, a Python or NumPy scalar, or a Tracer."""
+"""Any operand of a primitive: an array of some backend, a Python or NumPy scalar, or a Tracer."""
 Params: TypeAlias = dict[str, Any]
 Shape: TypeAlias = tuple[int, ...]
 
@@ -153,14 +153,14 @@ def is_inexact(dtype: np.dtype[Any]) -> bool:
 
 
 class Tracer:
-    """Represents an array: a box around an immutable value, owned by one interpreter.
+    """Represents an array: a mutable reference to an immutable value, owned by one interpreter.
 
     `_value` is the array one level down; `_attached` is a graph node, a tangent or a variable of the owner. An in-place
     write rebinds all three. The other slots are unset until they are needed: `_view_of` refers to the base of a view,
-    `_views` lists the views of this box, `_written` is the line of a write, `_fact` is a fact about the value
-    (`func.numpy.facts`), `_state` belongs to the imperative interface.
-    The slots are private to the engine: libraries that look for attributes such as `value` would find the array without
-    its derivative. `func.numpy` installs the array interface (operators, methods, NumPy's protocols).
+    `_views` lists the views of this tracer, `_written` is the line of a write, `_fact` is a fact about the value
+    (`func.numpy.facts`), `_state` belongs to the imperative interface. The slots are private to the engine: libraries
+    that look for attributes such as `value` would find the array without its derivative. `func.numpy` installs the
+    array interface (operators, methods, NumPy's protocols).
 
     >>> import numpy as np, func
     >>> x = func.tensor([1.0, 2.0], requires_grad=True)
@@ -265,7 +265,7 @@ class Interpreter:
     called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
     """The function that runs under it, the ids of its traced arguments, and the caller's arguments."""
     inner_calls: Sequence[tuple[weakref.ref[Tracer], Callable[..., Any], weakref.ref[Any]]] = ()
-    """The same for functions with rules that run inside: the boxes of their arguments, with the caller's."""
+    """The same for functions with rules that run inside: the tracers of their arguments, with the caller's."""
 
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)

@@ -39,7 +39,7 @@ from func.interpreters.stage import Stage
 
 
 class TensorState:
-    """What a tensor owns besides its value: its gradient, and the hooks that run after its accumulation."""
+    """The state of a tensor besides its value: its gradient, and the hooks that run after its accumulation."""
 
     __slots__ = (
         "__weakref__",
@@ -186,7 +186,7 @@ def _without_trailing(node: Any) -> Any:
 
 
 def unboxed_copy(value: Array) -> Array:
-    """The present value of a box, without the box."""
+    """The present value of a tracer, without the tracer."""
     return Tracer(value._interpreter, value._value, value._attached) if type(value) is Tracer else value
 
 
@@ -209,14 +209,14 @@ CLONE = CloneRule()
 
 
 def _line_and_operands(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
-    """What a node keeps while anomalies are detected."""
+    """The information that a node stores during anomaly detection."""
     from func.interpreters.imperative.anomalies import line_and_operands  # start-up time
 
     return line_and_operands(primitive, args, outs)
 
 
 def copy_of(value: Array) -> Array:
-    """A copy of a traced value: a box of its own and, of a tensor, a node of its own. Unrecorded, it has no history."""
+    """A copy of a traced value: a new tracer and, for a tensor, a new node. Unrecorded, it has no history."""
     if type(value) is not Tracer:
         return value
     owner = value._interpreter
@@ -242,7 +242,7 @@ def boxed(value: Array) -> Array:
 
 
 def mark_tensor(value: Array) -> Any:
-    """A value in a box, marked where inference mode is on."""
+    """A value in a tracer, marked in inference mode."""
     global _has_inference_tensors
     if type(value) is not Tracer:
         value = Tracer(EVALUATE, value, None)
@@ -275,7 +275,7 @@ def ambient() -> Imperative:
 
 
 def ambient_of(transform: Interpreter | None) -> Imperative:
-    """The imperative interpreter of a transform; None stands for outside of all."""
+    """The imperative interpreter of a transform; None means outside of all."""
     if transform is None:
         return TOP
     interpreter: Imperative | None = transform.ambient

@@ -34,7 +34,7 @@ class Direct(Primitive):
         ]
 
     def pull_operations(self, saved: Sequence[Array], aval: Aval, params: Params) -> float:
-        """How many arithmetic operations a pullback takes, about."""
+        """The approximate number of arithmetic operations of a pullback."""
         if self.cost is None or isinstance(self.cost, (int, float)):
             return self.pull_factor * (self.cost or 0) * aval.size
         return self.pull_factor * self.cost([aval_of(x) for x in saved[:-1]], [aval], params)

@@ -11,7 +11,7 @@ an element for each row, and the second pass for all rows again, while they are 
       for r < R:  second pass of row i + r with the number in lane r
 
 Only operations on registers become vectors. What touches memory runs row by row, in the order of the rows, so a last
-block with fewer rows needs no code of its own: its other lanes hold numbers of earlier blocks, which nothing reads.
+block with fewer rows needs no special code: its other lanes hold numbers of earlier blocks, which nothing reads.
 """
 
 from __future__ import annotations

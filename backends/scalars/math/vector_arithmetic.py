@@ -357,7 +357,7 @@ class Bits(_Vector):
         return self.apply("lshr", other)
 
     def equals(self, other: Integer) -> Mask:
-        """Where both are equal."""
+        """The mask of equal elements."""
         return Mask(self.emit, self.emit.builder.icmp_signed("==", self.value, self.emit.bits(other).value))
 
     def real(self) -> Real:

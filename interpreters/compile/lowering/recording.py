@@ -94,7 +94,7 @@ class TextRecorder:
 class Recorded:
     """An array that an implementation computes, as text.
 
-    operand: the position of the operand in whose memory the value lies, or may lie.
+    operand: the position of the operand whose memory the value uses, or may use.
     call: the function that gave the value and the words of its arguments, where the function takes `out`.
     into: the text that writes the value into {out}, and the array helpers that it calls.
     elementwise_operands: the positions of the operands that a ufunc reads as they are, element by element.

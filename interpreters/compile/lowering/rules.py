@@ -231,7 +231,7 @@ def _written(
 
 
 UNTOUCHED = 1 << 16
-"""Zeros of more elements come from the system, where pages that nobody writes are cheap."""
+"""Zeros of more elements come from the system, where unwritten pages are cheap."""
 
 
 @lowering("place")

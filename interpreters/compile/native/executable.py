@@ -216,7 +216,7 @@ class _Compiler:
         try:
             native = _translated(program, self._fast, donated, nan_safe is not None)
             executable = _executable(native, checked(fallback, nan_safe), nan_safe, native.interface)
-            executable.code  # noqa: B018  (compiled now, so that an error is met here)
+            executable.code  # noqa: B018  (compiled now, so that an error appears here)
             return with_aliased(executable.flat_stub(), native.interface), executable
         except (NotNative, ValidationError):
             raise

@@ -1,4 +1,4 @@
-"""Pointwise primitives: values, avals and batches of what NumPy's ufuncs compute, whatever the derivative is."""
+"""Pointwise primitives: values, avals and batches of NumPy's ufuncs, independent of the derivative."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def _small_adjugate(a: Array) -> Array:
 NEARLY = 0.45
 """Singular values below this power of the rounding unit, relative to the largest one, count as zero."""
 DEFECT = 8
-"""Up to so many zero singular values the derivatives of all orders are right; with more, those up to this order."""
+"""Up to this number of zero singular values the derivatives of all orders are right; with more, those up to this order.
+"""
 
 
 def _adjugate_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:

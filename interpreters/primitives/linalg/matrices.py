@@ -1,4 +1,4 @@
-"""What the primitives of linear algebra share: transposes, products, masks, diagonals of stacks of matrices.
+"""The common operations of linear algebra: transposes, products, masks, diagonals of stacks of matrices.
 
 Convention: leading axes are a batch, H is the conjugate transpose.
 """

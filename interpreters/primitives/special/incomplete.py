@@ -299,7 +299,7 @@ def f_slope_dfd(m: Array, n: Array, x: Array) -> Array:
 def _binomial_density(k: Array, n: Array, p: Array, out: Array) -> Array:
     """The derivative by p of I_p(k + 1, n - k), of which SciPy rounds k down and n to zero.
 
-    It is zero where the function is 0 or 1 whatever p is, and NaN where the function is.
+    It is zero where the function is 0 or 1 for all p, and NaN where the function is.
     """
     k, n = floor(k), trunc(n)
     inside = logical_and(greater_equal(k, 0), less(k, n))

@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural.slicing import embed, getitem
 
 
 def _counts(shape: Shape, sizes: Shape, axes: tuple[int, ...], steps: Shape, gaps: Shape) -> Shape:
-    """How many windows there are along each axis of an array."""
+    """The numbers of windows along each axis of an array."""
     counts = list(shape)
     for size, axis, gap in zip(sizes, axes, gaps or (1,) * len(axes), strict=True):
         counts[axis] -= (size - 1) * gap

@@ -72,7 +72,7 @@ fft: Linear = linear(
 
 
 def _half_weights(x: Array, axis: int, length: int, inside: float) -> Array:
-    """x with every frequency but zero and (of an even length) the highest multiplied: those stand for two."""
+    """x with every frequency but zero and (of an even length) the highest multiplied: those count twice."""
     shape = shape_of(x)
     places = iota(shape[axis], x)
     alone = (places == 0) | (places * 2 == length)

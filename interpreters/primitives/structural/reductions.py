@@ -97,7 +97,7 @@ class Reduction(core.Primitive):
         return out, self, (values[0], out)
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        """What was saved, by traced values: the argument and the output."""
+        """The saved values, traced: the argument and the output."""
         return lift(0, saved[0]), lift(None, saved[1])
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
