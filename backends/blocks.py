@@ -113,14 +113,14 @@ def reduce(ufunc: Any, x: Any, axes: tuple[int, ...], dtype: Any = None) -> Any:
     if axes == tuple(range(number)):
         if number == rank:
             return _sum_of_all(ufunc, x, dtype, helpers) if ufunc is np.add else ufunc.reduce(x, axes, dtype)
-        kept, unit = x.shape[number:], 256
-        width = int(np.prod(kept, dtype=int))
+        out_shape, unit = x.shape[number:], 256
+        width = int(np.prod(out_shape, dtype=int))
         view = x.reshape(*x.shape[:number], width)
         inner: Any = (Ellipsis,)
         reduced = axes
     elif axes == tuple(range(rank - number, rank)):
-        kept, unit = x.shape[: rank - number], 1
-        width = int(np.prod(kept, dtype=int))
+        out_shape, unit = x.shape[: rank - number], 1
+        width = int(np.prod(out_shape, dtype=int))
         view = x.reshape(width, *x.shape[rank - number :])
         inner = ()
         reduced = tuple(range(1, number + 1))
@@ -137,7 +137,7 @@ def reduce(ufunc: Any, x: Any, axes: tuple[int, ...], dtype: Any = None) -> Any:
         part = slice(cuts[number], cuts[number + 1])
         ufunc.reduce(view[(*inner, part)], reduced, dtype, out=out[part])
 
-    return out.reshape(kept) if _run(block, len(cuts) - 1, helpers) else ufunc.reduce(x, axes, dtype)
+    return out.reshape(out_shape) if _run(block, len(cuts) - 1, helpers) else ufunc.reduce(x, axes, dtype)
 
 
 def copy(x: Any) -> Any:

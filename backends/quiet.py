@@ -49,10 +49,10 @@ class _Ignoring:
 def _state_of_errors() -> tuple[ContextVar[Any], Any, Any] | None:
     """The context variable that np.errstate sets, its value at first, and the one that ignores all errors."""
     np.errstate(all="ignore").__enter__()
-    found = list(copy_context().items())
-    if len(found) != 1:
+    variables = list(copy_context().items())
+    if len(variables) != 1:
         return None
-    ((variable, ignoring),) = found
+    ((variable, ignoring),) = variables
     return variable, Context().run(variable.get), ignoring
 
 

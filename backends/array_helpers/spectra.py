@@ -138,11 +138,11 @@ def eigh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str, subset: Any) -> tu
     dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     eigh = scipy_of(xp, "linalg").eigh_tridiagonal
 
-    def call(diagonal: Any, beside: Any) -> Any:
+    def call(diagonal: Any, off_diagonal: Any) -> Any:
         def solve(**chosen: Any) -> Any:
             (select, select_range), *_ = [*chosen.items(), ("a", None)]
             options = {"select": select, "select_range": select_range, "check_finite": False}
-            return eigh(diagonal, beside, **options, lapack_driver=driver)
+            return eigh(diagonal, off_diagonal, **options, lapack_driver=driver)
 
         return _searched(solve, subset, "i", "v")
 
@@ -155,8 +155,8 @@ def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:
     dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     values = scipy_of(xp, "linalg").eigvalsh_tridiagonal
 
-    def call(diagonal: Any, beside: Any) -> Any:
-        return (values(diagonal, beside, check_finite=False, lapack_driver=driver),)
+    def call(diagonal: Any, off_diagonal: Any) -> Any:
+        return (values(diagonal, off_diagonal, check_finite=False, lapack_driver=driver),)
 
     outs = ((d.shape, dtype),)
     return over_stack(xp, _of_finite(xp, call, outs, d.ndim - 1), (d, e), outs, (1, 1))[0]

@@ -197,7 +197,7 @@ def product_text(word: str, name: str = "product") -> str:
     blas = BLAS if name == "product" else BLAS.replace(" 0, out", " 1, out").replace("(int)k, 1, x", "(int)k, -1, x")
     text = PRODUCT.replace("BLAS", "" if letter is None else blas.replace("LETTER", letter))
     wraps = word.startswith("int")  # so does overflow
-    rows, loops, kept, sums = [], [], [], []
+    rows, loops, copies, sums = [], [], [], []
     for r in range(ROWS):
         x, total = f"row{r}[l * x1]", f"sums{r}[c]"
         plus = f"{total} + {x} * p[c]"
@@ -206,12 +206,12 @@ def product_text(word: str, name: str = "product") -> str:
         elif wraps:
             plus = f"({word})((u{word}){total} + (u{word}){x} * (u{word})p[c])"
         loops.append(f"{total} = {plus};")
-        kept.append(f"sums[{r}][c] = {total};")
+        copies.append(f"sums[{r}][c] = {total};")
         sums.append(f"sums{r}[COLUMNS] = {{0}}")
         if r:
             rows.append(f"const TYPE *const row{r} = row0 + (rows > {r} ? {r} * x0 : 0);")
     text = text.replace("ROW\n", _indented(rows, 16) + "\n").replace("TYPE SUMS", f"TYPE {', '.join(sums)}")
-    text = text.replace("LOOP", _indented(loops, 24)).replace("KEEP", _indented(kept, 20))
+    text = text.replace("LOOP", _indented(loops, 24)).replace("KEEP", _indented(copies, 20))
     for place in ("place[c]", "place[c * out1]"):
         total = f"{place} + sums[r][c]"
         if wraps:

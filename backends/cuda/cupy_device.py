@@ -103,11 +103,11 @@ class CupyDevice:
             except self.driver.CUDADriverError as error:
                 raise KernelError(f"the driver does not load the kernels: {error}") from error
 
-        def found(name: str) -> Any:
+        def load_kernel(name: str) -> Any:
             with self.cupy.cuda.Device(self.number):
                 return module.get_function(name).kernel
 
-        return found
+        return load_kernel
 
     def launch(self, kernel: Any, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         """Start a kernel on the current stream."""

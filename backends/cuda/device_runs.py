@@ -299,8 +299,8 @@ class DeviceExecutable:
                 [device.empty(spec.shape, spec.dtype) for spec in plan.outputs],
             )
         own_inputs, own_outputs = self._copies
-        for mine, given, spec in zip(own_inputs, inputs, plan.inputs, strict=True):
-            device.copy(device.address(mine), device.address(given), math.prod(spec.shape) * spec.dtype.itemsize)
+        for mine, argument, spec in zip(own_inputs, inputs, plan.inputs, strict=True):
+            device.copy(device.address(mine), device.address(argument), math.prod(spec.shape) * spec.dtype.itemsize)
         assert self.replays is not None
         places = [*map(device.address, own_inputs)], [*map(device.address, own_outputs)]
         replay = self.replays.find("staged")
@@ -308,8 +308,8 @@ class DeviceExecutable:
             self._capture("staged", places)
         else:
             replay()
-        for mine, made, spec in zip(own_outputs, outputs, plan.outputs, strict=True):
-            device.copy(device.address(made), device.address(mine), math.prod(spec.shape) * spec.dtype.itemsize)
+        for mine, result, spec in zip(own_outputs, outputs, plan.outputs, strict=True):
+            device.copy(device.address(result), device.address(mine), math.prod(spec.shape) * spec.dtype.itemsize)
 
     def _is_small(self) -> bool:
         specs = (*self.plan.inputs, *self.plan.outputs)

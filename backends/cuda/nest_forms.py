@@ -108,18 +108,20 @@ def _is_independent(nest: LoopNest, accesses: Sequence[Any], axis: int, depends:
 def _keeps_apart(nest: LoopNest, store: StoreAt, axis: int, depends: dict[int, set[int]]) -> bool:
     """Whether a write at dynamic positions may reach one place at several indices of an axis."""
     ref = nest.padded(store.ref)
-    moving = [each for each, stride in enumerate(ref.strides) if stride and nest.domain[each] > 1]
+    write_axes = [each for each, stride in enumerate(ref.strides) if stride and nest.domain[each] > 1]
     dynamic = {each for index in store.indices for each in depends.get(id(index.value), ())}
-    if axis not in moving or axis in dynamic:
+    if axis not in write_axes or axis in dynamic:
         return False
     grid = math.gcd(*[index.stride for index in store.indices])
-    span = sum([abs(ref.strides[each]) * (nest.domain[each] - 1) for each in moving])
+    span = sum([abs(ref.strides[each]) * (nest.domain[each] - 1) for each in write_axes])
     inside = StridedRef(ref.buffer, 0, ref.strides)
-    return span < grid and not may_alias(nest.domain, inside, inside, moving)
+    return span < grid and not may_alias(nest.domain, inside, inside, write_axes)
 
 
 # -- copies of nests ------------------------------------------------------------------------------------------------
-def moved(each: Instruction, order: Sequence[int], rank: int, refs: dict[int, StridedRef] | None = None) -> Instruction:
+def with_axis_order(
+    each: Instruction, order: Sequence[int], rank: int, refs: dict[int, StridedRef] | None = None
+) -> Instruction:
     """An instruction for axes in another order."""
 
     def ref(old: StridedRef) -> StridedRef:
@@ -144,7 +146,9 @@ def moved(each: Instruction, order: Sequence[int], rank: int, refs: dict[int, St
 def permuted(nest: LoopNest, order: Sequence[int], outer: int) -> LoopNest:
     """A nest with its axes in another order, of which the first ones are rows."""
     rank = len(nest.domain)
-    stages = [NestStage(stage.inner, [moved(each, order, rank) for each in stage.code]) for stage in nest.stages]
+    stages = [
+        NestStage(stage.inner, [with_axis_order(each, order, rank) for each in stage.code]) for stage in nest.stages
+    ]
     return LoopNest(tuple([nest.domain[axis] for axis in order]), outer, stages, nest.fills)
 
 
@@ -288,23 +292,23 @@ def needed_by(code: Sequence[Instruction], ends: Sequence[Instruction]) -> list[
 
 
 def _rows_of(
-    nest: LoopNest, code: Sequence[Instruction], kept: Sequence[int], fills: dict[int, tuple[Buffer, Any]]
+    nest: LoopNest, code: Sequence[Instruction], row_axes: Sequence[int], fills: dict[int, tuple[Buffer, Any]]
 ) -> LoopNest:
     rank = len(nest.domain)
-    order = [*kept, *[axis for axis in range(rank) if axis not in kept]]
+    order = [*row_axes, *[axis for axis in range(rank) if axis not in row_axes]]
     inner: list[Instruction] = []
     after: list[Instruction] = []
     for each in code:
-        new = moved(each, order, rank)
+        new = with_axis_order(each, order, rank)
         if not isinstance(new, Accumulate):
             inner.append(new)
             continue
         dtype = new.ref.buffer.dtype
         total, result = Register(dtype), Register(dtype)
         inner.append(Reduce(total, new.op, new.value))
-        ref = StridedRef(new.ref.buffer, new.ref.offset, new.ref.strides[: len(kept)])
+        ref = StridedRef(new.ref.buffer, new.ref.offset, new.ref.strides[: len(row_axes)])
         fill = fills.get(id(new.ref.buffer))
-        lengths = [nest.domain[axis] for axis in kept]
+        lengths = [nest.domain[axis] for axis in row_axes]
         start: Operand
         if fill is not None and math.prod(lengths) == new.ref.buffer.size:
             start = Literal(fill[1], dtype)
@@ -314,7 +318,7 @@ def _rows_of(
             after.append(Load(start, ref))
         after += [Apply(result, new.op, (start, total)), Store(ref, result)]
     stages = [NestStage(True, inner), NestStage(False, after)]
-    return LoopNest(tuple([nest.domain[axis] for axis in order]), len(kept), stages)
+    return LoopNest(tuple([nest.domain[axis] for axis in order]), len(row_axes), stages)
 
 
 # -- scratch of rows ------------------------------------------------------------------------------------------------
@@ -427,14 +431,14 @@ def _again(
     outer = nest.outer or 0
     rows = nest.domain[:outer]
     needed = needed_by(stage.code, [each])
-    if not all([isinstance(one, (Load, LoadAt, Apply, Position, Accumulate)) for one in needed]):
+    if not all([isinstance(step, (Load, LoadAt, Apply, Position, Accumulate)) for step in needed]):
         return None
-    if any([isinstance(one, READS) and id(one.ref.buffer.storage) in written for one in needed]):
+    if any([isinstance(step, READS) and id(step.ref.buffer.storage) in written for step in needed]):
         return None
-    inside = {id(one.out) for one in needed if isinstance(one, (Load, LoadAt, Apply, Position))}
+    inside = {id(step.out) for step in needed if isinstance(step, (Load, LoadAt, Apply, Position))}
     replaced: dict[int, Operand] = {}
     loads: list[Instruction] = []
-    for x in [x for one in needed for x in operands_of(one)]:
+    for x in [x for step in needed for x in operands_of(step)]:
         if isinstance(x, Literal) or id(x) in inside or id(x) in replaced:
             continue
         if id(x) not in homes:
@@ -443,5 +447,5 @@ def _again(
         fresh = Register(x.dtype)
         replaced[id(x)] = fresh
         loads.append(Load(fresh, nest.padded(homes[id(x)])))
-    code = [moved(with_operands(one, replaced), range(len(nest.domain)), len(nest.domain)) for one in needed]
+    code = [with_axis_order(with_operands(one, replaced), range(len(nest.domain)), len(nest.domain)) for one in needed]
     return [*loads, *code]

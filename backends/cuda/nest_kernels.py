@@ -126,9 +126,9 @@ class KernelLibrary:
         self.definitions.texts.setdefault(name, text.replace("KERNEL", name))
         return name, uses_status
 
-    def threads(self, wanted: int) -> int:
+    def threads(self, threads_of_row: int) -> int:
         """The threads of a block: those of the kernel around a function."""
-        return THREADS if self.is_inside else wanted
+        return THREADS if self.is_inside else threads_of_row
 
 
 class KernelWriter:

@@ -27,7 +27,6 @@ from func.backends.cuda.device_steps import (
 )
 from func.backends.cuda.nest_forms import (
     accesses_of,
-    moved,
     needed_by,
     parallel_axes,
     permuted,
@@ -35,6 +34,7 @@ from func.backends.cuda.nest_forms import (
     row_scratch,
     split_stages,
     varies,
+    with_axis_order,
     with_row_scratch,
     without_accumulation,
     without_unit_axes,
@@ -424,26 +424,26 @@ class Planner:
             ]
         ):
             return None
-        beside = parallel_axes(nest, code, list(range(rank)))
-        updates = [axis for axis in range(rank) if axis not in beside]
+        independent = parallel_axes(nest, code, list(range(rank)))
+        updates = [axis for axis in range(rank) if axis not in independent]
         count = math.prod([nest.domain[axis] for axis in updates])
         if count < self.limits.updates or count * self.limits.updates < math.prod(
-            [nest.domain[axis] for axis in beside]
+            [nest.domain[axis] for axis in independent]
         ):
             return None
         depends = varies(nest, code)
         fixed = nest.padded(store.ref).strides
         if any([fixed[axis] for axis in updates]):
             return None
-        if any([depends.get(id(index.value), set()) & set(beside) for index in store.indices]):
+        if any([depends.get(id(index.value), set()) & set(independent) for index in store.indices]):
             return None
         keys, order = Buffer(count, np.dtype(np.int64)), Buffer(count, np.dtype(np.int64))
         indices = [Reduce(Register(index.value.dtype), "add", index.value) for index in store.indices]
         of_keys = needed_by([*code, *indices], indices)[: -len(indices)]
         last = LoopNest(nest.domain, 0, [NestStage(True, [*[each for each in code if each is not store], store])])
-        turned = permuted(last, [*updates, *beside], 0)
+        turned = permuted(last, [*updates, *independent], 0)
         lengths = turned.domain[: len(updates)]
-        key_code = [moved(each, [*updates, *beside], rank) for each in of_keys]
+        key_code = [with_axis_order(each, [*updates, *independent], rank) for each in of_keys]
         first = LoopNest(lengths, len(lengths), [NestStage(False, key_code)])
         return [
             key_kernel(self.library, first, store, keys, "places"),

@@ -197,8 +197,8 @@ def lu_of(wide: Fixed, n: int, a: Matrix, lu: Matrix, pivots: Int32s) -> bool:
                 factor = rows[i, k] / on if is_tiny else rows[i, k] * inverse
                 for c in range(wide):
                     rest = fma(-factor, top[c], rows[i, c])
-                    kept = factor if c == k else rows[i, c]
-                    rows[i, c] = rest if c > k else kept
+                    value = factor if c == k else rows[i, c]
+                    rows[i, c] = rest if c > k else value
     for i in range(n):
         for j in range(n):
             lu[i, j] = rows[i, j]

@@ -117,7 +117,7 @@ def eigh(n: int, flat: Numbers, w: Reals, v: Rows | None, e: Reals, tau: Numbers
             shift: Real = 0
             i = m - 1
             while i >= place:
-                f, beside = s * e[i], c * e[i]
+                f, off = s * e[i], c * e[i]
                 r = hypot(f, g)
                 e[i + 1] = r
                 if r == 0:
@@ -125,10 +125,10 @@ def eigh(n: int, flat: Numbers, w: Reals, v: Rows | None, e: Reals, tau: Numbers
                     break
                 s, c = f / r, g / r
                 g = w[i + 1] - shift
-                turn = (w[i] - g) * s + 2 * c * beside
+                turn = (w[i] - g) * s + 2 * c * off
                 shift = s * turn
                 w[i + 1] = g + shift
-                g = c * turn - beside
+                g = c * turn - off
                 if v is not None:
                     rotate(n, c, -s, v[i], v[i + 1])
                 i -= 1
@@ -140,10 +140,10 @@ def eigh(n: int, flat: Numbers, w: Reals, v: Rows | None, e: Reals, tau: Numbers
         least_place = i
         for j in range(i + 1, n):
             least_place = j if w[j] < w[least_place] else least_place
-        kept = w[i]
+        swapped = w[i]
         w[i] = w[least_place] / scale
         if least_place != i:
-            w[least_place] = kept
+            w[least_place] = swapped
             if v is not None:
                 exchange(n, v[i], v[least_place])
     if v is not None:
@@ -236,16 +236,16 @@ def rotation(f: Real, g: Real, turn: Reals) -> Real:
 
 def smaller(f: Real, g: Real, h: Real) -> Real:
     """The smaller singular value of a triangle (f, g; 0, h). Source: LAPACK's dlas2."""
-    first, second, beside = abs(f), abs(h), abs(g)
+    first, second, off = abs(f), abs(h), abs(g)
     low, high = (first if first < second else second), (second if first < second else first)
     if low == 0:
         return 0
-    if beside < high:
-        total, rest, square = 1 + low / high, (high - low) / high, beside / high * (beside / high)
+    if off < high:
+        total, rest, square = 1 + low / high, (high - low) / high, off / high * (off / high)
         return low * (2 / (sqrt(total * total + square) + sqrt(rest * rest + square)))
-    share = high / beside
+    share = high / off
     if share == 0:
-        return low * high / beside
+        return low * high / off
     part, gap = (1 + low / high) * share, (high - low) / high * share
     return 2 * (low * (1 / (sqrt(1 + part * part) + sqrt(1 + gap * gap)))) * share
 
@@ -272,8 +272,8 @@ def diagonalize(n: int, d: Reals, e: Reals, left: Rows | None, m: int, right: Ro
     while last > 0:
         first, largest = last, abs(d[last])
         while first > 0 and abs(e[first - 1]) > least:
-            one, other = abs(d[first - 1]), abs(e[first - 1])
-            largest = one if one > largest else largest
+            size, other = abs(d[first - 1]), abs(e[first - 1])
+            largest = size if size > largest else largest
             largest = other if other > largest else largest
             first -= 1
         if first > 0:
@@ -315,23 +315,23 @@ def diagonalize(n: int, d: Reals, e: Reals, left: Rows | None, m: int, right: Ro
         f = 0 if shift == 0 else (abs(d[start]) - shift) * (copysign(1, d[start]) + shift / d[start])
         g = e[edge]
         for k in range(count):
-            here, there, beside = start + k * step, start + k * step + step, edge + k * step
-            length = rotation(d[here] * near[0], e[beside], near) if shift == 0 else rotation(f, g, near)
+            here, there, off = start + k * step, start + k * step + step, edge + k * step
+            length = rotation(d[here] * near[0], e[off], near) if shift == 0 else rotation(f, g, near)
             if k > 0:
-                e[beside - step] = far[1] * length if shift == 0 else length
+                e[off - step] = far[1] * length if shift == 0 else length
             if shift == 0:
                 d[here] = rotation(far[0] * length, d[there] * near[1], far)
             else:
-                f = near[0] * d[here] + near[1] * e[beside]
-                e[beside] = near[0] * e[beside] - near[1] * d[here]
+                f = near[0] * d[here] + near[1] * e[off]
+                e[off] = near[0] * e[off] - near[1] * d[here]
                 g = near[1] * d[there]
                 d[there] *= near[0]
                 d[here] = rotation(f, g, far)
-                f = far[0] * e[beside] + far[1] * d[there]
-                d[there] = far[0] * d[there] - far[1] * e[beside]
+                f = far[0] * e[off] + far[1] * d[there]
+                d[there] = far[0] * d[there] - far[1] * e[off]
                 if k < count - 1:
-                    g = far[1] * e[beside + step]
-                    e[beside + step] *= far[0]
+                    g = far[1] * e[off + step]
+                    e[off + step] *= far[0]
             if left is not None and right is not None:
                 c, s = (near[0] if down else far[0]), (near[1] if down else far[1])
                 rotate(n, c, s, right[here], right[there])

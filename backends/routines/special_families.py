@@ -386,9 +386,9 @@ def _beta_root(a: float, b: float, p: float, upper: bool) -> float:
         low = place if step < 0 or (part == 0 and not upper) else low
         high = place if step > 0 or (part == 0 and upper) else high
         following = place - step if step == step and place - step >= low and place - step <= high else (low + high) / 2
-        moved = fabs(following - place)
+        change = fabs(following - place)
         place = following
-        if moved <= 2e-16 * fabs(place):
+        if change <= 2e-16 * fabs(place):
             break
     return exp(place)
 
@@ -632,11 +632,11 @@ def betainc_db(a: float, b: float, x: float) -> float:
 
 
 ROUTINES = {
-    name.lstrip("_"): found
+    name.lstrip("_"): routine
     for names in (vars(special_functions), globals())
-    for name, found in names.items()
-    if isinstance(found, FunctionType) and found.__module__ == names["__name__"]
+    for name, routine in names.items()
+    if isinstance(routine, FunctionType) and routine.__module__ == names["__name__"]
 }
 """The functions by name, without the underscore of those that no primitive has."""
-ARITY = {name: found.__code__.co_argcount for name, found in ROUTINES.items() if found.__name__ == name}
+ARITY = {name: routine.__code__.co_argcount for name, routine in ROUTINES.items() if routine.__name__ == name}
 """The numbers of arguments of the primitives."""

@@ -351,9 +351,9 @@ def _gamma_quantile(a: float, p: float, upper: bool) -> float:
         low = place if step < 0 or (part == 0 and not upper) else low
         high = place if step > 0 or (part == 0 and upper) else high
         following = place - step if step == step and place - step >= low and place - step <= high else (low + high) / 2
-        moved = fabs(following - place)
+        change = fabs(following - place)
         place = following
-        if moved <= 4e-16 * fabs(place):
+        if change <= 4e-16 * fabs(place):
             break
     return exp(place)
 

@@ -243,9 +243,11 @@ class Reading:
     def callee(self, node: ast.Call) -> Routine | None:
         """The routine that is called; None for a function of the language."""
         assert isinstance(node.func, ast.Name)
-        found = self.names.get(node.func.id)
-        is_routine = isinstance(found, FunctionType) and found.__module__ != LANGUAGE and node.func.id not in RESULTS
-        return found if is_routine else None
+        function = self.names.get(node.func.id)
+        is_routine = (
+            isinstance(function, FunctionType) and function.__module__ != LANGUAGE and node.func.id not in RESULTS
+        )
+        return function if is_routine else None
 
     @functools.cached_property
     def written(self) -> frozenset[str]:

@@ -201,7 +201,7 @@ class DerivativeTerms:
             return self._with_numbers(equation, primals, out, group, numbers)
         if sum([term is not None for term in group]) > 1:
             alone = [[term if k == i else None for k in range(len(group))] for i, term in enumerate(group) if term]
-            parts = [self._through(equation, primals, out, one) for one in alone]
+            parts = [self._through(equation, primals, out, single_terms) for single_terms in alone]
             return [[term for part in parts for term in part[k]] for k in range(len(sets))]
         position = next(i for i, term in enumerate(group) if term is not None)
         term = group[position]
@@ -216,10 +216,10 @@ class DerivativeTerms:
             if not mask.any():
                 continue
             part = _masked(term, mask, equation.inputs[position].dtype)
-            one = [part if k == position else None for k in range(len(group))]
-            numbers = [_single(x) for x in self._sets(equation, one)]
+            single_terms = [part if k == position else None for k in range(len(group))]
+            numbers = [_single(x) for x in self._sets(equation, single_terms)]
             assert all([x is not MANY for x in numbers]), primitive
-            for k, terms in enumerate(self._with_numbers(equation, primals, out, one, numbers)):
+            for k, terms in enumerate(self._with_numbers(equation, primals, out, single_terms, numbers)):
                 results[k].extend(terms)
         if len(results) * max([len(terms) for terms in results]) > MAX_COLUMNS:
             raise NotWorthwhile
@@ -332,19 +332,19 @@ def _masked(term: DerivativeTerm, mask: Any, dtype: Any) -> DerivativeTerm:
     return DerivativeTerm(numbers, embed(getitem(term.tangent, index=index), index=index, shape=mask.shape))
 
 
-def _joint(one: Any, other: Any) -> Any:
+def _joint(first: Any, second: Any) -> Any:
     """The numbers of two terms together; None if an element would have two."""
-    if one is other:
-        return one
-    flat, others = _sampled(one), _sampled(other)
+    if first is second:
+        return first
+    flat, others = _sampled(first), _sampled(second)
     if ((flat != others) & (flat != 0) & (others != 0)).any():
         return None
-    if np.array_equal(one, other):
-        return one
-    is_empty = one == 0
-    if not (is_empty | (other == 0) | (one == other)).all():
+    if np.array_equal(first, second):
+        return first
+    is_empty = first == 0
+    if not (is_empty | (second == 0) | (first == second)).all():
         return None
-    return np.where(is_empty, other, one)
+    return np.where(is_empty, second, first)
 
 
 def _sampled(numbers: Any) -> Any:
@@ -400,11 +400,11 @@ def _spread(term: DerivativeTerm, others: list[DerivativeTerm], dtype: Any) -> l
     ]
 
 
-def _added(one: DerivativeTerm, other: DerivativeTerm, joint: Any, dtype: Any) -> DerivativeTerm:
-    if one.tangent is None and other.tangent is None and not ((one.numbers != 0) & (other.numbers != 0)).any():
+def _added(first: DerivativeTerm, second: DerivativeTerm, joint: Any, dtype: Any) -> DerivativeTerm:
+    if first.tangent is None and second.tangent is None and not ((first.numbers != 0) & (second.numbers != 0)).any():
         return DerivativeTerm(joint, None)
     return DerivativeTerm(
-        joint, add(*[_ones(x.numbers, dtype) if x.tangent is None else x.tangent for x in (one, other)])
+        joint, add(*[_ones(x.numbers, dtype) if x.tangent is None else x.tangent for x in (first, second)])
     )
 
 

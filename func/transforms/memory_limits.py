@@ -156,7 +156,6 @@ class ChunkPlan:
     MOST_CHOSEN = 64
 
     def __init__(self, limit: Any, transform: str, function: Callable[..., Any]) -> None:
-        self.given = limit
         self.limit = parse_bytes(limit, transform)
         self.transform = transform
         self.function = function

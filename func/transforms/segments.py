@@ -75,7 +75,7 @@ def _traced(fun: Flat, args: Sequence[Array], function: Callable[..., Any]) -> P
         stage.example = next((example for example in map(example_of, args) if example is not None), None)
         with TransformScope(stage), running(stage):
             inputs: list[Any] = [stage.variable(aval_of(x)) for x in args]
-            variables = [box._attached for box in inputs]
+            variables = [tracer._attached for tracer in inputs]
             WIRING.link_arguments(stage, fun, inputs, args)
             return stage.program(variables, without_tensors(fun(*inputs), stage)), stage.has_pullbacks
 

@@ -119,7 +119,7 @@ def _of_saved(rule: Callable[..., Array], needs: tuple[int, ...]) -> Callable[[A
 
 
 def in_precision_of(out: Array, saved: Sequence[Array]) -> Sequence[Array]:
-    """The operands of partials, in the precision of the output: in a narrower one they would lose digits or overflow."""
+    """The operands of partials, in the precision of the output: a narrower one loses digits or overflows."""
     dtype = dtype_of(out)
     for value in saved:
         if value is not None and type(value) not in PYTHON_SCALARS and dtype_of(value) is not dtype:
