@@ -151,7 +151,7 @@ def profile_of(executable: Executable, args: Sequence[Any], repeat: int, name: s
     repeat = _checked_repeat(repeat)
     if any([type(x) is Tracer for x in args]):
         raise ProfileError(
-            f"func.jit: profile of {name}: it has traced arguments, or uses those of an enclosing transform; "
+            f"func.jit: profile of {name}: it has traced arguments, or uses values of an outer transform; "
             "profile the jitted transform on arrays: func.jit(func.grad(f)).profile(x)"
         )
     parts = parts_of(executable)

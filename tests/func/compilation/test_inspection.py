@@ -274,7 +274,7 @@ def test_profile_of_nothing_native() -> None:
 
 def test_profile_of_traced_values() -> None:
     jitted = native(np.sin)
-    with pytest.raises(ProfileError, match="it was given traced values"):
+    with pytest.raises(ProfileError, match="it has traced arguments"):
         func.grad(lambda x: jitted.profile(x) and x)(1.0)
 
 
