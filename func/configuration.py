@@ -206,9 +206,9 @@ class Config:
     def array_cache(self) -> int:
         """The bytes of dead arrays that transforms keep for reuse, at most: initially 256 MiB.
 
-        While a transform runs, NumPy takes the memory of large arrays from dead ones if possible, since fresh pages of
-        the system take longer than most arithmetic. The peak memory of the process does not rise. Accepts a text with a
-        unit ("1 GiB"), too; 0 switches it off. `func.clear_caches()` frees the memory. It needs Linux, and native code;
+        While a transform runs, NumPy takes the memory of large arrays from dead ones if possible: fresh pages of the
+        system cost more than most arithmetic. The peak memory of the process does not rise. Accepts a text with a unit
+        ("1 GiB"), too; 0 switches it off. `func.clear_caches()` frees the memory. It needs Linux, and native code;
         elsewhere the setting has no effect.
 
         Raises:

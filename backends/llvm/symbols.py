@@ -1,8 +1,8 @@
 """The addresses behind the names that compiled code refers to.
 
 A name belongs to libc or libm, to glibc's vector library, or to a module of func: a BLAS routine or a special function
-of SciPy, a sort of NumPy, the trampoline of the thread pool, an elementary function or a product of matrices, which are
-compiled at the first look-up of their names.
+of SciPy, a sort of NumPy, the trampoline of the thread pool, an elementary function or a product of matrices. The first
+look-up of a name compiles the latter.
 """
 
 from __future__ import annotations

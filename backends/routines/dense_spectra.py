@@ -388,9 +388,10 @@ def singular(
 def least_squares(
     m: int, n: int, k: int, a: Rows, b: Rows, u: Rows, v: Rows, s: Reals, limit: Real, x: Rows, rest: Reals
 ) -> None:
-    """The solution x (of n rows and k columns) of least squares, of those the shortest, by the singular vectors of A
-    where it has at least as many rows as columns, or of its adjoint. Singular values up to `limit` times the largest
-    count as zero; `rest` has the sums of squared residuals."""
+    """The shortest least-squares solution x (of n rows and k columns), by the singular vectors of A, or of its adjoint
+    if A has fewer rows than columns. Singular values up to `limit` times the largest count as zero; `rest` has the sums
+    of squared residuals.
+    """
     is_tall = m >= n
     for i in range(n):
         for c in range(k):

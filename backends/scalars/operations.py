@@ -1,9 +1,8 @@
 """Operations of NumPy on elements as LLVM IR, on scalars and on vectors alike.
 
-Semantics are NumPy's: max and min propagate NaN, remainders have the divisor's sign, integers wrap around, division of
-integers by zero gives zero, a shift by too many bits shifts all bits out, floats out of an integer's range become its
-smallest value (as on x86), and half precision and bfloat16 are computed in single precision and rounded after every
-operation.
+Semantics are NumPy's: max and min propagate NaN, remainders have the divisor's sign, integers wrap around. Division of
+integers by zero gives zero, a shift by too many bits shifts all bits out. Floats out of an integer's range become its
+smallest value (as on x86). Half precision and bfloat16 compute in single precision, rounded after every operation.
 """
 
 from __future__ import annotations

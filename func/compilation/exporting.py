@@ -103,7 +103,7 @@ def to_source(
     """The source of a module that computes a function for arguments like these, without func.
 
     `to_source(f)(*args)` traces f (any transform of a function: `func.grad(f)`, `func.hessian(f)`), optimises the
-    Program and prints it as a module with one function of f's name and parameters, which needs NumPy (and SciPy where
+    Program and prints it as a module with one function of f's name and parameters. The module needs NumPy (and SciPy if
     the header imports it). The function takes arguments of the shapes and dtypes of `args`, and raises ValueError for
     others. For CuPy arguments the module imports CuPy. Static arguments become constants. Bodies of loops and branches
     (`func.scan`, `func.while_loop`, `func.cond`) become functions. If a zero may meet an infinity in a pullback, the

@@ -59,7 +59,7 @@ def sparsity(
 ) -> Callable[..., Any]:
     """The pattern of the Jacobian, from the function's Program, without derivatives.
 
-    Called with the function's arguments, it returns a SciPy CSR array of truth values, of shape (elements of all
+    Called with the function's arguments, it returns a SciPy CSR array of truth values. Its shape is (elements of all
     outputs, elements of all selected arguments), in C order and in the order of the leaves. It contains every entry
     that can be nonzero for some values of the floating point arguments. Integers, truth values and non-arrays are
     fixed: indices and conditions computed from them tighten the pattern.

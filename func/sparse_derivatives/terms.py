@@ -2,10 +2,10 @@
 
 The derivative of a value is a sum of few terms. A term has a number for each element, that of the input by which it
 differentiates, and the derivative: arrays of the value's shape. A shift of the value shifts both, and an elementwise
-primitive multiplies the derivatives by its partials. So each term is as cheap as one tangent, but all its elements are
-entries of the Jacobian, whereas a product has zeros without a column of its colour. Terms of several operands go
-through a primitive together if each element of the output then has one number. If even one term alone leads to several
-numbers, as in a sum, a colouring splits it.
+primitive multiplies the derivatives by its partials. So each term is as cheap as one tangent, and all its elements are
+entries of the Jacobian; a product has zeros without a column of its colour. Terms of several operands go through a
+primitive together if each element of the output then has one number. If even one term alone leads to several numbers,
+as in a sum, a colouring splits it.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def vmap(
     """Map a function over an axis of its arguments, computing all elements of the batch at once.
 
     Python control flow on mapped values works. Where batch elements disagree on an `if`, `while`, `int(x)` or `.item()`
-    of an integer, func splits the batch and runs the function once for each part (side effects repeat).
+    of an integer, func splits the batch. It runs the function once for each part, so side effects repeat.
 
     Args:
         f: The function of one example; plain NumPy code. Without it, vmap is a decorator with options.

@@ -44,9 +44,9 @@ def bind(
 ) -> Callable[..., Any]:
     """A stub around the native function at address `run`, itself native if this interpreter allows it.
 
-    `i32 run(i8** inputs, i8** outputs, i8* arena)` gets the addresses of the arguments' leaves, of memory for the
-    result's leaves, both in the order of `signature.leaves`, and of scratch memory aligned to 64 bytes. It returns 0,
-    or a status.
+    `i32 run(i8** inputs, i8** outputs, i8* arena)` gets the addresses of the arguments' leaves and of memory for the
+    result's leaves, both in the order of `signature.leaves`. `arena` is scratch memory aligned to 64 bytes. It returns
+    0, or a status.
 
     `slow` gets arguments that differ from the signature, unchanged. `failed` gets the status and the arguments if `run`
     returned one, unless it set a Python error, which is raised. `owner` owns the code at `run`, and lives as long as

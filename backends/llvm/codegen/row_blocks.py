@@ -2,8 +2,8 @@
 
 In the gradient of a logistic regression each row is a product with a vector, then a logarithm and an exponential of one
 number, then a sum over rows. One row at a time, the two functions run on scalars and take three times as long as the
-row's two passes over the matrix. In a block the first pass runs for all of its rows, the functions on one vector with
-an element for each row, and the second pass for all rows again, while they are still in the cache:
+row's two passes over the matrix. In a block the first pass runs for all rows, then the functions on one vector with an
+element for each row. The second pass then finds all rows in the cache:
 
     for i = 0, R, 2R, …:
       for r < R:  first pass of row i + r; its sum goes to lane r

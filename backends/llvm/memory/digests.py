@@ -1,11 +1,11 @@
 """A digest of a block of memory as LLVM IR: 2048 bits that show, in one reading, whether a bit of it has changed.
 
 32 words of 64 bits take in a word of the memory each, in turn: h ← m ^ (m >> SHIFT) with m = (h ^ word) · ODD. This is
-a bijection of h and one of the word, so a single change always shows, and of several ones the first spreads over the
-word before the next comes. The highest bits spread to few: a changed highest bit changes that one and the one `SHIFT`
-below. So `SHIFT` must not be a distance between parts of numbers that change together: 32 is that of the signs of
-neighbours in single precision, and a third and a second change of sign would undo the first. It reads at the speed of
-the memory, twice as fast as comparing two copies.
+a bijection of h and one of the word, so a single change always shows. Of several changes, the first spreads over the
+word before the next. The highest bits spread to few: a changed highest bit changes that one and the one `SHIFT` below.
+So `SHIFT` must not be a distance between parts of numbers that change together: 32 is that of the signs of neighbours
+in single precision, and a third and a second change of sign would undo the first. It reads at the speed of the memory,
+twice as fast as comparing two copies.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ class Measurement(NamedTuple):
 def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> Measurement:
     """Times of a program's items: the least of `repeat` runs on the same arguments.
 
-    Another program, which also reads the clock inside loops and branches, times the items there, so their clocks do not
-    add to the time of the loop.
+    A second program with clocks inside loops and branches times the items there, so their clocks do not add to the time
+    of the loop.
     """
     program = executable.program
     outer = _TimedExecutable(executable, program.items)

@@ -10,8 +10,8 @@ inside a task, or while another thread uses the pool, runs its chunks on its own
 without POSIX threads. Tasks must not touch Python: the caller may hold the GIL.
 
 `func_parallel` is a trampoline of a few instructions. The pool behind it takes longer to compile than most programs, so
-it is compiled in the background (`background.py`). Until the pool is there the calling thread runs the chunks itself,
-and it hands the remaining ones to the pool as soon as it can.
+it is compiled in the background (`background.py`). Until the pool exists the calling thread runs the chunks itself; it
+then hands over the remaining ones.
 
 Workers start at the first call that has more than one chunk. After a job they spin for a moment, and then sleep. They
 are no threads of Python, block the signals that Python handles, and end with the process. A forked child begins
